@@ -1,14 +1,14 @@
-"""Quotas: how many devices a queue is promised, what it may borrow, and who gives back. The rule, as in Kueue's cohorts:
+"""Quotas: how many devices a queue is promised, what it may borrow, and which queue gives back. The rule, as in Kueue's cohorts:
 
 * A queue's **quota** is promised to its jobs and to those of the queues below it. A queue above others (``research`` above
   ``research/nlp``) bounds their sum; the cluster is above all. One that has no quota of its own is promised the sum of theirs.
 * What a parent has and promises to none of its children belongs to those of its children that have no quota, together.
 * A queue may **borrow** what others leave idle, up to its borrowing limit. Borrowing within a parent comes before borrowing from outside.
 * **Fair shares**: of queues that borrow, the one that has borrowed least for its weight comes first.
-* **Taking back**: whoever is promised devices and has jobs that wait gets them; borrowers give way, the newest first, and so does a
+* **Taking back**: a queue that is promised devices and has waiting jobs gets them; borrowers give way, the newest first, and so does a
   queue that has borrowed more for its weight than one that waits would have then.
 
-`QuotaTree.pick` is this rule: given what each job needs and an order, who may hold devices now. Devices count, whatever their type.
+`QuotaTree.pick` is this rule: given what each job needs and an order, which jobs may hold devices now. Devices count, whatever their type.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class QuotaTree:
         return at
 
     def _promise(self, at: int) -> None:
-        """Whoever is above others and has no quota of its own is promised the sum of theirs; nothing bounds it."""
+        """A queue above others without a quota of its own is promised the sum of theirs; nothing bounds it."""
         node = self.nodes[at]
         for child in node.children:
             self._promise(child)
@@ -93,7 +93,7 @@ class QuotaTree:
             node.quota = math.fsum(promised)
 
     def _set_apart(self) -> None:
-        """Children without a quota share what is left of their parent's; where no child has one, nothing need be told apart."""
+        """Children without a quota share what is left of their parent's; where no child has one, nothing need be distinguished."""
         for at, node in enumerate(list(self.nodes)):
             free = [child for child in node.children if not math.isfinite(self.nodes[child].quota)]
             if not free or len(free) == len(node.children):
@@ -130,7 +130,7 @@ class QuotaTree:
     def pick(self, claims: Iterable[QuotaClaim], strict: bool = False) -> set[int]:
         """The rows that may hold devices now. Claims come in order: those of the same queue that come first are served first.
 
-        With `strict` nobody overtakes within a queue: behind a claim that must wait, all others of its queue wait.
+        With `strict` no job overtakes within a queue: behind a claim that must wait, all others of its queue wait.
         """
         return _Pick(self, list(claims), strict).run()
 
@@ -183,7 +183,7 @@ class _Pick:
         self.left = [claim for claim in self.left if claim.row not in self.allowed]
 
     def _turn(self, claims: list[QuotaClaim], at: int, node: int, place: int = 0) -> tuple[float, bool, int, int, int, list[QuotaClaim]]:
-        """When a group's next claim is served: by what its queue will have borrowed; who runs already is stopped only if that is fairer."""
+        """When a group's next claim is served: by what its queue will have borrowed; a running job is stopped only if that is fairer."""
         queue, claim = self.tree.nodes[node], claims[place]
         share = (self.usage[node] - queue.quota + (0.0 if claim.runs else claim.size)) / queue.weight
         return share, claim.runs, at, place, node, claims

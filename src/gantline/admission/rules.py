@@ -1,9 +1,9 @@
-"""Who may enter now, and how much users and queues may hold.
+"""Which jobs may enter now, and how much users and queues may hold.
 
-* ``accept-all``: everybody at once.
+* ``accept-all``: every job at once.
 * ``load-limit:1.2``: in order, while the demand of those inside is at most 1.2 times the cluster's GPUs; the test comes before the
   job is added, so the limit is overshot by one job, exactly as in Blox (EuroSys 2024, section 3.1).
-* ``quota:user=8``: everybody enters, and no user's jobs hold more than 8 devices at once; likewise ``queue=N`` for queues that the
+* ``quota:user=8``: every job enters, and no user's jobs hold more than 8 devices at once; likewise ``queue=N`` for queues that the
   run says nothing else of, and both (`admission.quotas` is the rule).
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gantline.core.errors import NotFoundError, UsageError, near
 
 RULES = {
-    "accept-all": "everybody enters at once",
+    "accept-all": "every job enters at once",
     "load-limit": "load-limit:X lets jobs in, in order, while demand is at most X times the cluster's GPUs",
     "quota": "quota:user=N,queue=M bounds the devices that a user's or a queue's jobs hold at once",
 }

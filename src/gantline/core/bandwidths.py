@@ -9,7 +9,7 @@ from gantline.core.errors import UsageError
 
 
 class Bandwidths(NamedTuple):
-    """GB/s between devices of one node, between nodes of one rack, and between racks; 0: nobody said."""
+    """GB/s between devices of one node, between nodes of one rack, and between racks; 0: not stated."""
 
     node: float = 0.0
     rack: float = 0.0

@@ -1,4 +1,4 @@
-"""Who owns which devices, read for many rows at once: a gang is a chain through the device table."""
+"""Which row owns which devices, read for many rows at once: a gang is a chain through the device table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Copy(NamedTuple):
 
     head: Ints  # per row
     following: Ints  # per device
-    owner: Ints  # per device: the row as whose it was read
-    rows: Ints  # whom to read
-    places: Ints  # in `rows`, of those who have other devices than before
+    owner: Ints  # per device: the row it was read for
+    rows: Ints  # rows to read
+    places: Ints  # in `rows`, of those whose devices have changed
     ends: Ints  # of each of these, in `devices`
     devices: Ints
 
 
 class Chains:
-    """The devices of rows as tuples, in rank order; whoever has what it had gets the same tuple again."""
+    """The devices of rows as tuples, in rank order; a row whose devices have not changed gets the same tuple again."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[int, ...]] = {}

@@ -88,7 +88,7 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
 
 
 def decode_nodes(reader: Reader, tables: Tables) -> None:
-    """Mark nodes that are down and devices that are shared; those who hold devices are in the tables already."""
+    """Mark nodes that are down and devices that are shared; the gangs that hold devices are in the tables already."""
     numbers = {node.name: number for number, node in enumerate(tables.cluster.nodes)}
     for device in reader.wholes("shared"):
         if device >= tables.D.shape[1]:

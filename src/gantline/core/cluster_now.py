@@ -15,7 +15,7 @@ from gantline.core.topology import slowest_link
 
 
 class ClusterNow:
-    """The cluster at one instant: capacity, what is free, who holds what."""
+    """The cluster at one instant: capacity, what is free, which job holds what."""
 
     __slots__ = ("_lent",)
 
@@ -64,11 +64,11 @@ class ClusterNow:
 
     @property
     def bandwidths(self) -> Bandwidths:
-        """GB/s in a node, in a rack and across racks; zeros where nobody said."""
+        """GB/s in a node, in a rack and across racks; zeros where it is not stated."""
         return self._lent.cluster().bandwidths
 
     def slowest_link(self, nodes: Iterable[int]) -> float:
-        """GB/s of the slowest link that a gang on these nodes crosses; 0: nobody said."""
+        """GB/s of the slowest link that a gang on these nodes crosses; 0: not stated."""
         return slowest_link(self._lent.cluster(), nodes)
 
     @property
@@ -98,7 +98,7 @@ class ClusterNow:
 
     @property
     def gpus(self) -> int:
-        """Devices in use or to be had: on nodes that are up, less those that are cordoned and held by nobody."""
+        """Devices in use or to be had: on nodes that are up, less those that are cordoned and idle."""
         return int(self.capacity.sum())
 
     @property
@@ -108,7 +108,7 @@ class ClusterNow:
 
     @property
     def capacity(self) -> Ints:
-        """Devices per type on nodes that are up, less those that are cordoned and held by nobody."""
+        """Devices per type on nodes that are up, less those that are cordoned and idle."""
         there: Ints = self.node_gpus * self.node_up
         if self._lent.node_ints(c.N_CLOSED).any():
             out = (self.device_holder == c.DOWN) & self.node_up[self.device_node]

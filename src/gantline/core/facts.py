@@ -34,7 +34,7 @@ class Facts:
     """How many times longer a gang's steps take when it spans nodes, where `device_speeds` are given."""
 
     victims: str = "order"
-    """Who is stopped for a job that ranks higher: those that rank lowest, or of all that rank lower those that lose least."""
+    """Which gangs are stopped for a job that ranks higher: those that rank lowest, or of all that rank lower those that lose least."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prices", MappingProxyType(dict(self.prices)))

@@ -203,7 +203,7 @@ def windows(value: Any, where: str) -> Any:
 
 
 VICTIMS = ("order", "least-lost")
-"""Who is stopped when something must be, where an order leaves a choice: the lowest rank, or what loses least."""
+"""Which job is stopped when one must be, where an order leaves a choice: the lowest rank, or what loses least."""
 
 
 def victims_rule(value: Any, where: str) -> str:

@@ -29,7 +29,7 @@ class Grant:
     members: tuple[frozenset[int], ...] = (frozenset(),)  # per item: rows of its group, itself included
     devices: tuple[int, ...] = ()  # in rank order
     shared: bool = False  # whether others of its group may hold the same devices
-    workers: tuple[Worker, ...] = ()  # who sits where, for grants with several roles
+    workers: tuple[Worker, ...] = ()  # which worker sits where, for grants with several roles
     side: tuple[tuple[int, float, float], ...] = ()  # (node, CPUs, GB) held beside what the option in use says
     fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
 

@@ -41,7 +41,7 @@ class Submit:
 
 
 class Action(Enum):
-    """What somebody wants of a job that is there."""
+    """What is requested of a job that is present."""
 
     CANCEL = "cancel"  # it ends; what it holds is given back
     HOLD = "hold"  # it is stopped, saved, and kept out until it is released
@@ -133,7 +133,7 @@ class News(Enum):
     STOPPED = "stopped"
     FINISHED = "finished"
     FAILED = "failed"
-    PROGRESS = "progress"  # it runs, and tells how far it is
+    PROGRESS = "progress"  # it runs, and reports how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ class Report:
     row: int
     epoch: int
     time: float  # when that happened
-    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it tells its progress, has stopped or failed
-    devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
+    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it reports progress, has stopped or failed
+    devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: needed when no record of its order exists
     total: float = math.nan  # PROGRESS: how much work it seems to be in all, where that is known
     metrics: Mapping[str, float] = field(default_factory=dict)  # PROGRESS: what it has measured, by name
     revision: int = 0  # of the newest order that it knows of

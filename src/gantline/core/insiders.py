@@ -1,4 +1,4 @@
-"""The tables behind a snapshot, for those who store, replay or check one."""
+"""The tables behind a snapshot, for code that stores, replays or checks one."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def kernel_from_zero(function: Function) -> Function:
     """Compile a function that allocates nothing and never counts from the end of an array.
 
     Numba asks of every index whether it lies below zero and adds the length then, which is a quarter of what a loop of short steps costs.
-    Here nobody asks: an index below zero reads what lies in front of the array.
+    Here nothing checks: an index below zero reads what lies in front of the array.
     """
     return cast(Function, Kernel(function, {"_nrt": False, FROM_ZERO: True}, storable=True))
 

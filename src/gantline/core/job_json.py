@@ -223,7 +223,7 @@ def _phase(name: str, path: str) -> Phase:
 
 
 def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[int], options: list[Option], first: int) -> int:
-    """The row of the option that a job holds devices by; -1 for those who wait."""
+    """The row of the option that a job holds devices by; -1 for jobs that wait."""
     if "way" in reader:
         way = Reader(reader.raw("way"), reader.at("way"))
         return way.whole("row", len(tables.options) - 1)

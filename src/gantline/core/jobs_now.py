@@ -301,7 +301,7 @@ class Jobs:
         """The devices one job holds, its own or shared, in rank order."""
         held = self._held
         if held is None:
-            held = self._held = self._lent.owned(self._rows)  # of all at once: who asks for one usually asks for many
+            held = self._held = self._lent.owned(self._rows)  # of all at once: a policy that reads one usually reads many
         return held[position] or self._lent.devices(int(self._rows[position]))  # nothing of its own: perhaps it shares
 
     def grant(self, position: int) -> Grant | None:

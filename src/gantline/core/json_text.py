@@ -1,4 +1,4 @@
-"""JSON text that somebody else wrote."""
+"""JSON text from outside."""
 
 from __future__ import annotations
 

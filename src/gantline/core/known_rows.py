@@ -1,4 +1,4 @@
-"""Rows that were written before and have not changed since: whoever writes a long queue again and again writes what is new."""
+"""Rows that were written before and have not changed since: writing a long queue again costs only its new rows."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Phase(IntEnum):
-    """Where a job stands. A plan is intent; the phase tells what executors have acknowledged."""
+    """Where a job stands. A plan is intent; the phase is what executors have acknowledged."""
 
     FUTURE = 0  # not yet submitted (simulation only)
     HELD = 1  # submitted, kept out by admission
@@ -41,7 +41,7 @@ CHECKPOINTING, RESIZING, STOPPING, COMPLETED, FAILED, CANCELLED, REJECTED = (int
 
 _OUT = frozenset({Phase.PENDING, Phase.HELD, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})  # where a gang that is there can end up
 
-#: Which phase may follow which, as anybody can see it: at a decision, and when a commit or a report has been taken in. Anything else is a
+#: Which phase may follow which, as seen from outside: at a decision, and when a commit or a report has been taken in. Anything else is a
 #: defect. On virtual time starts and stops are true at once, so that PENDING and RUNNING follow each other; with an executor they are
 #: STARTING, and CHECKPOINTING and STOPPING, until they are acknowledged.
 ALLOWED: dict[Phase, frozenset[Phase]] = {

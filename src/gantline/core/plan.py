@@ -1,7 +1,7 @@
 """What a policy answers: a Plan, in one of two forms.
 
 A *ranking* is a key over the snapshot's jobs (smaller first). The engine walks it: fit and placement are one pass, because a
-job that cannot be placed must not leave its GPUs idle. *Assignments* are final: who gets exactly what. Both name jobs by their
+job that cannot be placed must not leave its GPUs idle. *Assignments* are final: which job gets exactly what. Both name jobs by their
 position in `snapshot.jobs`.
 """
 
@@ -26,7 +26,7 @@ class Misfit(IntEnum):
     """What happens in the walk when a job does not fit."""
 
     SKIP = 0  # go on with the next (best effort)
-    STOP = 1  # nobody behind it may start (strict order)
+    STOP = 1  # no job behind it may start (strict order)
     SHRINK = 2  # it may start with a smaller option of the same type; else go on with the next
 
 
@@ -57,11 +57,11 @@ class Part:
 class Assignment:
     """What one job shall hold; plans keep columns of these (`Assignments`). Only `job` must be given.
 
-    What is left out means "as the option says". Who is named gets exactly this, whole or not at all, or keeps what it has and finds the
-    reason in `jobs.reason`; who runs and is not named is stopped. A job is named once, but for shares of the time on several types.
+    What is left out means "as the option says". A named job gets exactly this, whole or not at all, or keeps what it has and finds the
+    reason in `jobs.reason`; a running job that is not named is stopped. A job is named once, but for shares of the time on several types.
 
     Which devices: ``option``, or ``type`` and ``gpus``, and the engine places; ``nodes`` and ``within`` narrow that; ``devices`` names
-    them; ``parts`` is for several roles. With whom: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
+    them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
     ``memory``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
     """
 
@@ -98,7 +98,7 @@ class Reservation:
     end: float
     gpus: int
     type: int = -1
-    job: int = -1  # position in snapshot.jobs (-1: nobody's, e.g. maintenance)
+    job: int = -1  # position in snapshot.jobs (-1: of no job, e.g. maintenance)
     nodes: tuple[int, ...] = ()
 
 
@@ -244,8 +244,8 @@ class Assignments(Sequence[Assignment]):
 class Ranking:
     """An order over the snapshot's jobs, walked by the engine. Ties fall to (arrival, id).
 
-    Everybody gets a gang of its own: the first of its options that fits, beginning with the first in order. Who runs stays where it is;
-    who waits takes free devices, or (with `preempt`) those of gangs behind it, if that makes room.
+    Each job gets a gang of its own: the first of its options that fits, beginning with the first in order. A running job stays in place;
+    a waiting one takes free devices, or (with `preempt`) those of gangs behind it, if that makes room.
     """
 
     key: NDArray[np.float64]  # smaller first; +inf: not now
@@ -260,7 +260,7 @@ class Plan:
 
     =================  ===============================================================================================
     ``ranking``        an order over all jobs of the snapshot, walked by the engine; or None
-    ``assignments``    who gets exactly what, in order of turns; or None. A plan has one of the two, or neither: nothing changes
+    ``assignments``    which job gets exactly what, in order of turns; or None. A plan has one of the two, or neither: nothing changes
     ``reservations``   promises for a time to come; they replace those of the last plan, and come back in the next snapshot
     ``refusals``       jobs that leave for good, with a reason and what would be accepted; only jobs that wait
     ``release``        nodes to give back: nothing new is placed there, gangs on them finish

@@ -38,12 +38,12 @@ class Policy:
         It reads no clock, file, socket or global generator (`snapshot.rng(name)` is its randomness), writes to nothing it is handed, and
         keeps nothing in the policy object: what it must remember it returns as `plan.memory`. It is asked when something has
         happened (a job came or ended, a node changed, a lease or speed ended) and at `plan.valid_until`, or every round.
-        Whoever raises, answers with something else than a `Plan`, or takes too long loses its turn: the last valid plan stands.
+        A policy that raises, returns anything but a `Plan`, or takes too long loses its turn: the last valid plan stands.
         """
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
 
     def only_starts(self) -> bool:
-        """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""
+        """Whether its plans leave all running jobs alone, so that it need not be asked while no job waits."""
         return False
 
     def order_moves(self) -> bool:
@@ -55,7 +55,7 @@ class Policy:
 
     @property
     def promises(self) -> bool:
-        """Whether it promises deadlines to those it lets in; a run whose delays its plans cannot know is then refused."""
+        """Whether it promises deadlines to the jobs it admits; a run whose delays its plans cannot know is then refused."""
         return False
 
     @property
@@ -91,8 +91,8 @@ class LinearKey:
     level_by: str = "attained_gpu"  # or "attained"
     thresholds: tuple[float, ...] = ()
     level_step: float = 1e12  # what a level counts
-    never_started: float = 1e11  # what counts as the first start of those who never did, plus their arrival
-    promises: float = 0.0  # backfilling: how many who do not fit are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
+    never_started: float = 1e11  # what counts as the first start of jobs that never started, plus their arrival
+    promises: float = 0.0  # backfilling: how many misfits are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
 
     @property
     def moves(self) -> bool:
@@ -118,7 +118,7 @@ class OrderPolicy(Policy):
         return None
 
     def only_starts(self) -> bool:
-        """An order says nothing while nobody waits; False: asked all the same, because what it remembers depends on when it is asked."""
+        """An order changes nothing while no job waits; False: asked all the same, because what it remembers depends on when it is asked."""
         return True
 
     def order_moves(self) -> bool:

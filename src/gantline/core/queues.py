@@ -46,7 +46,7 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 
 def known_names(tree: Iterable[str]) -> set[str]:
-    """Every queue that exists: those of the tree, those above them, and the one without a name, which is everybody's."""
+    """Every queue that exists: those of the tree, those above them, and the one without a name, which holds all other jobs."""
     return {"", *(above for name in tree for above in ancestors(name))}
 
 

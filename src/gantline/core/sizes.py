@@ -1,4 +1,4 @@
-"""The sizes that jobs may have, with the speed that is believed of each: the same on both clocks, whoever described the job.
+"""The sizes that jobs may have, with the speed that is believed of each: the same on both clocks, however the job was described.
 
 A job that lists options of several sizes on a device type has exactly those, within [min_gpus, max_gpus]. One that lists a single size and
 a wider range has every count in the range; its speed is then what the performance model says, else proportional to the count, which is

@@ -96,7 +96,7 @@ class Snapshot:
 
     @property
     def queue_tree(self) -> Mapping[str, Queue]:
-        """The queues that the run was told about: weight, quota, parent."""
+        """The queues that the run declares: weight, quota, parent."""
         return self.lent.queue_tree()
 
     @property

@@ -1,7 +1,7 @@
 """Snapshots as plain JSON values and back, without loss; `docs/snapshots.md` is the reference.
 
 Only active rows are stored. Row numbers, codes of users and positions of options are kept, because a policy's memory may name them:
-a decoded snapshot gives the same plan. The performance model is not part of a snapshot: who decodes one hands it in.
+a decoded snapshot gives the same plan. The performance model is not part of a snapshot: the caller that decodes one passes it in.
 """
 
 from __future__ import annotations

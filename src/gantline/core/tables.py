@@ -44,7 +44,7 @@ class Tables:
     NF: Floats
     NI: Ints
     D: Ints
-    names: Callable[[], list[str]] | None = None  # the ids of all rows, for whoever first asks
+    names: Callable[[], list[str]] | None = None  # the ids of all rows, made when first needed
     users: list[str] = field(default_factory=lambda: [""])
     queues: list[str] = field(default_factory=lambda: [""])
     apps: list[str] = field(default_factory=lambda: [""])
@@ -52,7 +52,7 @@ class Tables:
     queue_tree: dict[str, Queue] = field(default_factory=dict)
     windows: dict[str, AdvanceWindow] = field(default_factory=dict)  # devices that are reserved in advance
     kept_free: set[int] = field(default_factory=set)  # devices that are cordoned for windows, and for nothing else
-    unestimated: set[int] = field(default_factory=set)  # rows of which nobody knows how long they take: their estimate is a guess
+    unestimated: set[int] = field(default_factory=set)  # rows whose length is unknown: their estimate is a guess
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
@@ -66,11 +66,11 @@ class Tables:
 
     @property
     def cordoned(self) -> set[int]:
-        """Devices that nobody new may have."""
+        """Devices that take no new gang."""
         return set(np.flatnonzero(self.D[c.D_CLOSED] == 1).tolist())
 
     def cordon(self, device: int, closed: bool = True) -> None:
-        """Nobody new may have the device from now on, or everybody again; whoever has it keeps it."""
+        """Close the device to new gangs, or open it again; a gang that holds it keeps it."""
         node, was = int(self.D[c.D_NODE, device]), int(self.D[c.D_CLOSED, device])
         self.D[c.D_CLOSED, device] = int(closed)
         self.NI[c.N_CLOSED, node] += int(closed) - was

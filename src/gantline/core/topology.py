@@ -19,7 +19,7 @@ def level_of(cluster: Cluster, nodes: Iterable[int]) -> int:
 
 
 def slowest_link(cluster: Cluster, nodes: Iterable[int]) -> float:
-    """GB/s of the slowest link between these nodes; 0: nobody said.
+    """GB/s of the slowest link between these nodes; 0: not stated.
 
     A link that the cluster names between two nodes or two racks counts there in place of the bandwidth of its level.
     """

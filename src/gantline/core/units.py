@@ -8,7 +8,7 @@ import re
 from gantline.core.errors import UsageError
 
 LONGEST = 1e10
-"""Seconds, three hundred years: beyond, sums of times lose their digits, and somebody meant something else."""
+"""Seconds, three hundred years: beyond it sums of times lose digits, and the input is a mistake."""
 SHORTEST_STEP = 1e-3
 _UNIT_SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _CLOCK = re.compile(r"^(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?$")
@@ -47,7 +47,7 @@ def human_seconds(value: float) -> str:
 
 
 def unit_of_seconds(value: float) -> tuple[float, str]:
-    """The unit in which a person would tell this time, with its seconds."""
+    """The unit in which a person would state this time, with its length in seconds."""
     for limit, size, unit in ((120, 1.0, "s"), (7200, 60.0, "min"), (172800, 3600.0, "h")):
         if abs(value) < limit:
             return size, unit

@@ -1,4 +1,4 @@
-"""Windows: devices that are reserved in advance, from one instant to another, for some users and queues or for nobody."""
+"""Windows: devices that are reserved in advance, from one instant to another, for some users and queues, or for no job at all."""
 
 from __future__ import annotations
 

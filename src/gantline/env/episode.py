@@ -38,7 +38,7 @@ class DecidedOutside(Policy):
 
 @dataclass(frozen=True)
 class OrderedOutside(DecidedOutside):
-    """The same, for answers that are orders: not asked while nobody waits."""
+    """The same, for answers that are orders: not asked while no job waits."""
 
     ranks: ClassVar[bool] = True
 
@@ -47,7 +47,7 @@ class OrderedOutside(DecidedOutside):
 
 
 class Episode:
-    """A run that somebody outside decides."""
+    """A run decided from outside."""
 
     def __init__(self, trace: Trace, cluster: Cluster, spec: RunSpec, ranks: bool) -> None:
         policy = (OrderedOutside if ranks else DecidedOutside)(self._answered)

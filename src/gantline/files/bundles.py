@@ -38,7 +38,7 @@ def is_bundle(text: str) -> bool:
 
 
 def write_bundle(bundle: Bundle, path: str | Path) -> None:
-    """Write a bundle; whoever reads sees the old file or the new one."""
+    """Write a bundle; a reader sees the old file or the new one."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:

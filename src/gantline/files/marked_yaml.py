@@ -121,6 +121,6 @@ def _build(loader: Loader, node: yaml.Node, path: Path, lines: dict[Path, int], 
 
 
 def _again(error: GantlineError, what: str, where: str) -> GantlineError:
-    """The same kind of error with another place; a trace's error knows a file and is told as one of usage."""
+    """The same kind of error with another place; a trace's error names a file and is reported as one of usage."""
     kind = UsageError if isinstance(error, TraceError) else type(error)
     return kind(what, where=where, fix=error.fix)

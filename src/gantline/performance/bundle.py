@@ -1,7 +1,7 @@
 """A bundle of profiles: what short runs of jobs on each device type have shown, alone and next to another job.
 
 It is a plain value that one JSON file holds (`to_json`, `Bundle.of`), the throughput table that policies and the simulator read
-(`throughputs`), and the start of estimates for what nobody measured (`unmeasured.py`).
+(`throughputs`), and the start of estimates for what was not measured (`unmeasured.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Speed:
     line: SampledLine
     runs: tuple[tuple[float, float], ...] = ()
     source: Source = "measured"
-    leave: float | None = None  # seconds from being told to stop until it has saved and is gone; None: nobody looked
+    leave: float | None = None  # seconds from the order to stop until it has saved and is gone; None: not measured
     resume: float | None = None  # seconds that a start from what it saved takes; None: as any start
 
 
@@ -107,7 +107,7 @@ class Bundle:
 
     @classmethod
     def of(cls, body: Any, where: str = "profiles") -> Bundle:
-        """What `to_json` wrote, or somebody by hand; mistakes are named by their place."""
+        """What `to_json` wrote, or a person; mistakes are named by their place."""
         reader = Reader(body, where)
         reader.only(("format", "about", "devices", "jobs"))
         if reader.raw("format") != FORMAT:

@@ -18,7 +18,7 @@ MODES = {
     "oracle": "the true amount of work",
     "noisy": "noisy:S multiplies the truth by a log-normal factor with sigma S, drawn once per job",
     "declared": "what the trace declares: the truth, off by the relative error in its columns gpu_err, cpu_err or <type>_err",
-    "sampled": "sampled:S is what two short runs on each device type tell, each off by a normal error with sigma S",
+    "sampled": "sampled:S is what two short runs on each device type show, each off by a normal error with sigma S",
     "limit": "the time limit that the job was submitted with (column time_limit); the longest of all where a job has none",
     "history": "the mean of finished jobs of the same user, model and size; else of the same size; else of all; else an hour",
     "none": "nothing is known: policies that need remaining work are refused",

@@ -1,4 +1,4 @@
-"""Scaling curves that nobody knows beforehand: what jobs report at the sizes they have run with, and honest guesses for the others.
+"""Scaling curves that are not known beforehand: what jobs report at the sizes they have run with, and honest guesses for the others.
 
 Voda's collector (Hsieh and Lee, IC2E 2023) keeps the mean epoch time per number of workers and divides that of one worker by it. Where one
 worker was never tried, its prior of a second makes every speedup meaningless. Here a guess never rests on a size that was not tried:
@@ -68,7 +68,7 @@ class LearnedCurves(PerformanceModel):
         return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))
 
     def known_speeds(self, learned: Mapping[str, Any] | None, job: str, asked: int, sizes: Ints) -> Floats:
-        """Work per second at each size, as far as anybody can know."""
+        """Work per second at each size, as far as it can be known."""
         return believed_speeds((learned or {}).get(job, {}), asked, sizes)[0]
 
 

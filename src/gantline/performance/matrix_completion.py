@@ -1,4 +1,4 @@
-"""Estimate how fast two jobs run together that nobody has run together (Gavel, OSDI 2020, section 6; after Quasar).
+"""Estimate how fast two jobs run together that have never run together (Gavel, OSDI 2020, section 6; after Quasar).
 
 Some job types are references: all pairs among them are measured. A new job is run next to a random few of them; a
 low-rank completion of the matrix (jobs x device type and reference) fills the rest of its row; the reference whose row is

@@ -1,6 +1,6 @@
 """What a performance model is: how fast gangs really go, what changes cost them, and what a profiler would see.
 
-A run has at most one model (`simulate(..., performance=model)`), and it is asked about every gang, whoever started it: a ranking, an
+A run has at most one model (`simulate(..., performance=model)`), and it is asked about every gang, however it was started: a ranking, an
 assignment, the same model for baselines and for policies that know it. A model is a value: parameters, and functions of what
 it is told. What it learns goes into `learned`, a plain value that is kept beside the policy's memory and is part of every snapshot.
 
@@ -132,7 +132,7 @@ class PerformanceModel(Protocol):
 
     #: whether it has a view on the speed of gangs of their own; False: what it knows of that is in their options already
     about_gangs: ClassVar[bool] = True
-    #: whether a speed depends on others than the gang's mates (links, a file system): then all are asked whenever anybody comes or goes
+    #: whether a speed depends on others than the gang's mates (links, a file system): then all are asked whenever a gang comes or goes
     about_everyone: ClassVar[bool] = False
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
@@ -156,7 +156,7 @@ class PerformanceModel(Protocol):
         return None
 
     def rate_on(self, job: str, type: int, gpus: int, nodes: Sequence[int], cluster: Cluster) -> float | None:
-        """The same on these very nodes; None: nobody can tell."""
+        """The same on these very nodes; None: unknown."""
         return None
 
     def cost(self, gangs: Gangs) -> Floats | None:
@@ -164,7 +164,7 @@ class PerformanceModel(Protocol):
         return None
 
     def leave(self, model: str, type: str, gpus: int) -> float:
-        """Seconds that a job needs to save and leave its devices when it is told to; executor 'measured' takes them."""
+        """Seconds that a job needs to save and leave its devices when it is asked to; executor 'measured' takes them."""
         return 0.0
 
     def goodputs(self, learned: Any, name: str, kind: int, sizes: Ints) -> Floats | None:
@@ -184,12 +184,12 @@ class PerformanceModel(Protocol):
         return 1.0
 
     def observe(self, gangs: Gangs) -> Observed | None:
-        """What a profiler sees of those who run, before each decision; None: nothing new."""
+        """What a profiler sees of running jobs, before each decision; None: nothing new."""
         return None
 
 
 #: what only some models have a view on: policies ask whether this one does (`overrides`). A model that keeps true speeds to itself has
-#: beside these `known_speeds(learned, job, asked, sizes)`: work per second at each size as far as anybody can know; `asked`: its own size
+#: beside these `known_speeds(learned, job, asked, sizes)`: work per second at each size as far as it can be known; `asked`: its own size
 VIEWS = frozenset({"goodputs", "best_batches", "profiled", "slowdown"})
 
 

@@ -184,7 +184,7 @@ class ServerModel(PerformanceModel):
         return done / self.work[job] * self.jobs[job].epochs
 
     def observe(self, gangs: Gangs) -> Observed | None:
-        """Speeds and losses of those who run, beside what was learned of them before."""
+        """Speeds and losses of running jobs, beside what was learned of them earlier."""
         known: dict[str, Any] = dict(gangs.learned or {})
         for at, job in enumerate(gangs.jobs):
             if job not in self.jobs:
@@ -205,7 +205,7 @@ class ServerModel(PerformanceModel):
             known.pop(job, None)
             reports = [[node, speed] for node, speed in zip(seated.workers, each)] if works else []
             known[job] = {"speeds": speeds, "losses": losses, "workers": reports}
-        return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))  # those who ran last
+        return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))  # the jobs that ran last
 
 
 def _held(grant: Grant | None, gpus: int) -> tuple[int, int]:

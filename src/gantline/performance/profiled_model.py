@@ -36,7 +36,7 @@ class ProfiledModel(PerformanceModel):
         return cost
 
     def leave(self, model: str, type: str, gpus: int) -> float:
-        """As measured; nothing where nobody looked."""
+        """As measured; nothing where nothing was measured."""
         profile = self.bundle.jobs.get(model)
         speed = profile.alone.get((type, gpus)) if profile is not None else None
         return speed.leave or 0.0 if speed is not None else 0.0

@@ -40,7 +40,7 @@ class SampledLine:
 def fit_line(runs: Sequence[tuple[float, float]], resolution: float = 0.01) -> SampledLine:
     """The least-squares line through runs of (steps, seconds); two lengths at least.
 
-    Two runs leave nothing to tell the error by, so it is taken to be that of a clock with this resolution. A line that does not rise says
+    Two runs leave nothing to judge the error by, so it is taken to be that of a clock with this resolution. A line that does not rise says
     that the runs were too short to see a step: then the longest run bounds a step from above, and nothing bounds it from below.
     """
     if len({steps for steps, _ in runs}) < 2:

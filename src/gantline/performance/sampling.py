@@ -3,7 +3,7 @@
 A run of a share s of a job's work takes ``startup + s x work`` seconds, so two shares give both unknowns and the whole time
 ``startup + work``. One interface serves the simulator and live machines: `Sampler.plan_runs` says which runs to make and
 what each occupies, someone makes them (`Sampler.measure` in a simulation, a real process live), and `Sampler.fit` turns
-the samples into estimates with a range that says how little so short a run can tell.
+the samples into estimates with a range that says how little so short a run can show.
 """
 
 from __future__ import annotations

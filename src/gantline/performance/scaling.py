@@ -101,7 +101,7 @@ class Scaling:
         return self.fixed + self.sample * -(-batch // gpus) + 2.0 * (gpus - 1) / gpus * exchange
 
     def speed(self, gpus: int, nodes: int, batch: int = 0, far: float = 1.0) -> float:
-        """Samples per second, of the job's own batch unless told; zero where that does not fit."""
+        """Samples per second, of the job's own batch unless given; zero where that does not fit."""
         batch = batch or self.batch
         return batch / self.step(gpus, nodes, batch, far) if self.fits(gpus, batch) else 0.0
 

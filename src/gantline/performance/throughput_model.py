@@ -61,7 +61,7 @@ class ThroughputModel(PerformanceModel):
 
     @cached_property
     def alone(self) -> Floats:
-        """Steps per second [key, type] within a node; NaN where nobody knows."""
+        """Steps per second [key, type] within a node; NaN where unknown."""
         return self._on_cluster(self.table.packed.alone)
 
     @cached_property
@@ -71,7 +71,7 @@ class ThroughputModel(PerformanceModel):
 
     @cached_property
     def paired(self) -> Floats:
-        """Own steps per second [key, other key, type] next to another; NaN where nobody knows."""
+        """Own steps per second [key, other key, type] next to another; NaN where unknown."""
         return self._on_cluster(self.table.packed.paired)
 
     @cached_property

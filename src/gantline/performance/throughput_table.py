@@ -104,7 +104,7 @@ class ThroughputTable:
     def pairs(self, rows: Ints, types: Sequence[str], *, unknown: Literal["refuse", "apart"] = "refuse") -> tuple[Ints, Floats]:
         """Members [pair, 2] and speeds [pair, 2, type] of all pairs of equal gang size.
 
-        A pair nobody measured is refused, or kept apart (speeds 0) if ``unknown`` says so.
+        A pair that was not measured is refused, or kept apart (speeds 0) if ``unknown`` says so.
         """
         columns = self._columns(types)
         size = np.array([self.keys[row][1] for row in rows], dtype=np.int64)

@@ -26,7 +26,7 @@ class PlacementTiers(PerformanceModel):
 
     >>> simulate(trace, "rack1:..", "themis", performance=PlacementTiers({"vgg": (1.0, 1.8, 3.0)}))
 
-    Which machines a gang sits on is known to the run, whoever placed it.
+    Which machines a gang sits on is known to the run, however it was placed.
     """
 
     networks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)

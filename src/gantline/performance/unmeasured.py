@@ -1,4 +1,4 @@
-"""Speeds that nobody measured, from those that were.
+"""Speeds that were not measured, estimated from those that were.
 
 A job that was measured somewhere is placed elsewhere by how others differ between the two: seconds per step are completed as a thin matrix
 of jobs x seats on a logarithmic scale. A job that was measured nowhere is taken for the mean of its family. Ranges come from

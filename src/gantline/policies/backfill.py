@@ -1,9 +1,9 @@
-"""Backfilling: who may pass a job that does not fit without delaying those in front.
+"""Backfilling: which jobs may pass one that does not fit without delaying those in front.
 
-Free devices of each type are counted over time, from the estimated ends of those who run. A job whose turn comes starts if it fits for
+Free devices of each type are counted over time, from the estimated ends of running jobs. A job whose turn comes starts if it fits for
 as long as it needs; if not, it is promised the earliest time at which it does, as long as promises are made: EASY makes one, the
-conservative kind one to everybody. Placement may still keep a gang out, and then it waits. Estimates that prove too low shorten
-nobody's run: the promise moves, as in every batch system.
+conservative kind one to every job. Placement may still keep a gang out, and then it waits. Estimates that prove too low shorten
+no run: the promise moves, as in every batch system.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FreeProfile:
 
 
 def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
-    """In order of key, without stopping anybody: who fits starts, and the first `promises` who do not are promised a time."""
+    """In order of key, without stopping any job: one that fits starts, and the first `promises` that do not are promised a time."""
     jobs, now = snapshot.jobs, snapshot.now
     profiles = _profiles(snapshot)
     rank = np.array(key)
@@ -63,7 +63,7 @@ def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
     remaining = jobs.remaining
     for job in waiting.tolist():
         if len(reservations) >= promises and smallest[job] > max(profile.free[0] for profile in profiles):
-            rank[job] = np.inf  # no room, and no promise to make: the usual case, told quickly
+            rank[job] = np.inf  # no room, and no promise to make: the usual case, found quickly
             continue
         ways = [(way.type, way.gpus, max(float(remaining[job]) / way.rate, _INSTANT)) for way in jobs.options(job) if way.rate > 0]
         starts = [(profiles[kind].earliest(need, length), kind, need, length) for kind, need, length in ways]
@@ -81,7 +81,7 @@ def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
 
 
 def _profiles(snapshot: Snapshot) -> list[FreeProfile]:
-    """Per type: what is free now, and what those who run will give back."""
+    """Per type: what is free now, and what running jobs will give back."""
     jobs, now = snapshot.jobs, snapshot.now
     profiles = [FreeProfile(now, int(free)) for free in snapshot.cluster.free_of_type]
     runs = np.flatnonzero(jobs.running & (jobs.held > 0))

@@ -1,4 +1,4 @@
-"""Fair share with memory: whoever has used least of late, by weight, comes first; usage is forgotten with a half-life.
+"""Fair share with memory: whichever user has used least of late, by weight, comes first; usage is forgotten with a half-life.
 
 The rule is that of batch systems (Kay and Lauder, "A Fair Share Scheduler", CACM 1988; Slurm's multi-factor priority): usage in
 GPU-seconds decays exponentially, so a user who was busy last week is not punished for ever. It holds for users, queues, or
@@ -66,7 +66,7 @@ class FairShare(Policy):
     def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], Ints, Floats]:
         """Decayed GPU-seconds per account, and the active jobs that have been charged, each with how much."""
         jobs, users, queues = snapshot.jobs, snapshot.users, snapshot.queues
-        ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most of those who wait have never run
+        ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most waiting jobs have never run
         rows, spent = jobs.rows[ran], jobs.attained_gpu[ran]
         memory = _recall(snapshot.memory) or {"usage": {}, "rows": rows[:0], "spent": spent[:0], "at": snapshot.now}
         fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)

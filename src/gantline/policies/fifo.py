@@ -33,9 +33,9 @@ class Fifo(OrderPolicy):
     backfill: str = field(
         default="none",
         metadata={
-            "help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'shrink' (anyone, but it may start with a "
-            "smaller option of its own), 'easy' (who does not delay the first), "
-            "'conservative' (who delays nobody); the last two need estimates"
+            "help": "what may pass a job that does not fit: 'none', 'skip' (any that fits), 'shrink' (any, but it may start with a "
+            "smaller option of its own), 'easy' (any that does not delay the first), "
+            "'conservative' (any that delays none); the last two need estimates"
         },
     )
 

@@ -1,4 +1,4 @@
-"""Least attained service first: whoever has had least comes first, nothing need be known in advance."""
+"""Least attained service first: the job that has received least comes first; nothing need be known in advance."""
 
 from __future__ import annotations
 

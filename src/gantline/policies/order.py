@@ -1,4 +1,4 @@
-"""The classic orders: who comes first, by a key that is a sum over columns."""
+"""The classic orders: jobs sorted by a key that is a sum over columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gantline.core.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class ShortestJobFirst(OrderPolicy):
-    """Shortest estimated total run time first; whoever runs stays (SJF)."""
+    """Shortest estimated total run time first; running jobs stay (SJF)."""
 
     name: ClassVar[str] = "sjf"
     paper: ClassVar[str] = "Conway, Maxwell, Miller: Theory of Scheduling (1967), chapter 3"
@@ -47,7 +47,7 @@ class ShortestRemainingTimeFirst(OrderPolicy):
         return LinearKey(remaining=1.0)
 
     def valid_until(self, snapshot: Snapshot) -> float:
-        return math.inf  # those who run only move up, and then nobody gains by looking again
+        return math.inf  # running jobs only move up, so looking again changes nothing
 
 
 @dataclass(frozen=True)

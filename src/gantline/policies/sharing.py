@@ -1,7 +1,7 @@
 """Parts of GPUs: jobs that ask for less than one run together, in the order of another policy.
 
 In Alibaba's trace of 2023 (Weng et al., "Beware of Fragmentation", ATC 2023, section 2) most jobs ask for a part of a GPU, and the
-scheduler packs them. Here the order comes from any policy that ranks. The jobs are walked in that order: who runs stays where it is,
+scheduler packs them. Here the order comes from any policy that ranks. The jobs are walked in that order: a running job stays where it is,
 others get the devices on which they leave least room (best fit), and only a policy that preempts takes what jobs behind hold. Demands on
 one device sum up to one at most, and such jobs are taken not to slow each other down: a log's durations were measured on a part of a GPU
 already.
@@ -83,7 +83,7 @@ class _Desk:
         self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == c.FREE))  # for newcomers
 
     def serve(self, ranking: Ranking) -> list[Assignment]:
-        """Who gets what, in the order of the ranking; ties fall to those who came first."""
+        """What each job gets, in the order of the ranking; ties fall to the earlier arrival."""
         jobs, key = self.jobs, ranking.key
         first = self.fixed.astype(np.int64) * 2 + (jobs.running & (not ranking.preempt))
         found: list[Assignment] = []
@@ -123,7 +123,7 @@ class _Desk:
             self.memory[self.node[device]] -= sign * option.memory
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
-        """Where it runs, if nobody before it has taken that."""
+        """Where it runs, unless a job before it has taken that."""
         devices, way = self._devices(job), self._option(job)
         free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
         if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):

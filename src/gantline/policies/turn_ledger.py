@@ -1,7 +1,7 @@
 """The account behind turns: what every task should have, has received and is owed; a plain value between decisions.
 
 A task is a job, or two jobs that share devices. Tasks stand in the order of admission, the pairs of a job behind it.
-See `turns` for how the account decides who is next.
+See `turns` for how the account decides which is next.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Ledger:
         return replace(self, time=time, total=total)
 
     def updated(self, jobs: Sequence[str], scale: Ints, service: Floats, pairs: bool, length: float) -> Ledger:
-        """The account of the jobs that are there now: who has left is struck off, who is new has half a turn on credit."""
+        """The account of the jobs now present: those gone are struck off, new ones have half a turn on credit."""
         if tuple(jobs) == self.jobs:
             return replace(self, service=np.array(service))
         first, second = tasks_of(scale, pairs)
         place, now = {job: i for i, job in enumerate(self.jobs)}, {job: i for i, job in enumerate(jobs)}
-        old = np.array([*(place.get(job, -1) for job in jobs), -1], dtype=np.int64)  # -1 picks the last entry: nobody
+        old = np.array([*(place.get(job, -1) for job in jobs), -1], dtype=np.int64)  # -1 picks the last entry: none
         index = np.full((len(self.jobs) + 1, len(self.jobs) + 1), -1, dtype=np.int64)
         index[self.first, self.second] = np.arange(len(self.first))
         was = np.where((old[first] >= 0) & ((second < 0) | (old[second] >= 0)), index[old[first], old[second]], -1)
@@ -84,7 +84,7 @@ class Ledger:
         known, turn = np.zeros(len(first), dtype=np.int64), np.full(len(first), NO_TURN, dtype=np.int64)
         for new, had in ((share, self.share), (time, self.time), (deficit, self.deficit), (known, self.known), (turn, self.turn)):
             new[there] = had[was[there]]
-        for pair in np.flatnonzero((self.turn >= 0) & (self.second >= 0)):  # whose mate has left goes on alone
+        for pair in np.flatnonzero((self.turn >= 0) & (self.second >= 0)):  # a job whose mate has left goes on alone
             left = [now[job] for job in (self.jobs[self.first[pair]], self.jobs[self.second[pair]]) if job in now]
             if len(left) == 1:
                 turn[np.flatnonzero((first == left[0]) & (second < 0))] = self.turn[pair]

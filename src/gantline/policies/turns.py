@@ -1,4 +1,4 @@
-"""Shares of time become turns: who runs on which type in this round, so that over time everybody gets its share.
+"""Shares of time become turns: which job runs on which type in this round, so that over time each gets its share.
 
 The mechanism of Gavel (OSDI 2020, section 5): a task (a job, or two jobs that share devices) has on every type a
 *priority*, its share over the part of the type's time that it has received since the shares were computed. The type's
@@ -42,7 +42,7 @@ def choose_turns(
     turn: Ints,
     chosen: Ints,
 ) -> int:
-    """The type of every task's turn, or NO_TURN; who has one is listed in ``chosen``, as many as are returned.
+    """The type of every task's turn, or NO_TURN; tasks that have one are listed in ``chosen``, as many as are returned.
 
     ``total`` is the time received of each type by all, ``need`` the devices of a task, ``first`` and ``second`` (-1) its
     jobs, ``known`` whether shares were computed with it. Types are filled in the given order; ``free`` counts down.
@@ -98,7 +98,7 @@ def choose_turns(
 
 @kernel
 def sink(heap: Ints, at: int, n: int, priority: Floats, deficit: Floats, share: Floats, j: int) -> None:
-    """Move an entry of the heap down until nobody below it comes before it."""
+    """Move an entry of the heap down until none below it precedes it."""
     task = heap[at]
     while True:
         child = 2 * at + 1
@@ -127,7 +127,7 @@ def comes_before(a: int, b: int, priority: Floats, deficit: Floats, share: Float
 
 @dataclass(frozen=True)
 class Given:
-    """Who has a turn: the type of every task's turn, and the tasks in the order in which they were chosen."""
+    """Which tasks have a turn: the type of every task's turn, and the tasks in the order in which they were chosen."""
 
     turn: Ints
     chosen: Ints

@@ -17,7 +17,7 @@ def contradictions_with(trace: Trace, cluster: Cluster) -> list[Finding]:
 
 
 def held_too_much(trace: Trace, cluster: Cluster) -> list[Finding]:
-    """Where a log tells when jobs started: the instant at which they held most, if that is more than the cluster has."""
+    """Where a log says when jobs started: the instant at which they held most, if that is more than the cluster has."""
     rows = trace.frame
     if "started" not in rows.columns:
         return []

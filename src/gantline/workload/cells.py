@@ -9,7 +9,7 @@ from gantline.workload.dates import DATE, seconds_of_words
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.schema import COLUMNS, REQUIRED, TraceColumn
 
-_MOST = 2**53  # beyond this a float no longer tells one whole number from the next
+_MOST = 2**53  # beyond this a float cannot tell one whole number from the next
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:

@@ -1,4 +1,4 @@
-"""A few drawn columns as NumPy holds them: a generated trace that nobody has asked for its frame."""
+"""A few drawn columns as NumPy holds them: a generated trace whose frame has not been asked for."""
 
 from __future__ import annotations
 

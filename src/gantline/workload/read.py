@@ -1,7 +1,7 @@
 """Files of rows as they are found: CSV, JSON lines or Parquet, plain or compressed.
 
 Nothing is interpreted here: CSV cells stay text, so that a malformed number can be quoted. Every row knows the line
-(or row number) that a person would look for; lines are only counted when somebody asks.
+(or row number) that a person would look for; lines are counted only when asked for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RawTable:
 
 
 def read_table(path: Path) -> RawTable:
-    """The rows of a native trace file; the kind is told by the content."""
+    """The rows of a native trace file; the kind is recognised by the content."""
     data, source = unpack(path), str(path)
     if not data[:1024].strip() and not data.strip():  # the second look copies the file
         raise TraceError("is empty", file=source, fix="a trace needs a header line and one line per job")

@@ -31,7 +31,7 @@ def rename(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         if native is not None and native not in frame.columns:
             wanted.setdefault(native, []).append(name)
     bare = [name for name in wanted.get("duration", []) if unit_of(name) is None]
-    if bare and _stamped_in_milliseconds(frame):  # seconds or not: both stay, so that nobody takes them for seconds later
+    if bare and _stamped_in_milliseconds(frame):  # seconds or not: both stay, so that they are not taken for seconds later
         said.append(f"left: '{bare[0]}' may be in milliseconds like the times of arrival; name it duration_s or _ms")
         wanted = {native: names for native, names in wanted.items() if native not in ("arrival", "duration")}
     for native, names in wanted.items():

@@ -29,7 +29,7 @@ class Trace:
 
     ``source`` says where the rows come from and ``notes`` what was dropped, repaired or assumed on the way. Build one
     with :meth:`load`, :meth:`from_frame` or :meth:`from_records`, which check every row; the constructor only checks
-    that the required columns are there with their types. What a generator has drawn becomes a frame when somebody asks for it.
+    that the required columns are there with their types. What a generator has drawn becomes a frame when it is asked for.
     """
 
     given: pl.DataFrame | Drawn

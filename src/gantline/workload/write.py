@@ -1,4 +1,4 @@
-"""Writing a table so that nobody ever sees half of it: to a temporary name first, then renamed."""
+"""Writing a table so that half of it is never seen: to a temporary name first, then renamed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gantline.core.jit import kernel
 
 @kernel
 def gain(square: float, variance: float, scale: float) -> float:
-    """Steps at the base batch that one step at ``scale`` times that batch is worth; 1 where the noise tells nothing."""
+    """Steps at the base batch that one step at ``scale`` times that batch is worth; 1 where the noise says nothing."""
     below = variance / scale + square
     if not (below > 0.0 and variance + square > 0.0):
         return 1.0

@@ -45,7 +45,7 @@ class Observations:
 
 @kernel
 def set_priors(rows: Floats, low: Floats, high: Floats) -> None:
-    """The bounds of the seven parameters; one that the rows tell nothing about is held at its most hopeful value."""
+    """The bounds of the seven parameters; one that the rows say nothing about is held at its most hopeful value."""
     for i in range(7):
         low[i], high[i] = TINY, np.inf
     low[GAMMA], high[GAMMA] = 1.0, MOST_GAMMA

@@ -106,7 +106,7 @@ def _fitted(rows: tuple[Row, ...]) -> Floats:
 class OnlineGoodput(PerformanceModel):
     """Truth from profiles, beliefs from what jobs have shown; ``interval`` is how often jobs choose their batch anew within an epoch.
 
-    Where nobody ``learns``, all batches stay, and policies know the measured speeds of packed gangs.
+    Without ``learns`` all batches stay, and policies know the measured speeds of packed gangs.
     """
 
     jobs: Mapping[str, OnlineJob]
@@ -146,7 +146,7 @@ class OnlineGoodput(PerformanceModel):
         return self._rates[job, type, gpus]
 
     def observe(self, gangs: Gangs) -> Observed | None:
-        """The rows that those who work have shown, and the gradient noise at their batch."""
+        """The rows that working jobs have shown, and the gradient noise at their batch."""
         if not self.learns:
             return None
         known: dict[str, Any] = dict(gangs.learned or {})

@@ -1,8 +1,8 @@
 """How long a training step takes: Pollux' model with seven parameters (OSDI 2021, section 3.2).
 
-A step computes gradients, for ``accumulation`` times without telling anybody and then once more while they are averaged
+A step computes gradients, for ``accumulation`` times without communication and then once more while they are averaged
 over all replicas; ``gamma`` says how far computing and averaging overlap (1: one after the other, 10: hardly noticed).
-A replica alone averages with nobody; replicas on one node and on several have parameters of their own.
+A replica alone averages with none; replicas on one node and on several have parameters of their own.
 """
 
 from __future__ import annotations

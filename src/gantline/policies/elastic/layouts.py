@@ -24,17 +24,17 @@ from gantline.placement.migration import pack, rearrange
 from gantline.policies.elastic.held_devices import HeldDevices, NamedDevices
 
 LAYOUTS = {
-    "engine": "by the placement rule, one gang at a time; who runs stays",
+    "engine": "by the placement rule, one gang at a time; running gangs stay",
     "packed": "all jobs are packed anew, the largest first, and bound to nodes so that the fewest workers move (Voda)",
     "buddies": "the same in buddy blocks, where sizes and nodes are powers of two (ElasticFlow)",
-    "defragmented": "who runs stays, but for gangs to whom fewer nodes are worth more than the move costs (Gandiva)",
+    "defragmented": "running gangs stay, but for those to which fewer nodes are worth more than the move costs (Gandiva)",
 }
 LAYOUT = "which nodes: " + "; ".join(f"'{name}' {text}" for name, text in LAYOUTS.items())
 MOVE_COST = "seconds that a move costs, for layout=defragmented; 'auto': as --costs"
 
 
 def check_layout(layout: str, move_cost: str, policy: str) -> None:
-    """Refuse a layout that nobody knows, and costs that are none."""
+    """Refuse an unknown layout, and costs that are not costs."""
     if layout not in LAYOUTS:
         raise UsageError(f"layout is '{layout}'", where=f"policy '{policy}'", fix=near(layout, LAYOUTS))
     try:
@@ -72,7 +72,7 @@ def _fits_in_order(free: Ints, sizes: Ints, largest: int) -> bool:
 
 @dataclass(frozen=True)
 class TypeLayout:
-    """The jobs of one device type, how many devices each gets, and who may not be moved."""
+    """The jobs of one device type, how many devices each gets, and which may not be moved."""
 
     snapshot: Snapshot
     kind: int
@@ -81,7 +81,7 @@ class TypeLayout:
     pinned: Bools | None = None
 
     def devices(self, layout: str, move_cost: str = "auto") -> NamedDevices:
-        """The devices, in rank order, of those who change or move, by their place among `jobs`; empty: the engine places."""
+        """The devices, in rank order, of gangs that change or move, by their place among `jobs`; empty: the engine places."""
         if layout == "engine" or not self._simple():
             return {}
         nodes, shared = self._rooms()

@@ -23,7 +23,7 @@ class LaysOut(Policy):
 
     @property
     def seats(self) -> SeatsOf | None:
-        """Who finds the devices of those who change or move; None: the engine."""
+        """What finds the devices of gangs that change or move; None: the engine."""
         return None if self.layout == "engine" else self._seats
 
     def _seats(self, pool: Pool, grants: Ints) -> NamedDevices:

@@ -46,7 +46,7 @@ class SharesOut(LaysOut):
 
 @dataclass(frozen=True)
 class EqualShare(SharesOut):
-    """Everybody as many devices as everybody else, as far as sizes allow; the earliest jobs where there are not enough."""
+    """Every job as many devices as every other, as far as sizes allow; the earliest jobs where there are not enough."""
 
     name: ClassVar[str] = "equal-share"
     paper: ClassVar[str] = "a baseline: max-min sharing of devices"
@@ -56,7 +56,7 @@ class EqualShare(SharesOut):
 
 
 def equal_sizes(curves: Curves, capacity: int) -> Ints:
-    """Minima in order of arrival, then again and again a step for whoever has least; ties fall to the earlier job."""
+    """Minima in order of arrival, then again and again a step for the job that has least; ties fall to the earlier job."""
     grants, free = np.zeros(len(curves), dtype=np.int64), capacity
     size, entry, ends = curves.size.tolist(), curves.first[:-1].tolist(), curves.first[1:].tolist()
     heap = []

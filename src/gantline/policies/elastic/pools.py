@@ -28,7 +28,7 @@ RATE_LIMIT = "seconds between two times of sharing out, at least; what happens m
 
 @dataclass(frozen=True)
 class Pool:
-    """One device type: who competes for it, in order of arrival, and how many devices there are for them."""
+    """One device type: the jobs that compete for it, in order of arrival, and how many devices there are for them."""
 
     snapshot: Snapshot
     kind: int
@@ -51,7 +51,7 @@ class Pool:
 
 
 def pools(snapshot: Snapshot) -> Iterator[Pool]:
-    """Every device type that somebody competes for."""
+    """Every device type that some job competes for."""
     phase = snapshot.jobs.phase
     free_to_change = (phase == PENDING) | (((phase == STARTING) | (phase == RUNNING)) & ~snapshot.jobs.locked)
     capacity = snapshot.cluster.capacity - _held(snapshot, np.flatnonzero(~free_to_change))
@@ -77,7 +77,7 @@ def rooms(pool: Pool) -> dict[int, list[int]]:
 
 
 def _held(snapshot: Snapshot, staying: Ints) -> Ints:
-    """Devices per type that those who stay as they are keep."""
+    """Devices per type held by gangs that stay as they are."""
     kept = np.zeros(len(snapshot.cluster.types), dtype=np.int64)
     for place in staying.tolist():
         for device in snapshot.jobs.devices(place):
@@ -144,7 +144,7 @@ def share_again(
 
 
 def _given_before(memory: dict[str, Any], snapshot: Snapshot, found: list[Pool]) -> list[tuple[Pool, Ints]] | None:
-    """What those who are still here were given; None: there are fewer devices now than that takes."""
+    """What the jobs still present were given; None: there are fewer devices now than that takes."""
     rows, _, places = memory["cause"]
     before = [(kind, rows[place], size) for (kind, _, *jobs), sizes in zip(places, memory["shares"]) for place, size in zip(jobs, sizes)]
     size_of = {(kind, row): size for kind, row, size in before}
@@ -183,7 +183,7 @@ def settled_until(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]]) -> fl
 
 
 def _in_turn(pool: Pool, grants: Ints, largest_first: bool) -> Ints:
-    """Who gets something, in the order in which it can be carried out: who shrinks or stays, who starts, who grows."""
+    """The jobs that get something, in the order in which it can be carried out: those that shrink or stay, then start, then grow."""
     held = np.where(pool.of(pool.snapshot.jobs.running), pool.of(pool.snapshot.jobs.held), 0)
     turn = np.where(held == 0, 1, np.where(grants > held, 2, 0))
     size = np.where((turn == 1) & largest_first, -grants, 0)

@@ -1,4 +1,4 @@
-"""Who gets how many devices of a pool: minima in an order, growth in turns, and growth by gain (Elastic-Tiresias)."""
+"""How many devices of a pool each job gets: minima in an order, growth in turns, and growth by gain (Elastic-Tiresias)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_order(order: Ints, wanted: Ints, capacity: int) -> tuple[Ints, int]:
 
 
 def grow_in_turns(curves: Curves, order: Ints, grants: Ints, free: int) -> Ints:
-    """Whoever has something takes, in turns, the step to its next size, until nothing is free or nobody can grow."""
+    """Jobs that hold devices take, in turns, the step to their next size, until nothing is free or none can grow."""
     grown = grants.copy()
     entry = curves.entry_of(grants).tolist()
     size, ends = curves.size.tolist(), curves.first[1:].tolist()
@@ -53,7 +53,7 @@ def compact(curves: Curves, queue: Ints, grants: Ints, free: int) -> tuple[Ints,
 
 
 def grow_by_gain(curves: Curves, queue: Sequence[int], grants: Ints, free: int) -> Ints:
-    """Steps go to whoever gains most speedup per device, a start counting as the step to the minimum; no step that gains nothing.
+    """Steps go to the job that gains most speedup per device, a start counting as the step to the minimum; no step that gains nothing.
 
     Ties: the lower queue, then the earlier job. A step that does not fit now never will, since what is free only falls.
     """

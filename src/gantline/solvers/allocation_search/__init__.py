@@ -1,1 +1,1 @@
-"""A population search over who gets how many devices on which node, with two objectives (NSGA-II, as Pollux uses it)."""
+"""A population search over how many devices each job gets on which node, with two objectives (NSGA-II, as Pollux uses it)."""

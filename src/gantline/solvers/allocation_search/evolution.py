@@ -79,7 +79,7 @@ def evolve(
 def breed(
     state: np.uint64, f: Fields, rules: Rules, problem: Problem, p: Population, s: Scratch, count: int, size: int
 ) -> tuple[np.uint64, int]:
-    """Children into the places behind the members; copies of anybody are left out, and others tried. How many there are."""
+    """Children into the places behind the members; copies of a member are left out, and others tried. How many there are."""
     made, jobs = 0, p.rows.shape[2]
     for _ in range(_TRIES):
         matings = (size - made + 1) // 2
@@ -178,7 +178,7 @@ def survive(state: np.uint64, p: Population, members: int, children: int, size: 
     for i in range(kept, count):
         p.rank[p.order[i]] = _GONE
     left = 0
-    for i in range(count):  # whoever stays stays sorted
+    for i in range(count):  # those that stay remain sorted
         p.sorted[left] = p.sorted[i]
         left += 1 if p.rank[p.sorted[i]] >= 0 else 0
     _remember(p, kept)
@@ -187,7 +187,7 @@ def survive(state: np.uint64, p: Population, members: int, children: int, size: 
 
 @kernel
 def _sort_in(p: Population, members: int, children: int) -> None:
-    """Sort the children and put them among the members, who are sorted; equals by place."""
+    """Sort the children and put them among the members, which are sorted; equals by place."""
     for i in range(members, members + children):
         p.rank[p.order[i]] = _CHILD
     found = 0

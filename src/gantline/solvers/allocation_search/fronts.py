@@ -1,4 +1,4 @@
-"""Two objectives at once: who is dominated by nobody, and how crowded it is there (Deb et al., NSGA-II, 2002).
+"""Two objectives at once: which members are dominated by none, and how crowded they are (Deb et al., NSGA-II, 2002).
 
 Both objectives are minimised. Sorted by the first and then the second, the members of a front follow one another with a falling
 second objective, so one pass finds all fronts and another all crowding distances.
@@ -20,7 +20,7 @@ SIDE: Final = 16  # numbers that are compared side by side
 def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room: Ints, equals: Ints) -> None:
     """Sort a stretch of ``order`` by a number of each; equals keep their order.
 
-    Each is put where it belongs by counting who comes before it: for hundreds this is quicker than sorting, because no step depends on how
+    Each is put where it belongs by counting those before it: for hundreds this is quicker than sorting, because no step depends on how
     a comparison ends, and several are made at once. ``keys`` has `SIDE` places more than there are to sort.
     """
     count = end - begin
@@ -28,7 +28,7 @@ def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room
     for i in range(count):
         keys[i], room[i] = value[order[begin + i]], order[begin + i]
     for i in range(count, whole):
-        keys[i] = np.inf  # before nobody
+        keys[i] = np.inf  # before none
     for i in range(count):
         equals[i] = 0
     for i in range(count):

@@ -34,7 +34,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Found:
-    """The best allocation [jobs, nodes], and the members that nobody dominates, to begin the next search with."""
+    """The best allocation [jobs, nodes], and the members that none dominates, to begin the next search with."""
 
     best: Ints
     front: Ints = field(repr=False)
@@ -94,7 +94,7 @@ def search(
 ) -> Found:
     """Search allocations of ``capacity`` (devices per node) to jobs; ``start`` holds members [n, jobs, nodes] to begin with.
 
-    Who searches again and again hands in a ``workspace`` of its own.
+    A caller that searches again and again passes in a ``workspace`` of its own.
     """
     jobs, nodes = demand.present.shape
     layout = layout_for(nodes, int(capacity.max(initial=1)))

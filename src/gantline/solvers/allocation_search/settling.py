@@ -1,7 +1,7 @@
 """From a varied child to an allocation that is possible, and what it is worth.
 
 First the entries that were chosen are drawn anew. Then no two jobs that span nodes meet on one, no job has more than its own limit, and no
-node gives more than it has; whoever comes first keeps what it has. Each step is a loop of its own over all jobs, and is left out where
+node gives more than it has; the first job keeps what it has. Each step is a loop of its own over all jobs, and is left out where
 there is nothing to do.
 """
 
@@ -37,7 +37,7 @@ _29, _32 = np.uint64(29), np.uint64(32)
 # what an allocation of a job is worth: its speedup, and what it adds to the mean if the job's row changes, or (the next one) does not
 SPEEDUP, MOVED = 0, 1
 UNKNOWN: Final = -2  # in place of how many entries are to be drawn: none, and nothing is known of the rows
-WORTHS: Final = 4  # the last is empty, so that all that is told of an allocation lies in one line of the cache
+WORTHS: Final = 4  # the last is empty, so that everything about an allocation lies in one line of the cache
 
 
 class Rules(NamedTuple):
@@ -48,7 +48,7 @@ class Rules(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Who wants what: everything that an allocation is judged by."""
+    """What each job wants: everything that an allocation is judged by."""
 
     room: Words  # devices per node
     present: Words  # [words, jobs]: what each holds now
@@ -57,10 +57,10 @@ class Problem(NamedTuple):
     penalty: Floats  # by which a job's speedup is multiplied if its row changes
     scale: float  # what a speedup of 1 is worth
     worth: Floats  # [jobs, 2, devices + 1, WORTHS], which `tell_worth` fills
-    power: float  # of the mean: -1 favours the slowest, 1 nobody
+    power: float  # of the mean: -1 favours the slowest, 1 none
     count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
     limit: Ints  # devices above which a job may have too many, or be on too many nodes
-    present_fits: bool  # whether nobody has so now
+    present_fits: bool  # whether no node does so now
 
 
 @kernel

@@ -103,7 +103,7 @@ _WORKLOADS = (
     _workload(
         "mixed",
         "v100:8x4,p100:8x4,k80:16x4",
-        "three device types, users, elastic jobs and deadlines: who gets the fast devices, and what is turned away",
+        "three device types, users, elastic jobs and deadlines: which jobs get the fast devices, and which are turned away",
         {
             # The load counts durations on a V100; the whole cluster is worth some 74 of them, so that half of its 128
             # devices is 0.87 of what it can do.

@@ -95,7 +95,7 @@ def read(
 
 
 def _log(content: str, src: Path) -> pl.DataFrame:
-    """The jobs as a table with a list of attempts; what keeps it from being one is told with its place."""
+    """The jobs as a table with a list of attempts; what keeps it from being one is reported with its place."""
     try:
         if content.lstrip().startswith("["):
             return pl.read_json(content.encode(), schema=_JOB)

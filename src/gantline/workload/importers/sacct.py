@@ -44,7 +44,7 @@ def read(
             raise raw.error(f"column '{name}' is missing", field=name, fix=_CALL)
     resources = [name for name in _RESOURCES if name in here]
     if not resources:
-        raise raw.error("no column tells the GPUs", fix="add AllocTRES to sacct -o")
+        raise raw.error("no column holds the GPUs", fix="add AllocTRES to sacct -o")
     nodes = number(raw, "NNodes") if "NNodes" in here else pl.Series([1.0] * len(raw.frame))
     state = text(raw, "State").str.extract(r"^(\w+)").fill_null("")
     columns = {
@@ -107,11 +107,11 @@ def _run_time(raw: RawTable) -> pl.Series:
         return _each(raw, "Elapsed")
     if {"Start", "End"} <= set(raw.frame.columns):
         return moment(raw, "End") - moment(raw, "Start")
-    raise raw.error("no column tells the run time", field="Elapsed", fix="add Elapsed to sacct -o")
+    raise raw.error("no column holds the run time", field="Elapsed", fix="add Elapsed to sacct -o")
 
 
 def _first_known(raw: RawTable, resources: list[str], nodes: pl.Series) -> pl.Series:
-    """GPUs of the whole job, from the first column that tells any; the older GRES columns count per node."""
+    """GPUs of the whole job, from the first column that has any; the older GRES columns count per node."""
     found = []
     for name in resources:
         size = _by_text(text(raw, name), gpus_of, pl.Float64)
