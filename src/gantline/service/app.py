@@ -25,6 +25,7 @@ from gantline.service.routes import (
     login,
     logs,
     nodes,
+    past,
     policy,
     progress,
     questions,
@@ -36,7 +37,7 @@ from gantline.service.routes import (
     users,
 )
 
-_NOUNS = (status, login, board, jobs, logs, progress, nodes, reservations, queues, events, tokens, users, policy, snapshot, questions)
+_NOUNS = (status, login, board, jobs, logs, progress, nodes, reservations, queues, events, past, tokens, users, policy, snapshot, questions)
 ROUTERS = tuple(noun.router for noun in _NOUNS)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 

@@ -22,6 +22,7 @@ from gantline.service.access import Access
 from gantline.service.board.audience import Audiences
 from gantline.service.board.board import LiveBoard
 from gantline.service.board.stream import Pump
+from gantline.service.past.live_past import LivePast
 from gantline.service.reported import ReportedCurves
 from gantline.service.roles import Caller, Role
 
@@ -49,11 +50,13 @@ class Service:
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
     leaving: Callable[[], bool] = lambda: False  # whether it ends; set by whoever serves it
     curves: ReportedCurves = field(default_factory=ReportedCurves)  # what jobs have reported
+    past: LivePast = field(init=False)  # which jobs held which devices when
     audiences: Audiences = field(init=False)  # what clients see of the board
     pump: Pump = field(init=False)  # tells them what changes
 
     def __post_init__(self) -> None:
         self.shared = SharedAnswers(lambda: self.scheduler.view().standing.version)
+        self.past = LivePast(self.store, self.scheduler.view, lambda at: self.scheduler.clock.wall(at), self._now)
         board = LiveBoard(self.scheduler.view, self.wall, self._now, lambda: self.scheduler.alive)
         self.audiences, self.pump = Audiences(board), Pump(board, lambda: self.leaving())
 

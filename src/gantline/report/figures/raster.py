@@ -50,7 +50,7 @@ def _draw(
 ) -> NDArray[np.uint8]:
     busy = np.zeros((rows, width), dtype=np.float32)
     most = np.zeros((rows, width), dtype=np.float32)
-    colour = np.zeros((rows, width), dtype=np.int16)
+    colour = np.zeros((rows, width), dtype=np.int32)
     in_row = np.zeros(rows, dtype=np.float32)
     for device in range(device_count):
         in_row[device * rows // device_count] += 1.0
