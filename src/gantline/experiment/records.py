@@ -1,8 +1,8 @@
 """Results of single runs in a folder, found by the hash of their setting.
 
-    HASH.json          how it ended, its setting, its summary and its metrics
-    HASH.jobs.parquet  what happened to each job
-    HASH/              the whole run, when it was asked to be kept
+    HASH.json        how it ended, its setting, its summary and its metrics
+    HASH.jobs.arrow  what happened to each job, a stream of Arrow
+    HASH/            the whole run, when it was asked to be kept
 
 The record is written last, so a result that has one is whole.
 """
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 import gantline
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.json_text import loads
 from gantline.experiment.digest import program_digest
 from gantline.experiment.outcome import DONE, FAILED, Outcome
-from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
+from gantline.experiment.whole_files import DiskFullError, is_full, write_json, write_stream
 
 if TYPE_CHECKING:
     from gantline.report.frames import RunLike
@@ -52,7 +51,7 @@ class Record:
     def jobs(self) -> pl.DataFrame:
         """What happened to each job."""
         try:
-            return pl.read_parquet(self.jobs_file).with_columns(cs.float().fill_null(float("nan")))
+            return pl.read_ipc_stream(self.jobs_file)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise UsageError(
                 f"is damaged ({str(error).splitlines()[0]})", where=str(self.jobs_file), fix="remove it and run again"
@@ -78,7 +77,7 @@ def store_result(folder: Path, key: str, run: RunLike, *, keep_run: bool) -> dic
     jobs = run.jobs
     tracked = np.zeros(jobs.height, dtype=bool)
     tracked[window.rows(jobs["arrival"].to_numpy())] = True
-    write_frame(_jobs_file(folder, key), jobs.with_columns(tracked=pl.Series(tracked)))
+    write_stream(_jobs_file(folder, key), jobs.with_columns(pl.Series("tracked", tracked)))
     told = {**summary, "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
     _store(folder, key, DONE, summary={**told, "doubts": "; ".join(doubts_of(told))}, measures=measures)
     return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
@@ -111,7 +110,7 @@ def kept_run(folder: Path, key: str) -> Path:
 
 
 def _jobs_file(folder: Path, key: str) -> Path:
-    return folder / f"{key[:_DIGITS]}.jobs.parquet"
+    return folder / f"{key[:_DIGITS]}.jobs.arrow"
 
 
 def _store(folder: Path, key: str, state: str, *, message: str = "", detail: str = "", **parts: dict[str, Any]) -> None:

@@ -151,15 +151,15 @@ class Setting(RunSpec):
         return {name: _table(name, path, file_digest(path), self.cluster) for name, path in self.named_files().items()}
 
 
-def run_setting(setting: Setting) -> Run:
-    """Run it. The summary tells the setting and its hash."""
+def run_setting(setting: Setting, key: str = "") -> Run:
+    """Run it. The summary tells the setting and its hash, which is `key` where it is known already."""
     from gantline.simulator.simulate import simulate
 
     _verify(setting)
     trace = setting.trace.with_throughputs(setting.named_files().get("throughputs", "")).load(setting.seed)
     run = simulate(trace, setting.cluster, setting.make_policy(), spec=setting, **setting.tables())
     run.summary["setting"] = setting.to_dict()
-    run.summary["setting_hash"] = setting.hash
+    run.summary["setting_hash"] = key or setting.hash
     return run
 
 

@@ -52,7 +52,7 @@ def perform(task: Task) -> Outcome:
 def _perform(task: Task) -> dict[str, Any]:
     from gantline.experiment.setting import run_setting
 
-    run = run_setting(task.setting)
+    run = run_setting(task.setting, task.hash)
     if task.name:
         run.summary["name"] = task.name
     if run.incidents:

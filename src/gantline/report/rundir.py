@@ -39,6 +39,7 @@ FORMAT = "gantline-run"
 VERSION = 2
 _HELD = 2  # the version from which on held time is a column, and GPU-hours and queueing come from it
 FLOATS = cs.float()
+_PLAIN = (str, int, bool, type(None))
 
 
 def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
@@ -108,6 +109,11 @@ def is_run(path: Path) -> bool:
 
 def plain(value: Any) -> Any:
     """A value that JSON can hold: NumPy scalars become numbers, what is not finite becomes null, the rest text."""
+    kind = type(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind in _PLAIN:  # most are: whether it is a mapping takes longer to ask
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray)):

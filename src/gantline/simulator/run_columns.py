@@ -29,7 +29,9 @@ class _Rows:
     """Arrays of one length."""
 
     def take(self, rows: Ints | Bools) -> Self:
-        """Some of the rows."""
+        """Some of the rows; nothing is copied where that is all of them."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         known = ((item.name, getattr(self, item.name)) for item in fields(self))
         return type(self)(**{name: None if column is None else column[rows] for name, column in known})
 

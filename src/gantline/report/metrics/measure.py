@@ -109,7 +109,8 @@ def measure_with_steadiness(
         _spread(found, f"rho_{other}", finish_time_fairness(done, whole.jobs, gpus, close, other, present), ("mean", "max"))
     found["rho_unfair"] = float((ratios > 1.0).mean()) if ratios.size else math.nan
 
-    met, missed, still_open = (int((outcomes(jobs, close) == outcome).sum()) for outcome in (MET, MISSED, OPEN))
+    judged = outcomes(jobs, close)
+    met, missed, still_open = (int((judged == outcome).sum()) for outcome in (MET, MISSED, OPEN))
     found["deadlines"], found["deadline_misses"] = met + missed + still_open, missed
     found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
     found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
