@@ -9,6 +9,7 @@ task was owed when shares are computed anew is carried along as its *deficit*, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,45 +21,49 @@ RESERVED = -2  # holds a place that it may not use in this round
 UNTRIED = 1e9  # priority per share of a task that has received nothing at all
 
 
+class TurnTasks(NamedTuple):
+    """Tasks, of which the first ``present`` are there. Tables are [task, type]."""
+
+    share: Floats
+    time: Floats
+    deficit: Floats
+    speed: Floats
+    need: Ints  # devices
+    first: Ints  # its jobs
+    second: Ints  # -1: alone
+    known: Ints  # whether shares were computed with it
+    present: int
+
+
+class TurnScratch(NamedTuple):
+    """Room to choose in; ``busy`` is all zero, before and after."""
+
+    priority: Floats
+    heap: Ints
+    busy: Ints  # per job
+
+
 @kernel
 def choose_turns(
-    share: Floats,
-    time: Floats,
-    deficit: Floats,
-    speed: Floats,
-    total: Floats,
-    need: Ints,
-    first: Ints,
-    second: Ints,
-    known: Ints,
-    tasks: int,
-    order: Ints,
-    free: Ints,
-    strict: bool,
-    wasteful: bool,
-    priority: Floats,
-    heap: Ints,
-    busy: Ints,
-    turn: Ints,
-    chosen: Ints,
+    tasks: TurnTasks, total: Floats, order: Ints, free: Ints, strict: bool, wasteful: bool, scratch: TurnScratch, turn: Ints, chosen: Ints
 ) -> int:
     """The type of every task's turn, or NO_TURN; tasks that have one are listed in ``chosen``, as many as are returned.
 
-    ``total`` is the time received of each type by all, ``need`` the devices of a task, ``first`` and ``second`` (-1) its
-    jobs, ``known`` whether shares were computed with it. Types are filled in the given order; ``free`` counts down.
+    ``total`` is the time received of each type by all. Types are filled in the given order; ``free`` counts down.
     ``strict`` leaves devices idle rather than give them to tasks without a share. A task that is not known may fill idle
-    devices; if ``wasteful``, it takes their place but not a turn. ``priority``, ``heap`` and ``busy`` (per job, all zero) are
-    scratch space.
+    devices; if ``wasteful``, it takes their place but not a turn.
     """
+    share, time, deficit, speed, need, first, second, known, present = tasks
+    priority, heap, busy = scratch
     count = 0
-    for task in range(tasks):
+    for task in range(present):
         turn[task] = NO_TURN
     for place in range(order.shape[0]):
         j = order[place]
         if free[j] <= 0:
             continue
         n = 0
-        for task in range(tasks):
+        for task in range(present):
             if speed[task, j] <= 0.0 or busy[first[task]] == 1 or (second[task] >= 0 and busy[second[task]] == 1):
                 continue
             value = 0.0
@@ -89,7 +94,7 @@ def choose_turns(
                 count += 1
             else:
                 turn[task] = RESERVED
-    for task in range(tasks):
+    for task in range(present):
         busy[first[task]] = 0
         if second[task] >= 0:
             busy[second[task]] = 0
@@ -147,8 +152,15 @@ def next_turns(
             busy[ledger.second[task]] = 1
     turn, chosen = np.empty(tasks, dtype=np.int64), np.empty(tasks, dtype=np.int64)
     count = choose_turns(
-        ledger.share, ledger.time, ledger.deficit, speed, ledger.total, scale[ledger.first], ledger.first, ledger.second, ledger.known,
-        tasks, order, np.maximum(free, 0), strict, wasteful, np.empty(tasks), np.empty(tasks, dtype=np.int64), busy, turn, chosen,
-    )  # fmt: skip
+        TurnTasks(ledger.share, ledger.time, ledger.deficit, speed, scale[ledger.first], ledger.first, ledger.second, ledger.known, tasks),
+        ledger.total,
+        order,
+        np.maximum(free, 0),
+        strict,
+        wasteful,
+        TurnScratch(np.empty(tasks), np.empty(tasks, dtype=np.int64), busy),
+        turn,
+        chosen,
+    )
     turn[stays] = ledger.turn[stays]
     return Given(np.maximum(turn, NO_TURN), np.concatenate((np.flatnonzero(stays), chosen[:count])))

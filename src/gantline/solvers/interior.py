@@ -20,6 +20,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import eliminate
+from gantline.solvers.interior_bundles import Iterate, Program, Residuals, Step
 from gantline.solvers.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
 
 TOLERANCE = 1e-9
@@ -68,7 +69,7 @@ def climb(problem: LinearProblem, x: Floats, level: float = 0.0, *, budget: int 
     rows = len(problem.bound)
     if not len(x):
         return Point(x, level, np.zeros(rows), 0.0, 0)
-    x, level, price, gap, iterations = _climb(
+    program = Program(
         (problem.start, problem.index, problem.value),
         problem.bound,
         problem.column_weight,
@@ -81,27 +82,26 @@ def climb(problem: LinearProblem, x: Floats, level: float = 0.0, *, budget: int 
         np.zeros(rows) if problem.num is None else problem.num,
         np.ones(rows) if problem.den is None else problem.den,
         np.zeros(rows) if problem.off is None else problem.off,
-        np.array(x, dtype=np.float64),
-        float(level),
-        budget,
-        problem.tolerance,
     )
+    x, level, price, gap, iterations = _climb(program, np.array(x, dtype=np.float64), float(level), budget, problem.tolerance)
     return Point(x, level, price, gap, iterations)
 
 
 @compiled_numpy
-def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget, tolerance):  # type: ignore[no-untyped-def]
-    """The method itself. ``p`` holds columns, then the slack of every row; ``q`` their prices; ``weight`` their terms."""
+def _climb(program: Program, x: Floats, level: float, budget: int, tolerance: float) -> tuple[Floats, float, Floats, float, int]:
+    """The method itself."""
+    matrix, bound, _, w, gain, bend, kinds, arrow, levelled, num, den, off = program
     columns, rows = len(x), len(bound)
     size = columns + rows
     p, q, weight = np.ones(size), np.zeros(size), np.zeros(size)
     dp, dq, aim = np.zeros(size), np.zeros(size), np.zeros(size)
+    at, step = Iterate(p, q, weight), Step(dp, dq)
     need, slope, curve = np.zeros(rows), np.zeros(rows), np.zeros(rows)
     lack, dual, inverse = np.zeros(rows), np.zeros(columns), np.zeros(columns)
     direction = 1.0 if levelled else 0.0
 
     demand(num, den, off, level, need, slope, curve)
-    mass = _begin(matrix, bound, v, w, gain, bend, x, level, direction, need, slope, p, q, weight)
+    mass = _begin(program, x, level, direction, need, slope, at)
     curved = off.max() > 0.0 or bend.max() > 0.0
 
     best, best_p, best_q, best_level = np.inf, p.copy(), q.copy(), level
@@ -143,6 +143,7 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
             centring += 1
             centred = uneven(p, q, weight, middle) < 0.02 or centring > 20
 
+        missed = Residuals(dual, inverse, lack, slope, pull, bow)
         factors = eliminate(matrix, inverse, p[columns:], q[columns:], w, kinds, arrow)
         for i in range(size):
             aim[i] = bend[i] if i < columns else 0.0
@@ -150,7 +151,7 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
             for i in range(size):
                 aim[i] += (middle if middle > 0.0 and not centred else gap / mass) * weight[i]
         else:  # predictor: towards complementarity 0
-            newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
+            newton_step(program, at, aim, missed, factors, step)
             far_p, far_q = reach(p, dp), reach(q, dq)
             ahead = 0.0
             for i in range(size):
@@ -160,7 +161,7 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
                 sigma = max(sigma, 0.5)  # complementarity must not run ahead of feasibility
             for i in range(size):  # corrector: towards the central path, less the products that the predictor neglects
                 aim[i] += sigma * gap / mass * weight[i] - dp[i] * dq[i]
-        shift = newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
+        shift = newton_step(program, at, aim, missed, factors, step)
         far_p = 0.99 * min(reach(p, dp), pole(level, shift, num, den, off))
         far_q = 0.99 * reach(q, dq)
         if curved:
@@ -176,9 +177,11 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
 
 
 @compiled_numpy
-def _begin(matrix, bound, v, w, gain, bend, x, level, direction, need, slope, p, q, weight):  # type: ignore[no-untyped-def]
+def _begin(program: Program, x: Floats, level: float, direction: float, need: Floats, slope: Floats, at: Iterate) -> float:
     """Write the first point: slacks of the given columns, and prices on the central path; returns the sum of weights."""
+    matrix, bound, v, w, gain, bend = program.matrix, program.bound, program.column_weight, program.row_weight, program.gain, program.bend
     start, index, value = matrix
+    p, q, weight = at.p, at.q, at.weight
     columns, rows = len(x), len(bound)
     used = np.zeros(rows)
     for c in range(columns):

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import substitute
+from gantline.solvers.interior_bundles import Factors, Iterate, Program, Residuals, Step
 
 
 @compiled_numpy
-def newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
+def newton_step(program: Program, at: Iterate, aim: Floats, missed: Residuals, factors: Factors, step: Step) -> float:
     """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
 
     Near the optimum the elimination loses digits, so what is left of the row equations is solved for once more.
     """
+    matrix, w, kinds, arrow, levelled = program.matrix, program.row_weight, program.kinds, program.arrow, program.levelled
+    dual, inverse, lack, slope, pull, bow = missed
+    p, q, dp, dq = at.p, at.q, step.dp, step.dq
     columns, rows = len(inverse), len(w)
     right, follow, used = np.zeros(rows), np.zeros(rows), np.zeros(rows)
     for r in range(rows):

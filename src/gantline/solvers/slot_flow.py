@@ -10,10 +10,11 @@ last decision leave little to do. Whole numbers throughout: equal is equal, what
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
-from gantline.core.arrays import Ints
+import numpy as np
+
+from gantline.core.arrays import Bools, Ints
 from gantline.core.fresh import flags, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
@@ -21,6 +22,25 @@ from gantline.core.sorted_search import first_above, first_not_below
 
 FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)
+
+
+class Slots(NamedTuple):
+    """What there is to place, where, and at which prices; see `solve_slots`."""
+
+    times: Ints
+    release: Ints
+    offset: Ints
+    price: Ints
+    depth: Ints
+
+
+class Path(NamedTuple):
+    """How far each class is, whether that is settled, and how it is reached: from which class, by moving which job."""
+
+    distance: Ints
+    seen: Bools
+    from_node: Ints
+    by_job: Ints
 
 
 @compiled
@@ -56,14 +76,15 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     for t in range(types):
         deepen(t, release, offset, price, depth, used)
 
-    distance, seen = ints(sink + 1, 0), flags(sink + 1)
-    from_node, by_job = ints(sink + 1, -1), ints(sink + 1, -1)
+    path = Path(ints(sink + 1, 0), flags(sink + 1), ints(sink + 1, -1), ints(sink + 1, -1))
+    from_node, by_job = path.from_node, path.by_job
+    slots = Slots(times, release, offset, price, depth)
     repairs = 0
     while True:
-        target = search(times, release, offset, price, depth, used, excess, first, after, distance, seen, from_node, by_job)
+        target = search(slots, used, excess, first, after, path)
         if target < 0:
             return repairs
-        reprice(price, depth, distance, seen, target)
+        reprice(price, depth, path.distance, path.seen, target)
         node = target
         while from_node[node] >= 0:
             previous, j = from_node[node], by_job[node]
@@ -146,22 +167,10 @@ def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
 
 
 @kernel
-def search(
-    times: Ints,
-    release: Ints,
-    offset: Ints,
-    price: Ints,
-    depth: Ints,
-    used: Ints,
-    excess: Ints,
-    first: Ints,
-    after: Ints,
-    distance: Ints,
-    seen: npt.NDArray[np.bool_],
-    from_node: Ints,
-    by_job: Ints,
-) -> int:
+def search(slots: Slots, used: Ints, excess: Ints, first: Ints, after: Ints, path: Path) -> int:
     """Shortest path (Dijkstra) from any node with too many to one with too few; -1 when all balance."""
+    times, release, offset, price, depth = slots
+    distance, seen, from_node, by_job = path
     types, levels = price.shape
     sink = types * levels
     seen[sink], from_node[sink], by_job[sink] = False, -1, -1
@@ -211,7 +220,7 @@ def search(
 
 
 @kernel
-def reprice(price: Ints, depth: Ints, distance: Ints, seen: npt.NDArray[np.bool_], target: int) -> None:
+def reprice(price: Ints, depth: Ints, distance: Ints, seen: Bools, target: int) -> None:
     """Raise the prices of the nodes nearer than the target so that the path to it costs nothing; the sink's stays 0."""
     types, levels = price.shape
     sink = types * levels

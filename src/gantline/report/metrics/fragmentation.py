@@ -10,13 +10,13 @@ USENIX ATC 2023), taken over the jobs that really wait instead of over a typical
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gantline.core.areas import integral
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
 from gantline.report.frames import RunLike
 from gantline.report.metrics.columns import columns_of
@@ -66,51 +66,56 @@ def stranded_steps(run: RunColumns, node_gpus: list[int]) -> Floats:
     order = np.argsort(moments, kind="stable")
     largest = max(1, *node_gpus)
     out = np.empty((moments.size, 4))
-    written = _sweep(
-        moments[order],
-        kinds[order],
-        np.concatenate([arrived, held, held])[order],
-        jobs.gpus.astype(np.int64),
-        spans.row,
-        left & (spans.end >= last[spans.row]),
-        spans.first,
-        spans.devices,
-        node_of_device,
-        sizes,
+    changes = Changes(moments[order], kinds[order], np.concatenate([arrived, held, held])[order])
+    intervals = Intervals(spans.row, left & (spans.end >= last[spans.row]), spans.first, spans.devices)
+    counters = Counters(
         sizes.copy(),
         np.zeros(largest + 1, dtype=np.int64),
         np.zeros(largest + 1, dtype=np.int64),
         np.zeros(node_of_device.size, dtype=np.int64),
         np.zeros(len(jobs), dtype=np.int64),
-        out,
     )
+    written = _sweep(changes, intervals, jobs.gpus.astype(np.int64), node_of_device, sizes, counters, out)
     return out[:written]
 
 
-@kernel
-def _sweep(
-    moments: NDArray[np.float64],
-    kinds: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    gang: NDArray[np.int64],
-    job_of: NDArray[np.int64],
-    leaves: NDArray[np.bool_],
-    first_device: NDArray[np.int64],
-    devices: NDArray[np.int64],
-    node_of_device: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    free: NDArray[np.int64],
-    waiting: NDArray[np.int64],
-    broken: NDArray[np.int64],
-    holders: NDArray[np.int64],
-    running: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> int:
-    """Walk through all changes in time order and write a row (time, free, waiting, stranded) after each moment; how many there are.
+class Changes(NamedTuple):
+    """What happens, in time order: when, which kind of change, and of which job or interval."""
 
-    Counters: `free` GPUs of each node, `waiting` jobs by gang size (gangs larger than any node count as a whole node), `broken` nodes, of
+    moments: Floats
+    kinds: Ints
+    rows: Ints
+
+
+class Intervals(NamedTuple):
+    """Spans in which a job holds devices: whether it leaves at the end, and where its devices begin in the list of all."""
+
+    job_of: Ints
+    leaves: Bools
+    first_device: Ints
+    devices: Ints
+
+
+class Counters(NamedTuple):
+    """What is counted on the way.
+
+    `free` GPUs of each node, `waiting` jobs by gang size (gangs larger than any node count as a whole node), `broken` nodes, of
     which some GPUs are held, by free GPUs, `holders` of each device, intervals in which each job is `running`.
     """
+
+    free: Ints
+    waiting: Ints
+    broken: Ints
+    holders: Ints
+    running: Ints
+
+
+@kernel
+def _sweep(changes: Changes, intervals: Intervals, gang: Ints, node_of_device: Ints, sizes: Ints, counters: Counters, out: Floats) -> int:
+    """Walk through all changes and write a row (time, free, waiting, stranded) after each moment; how many there are."""
+    moments, kinds, rows = changes
+    job_of, leaves, first_device, devices = intervals
+    free, waiting, broken, holders, running = counters
     largest, written, waiters, total_free = waiting.size - 1, 0, 0, sizes.sum()
     for i in range(moments.size):
         row = rows[i]

@@ -14,10 +14,31 @@ dozen columns to look at where the original looks at two thousand.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import compiled, kernel
+
+
+class SlotCosts(NamedTuple):
+    """What a slot costs a job, and the least that each job costs anywhere."""
+
+    avail: Floats
+    kind: Ints
+    arrival: Floats
+    time: Floats
+    least: Floats
+
+
+class JobColumns(NamedTuple):
+    """Columns of jobs while a tree grows: labels, which are in the tree, how far the others are, and from which slot."""
+
+    label: Floats
+    done: Bools
+    slack: Floats
+    nearest: Ints
 
 
 @compiled
@@ -59,13 +80,14 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
         looked_at = look_further(m, first, as_begun, column_of, jobs, order, looked_at)
     parent, nearest, slack, done = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.bool_)
     empty_parent, tree = np.empty(on_empty.size, np.int64), np.empty(slots, np.int64)
+    costs, columns = SlotCosts(avail, kind, arrival, time, least), JobColumns(job_label, done, slack, nearest)
     for root in roots[:left]:
         done[:] = False
         size, at = 1, 0
         tree[0] = root
         empty_slack, empty_nearest = 0.0 - label[root] - empty_label, root
         slack[:], nearest[:] = np.inf, root
-        best = come_near(root, label[root], avail, kind, arrival, time, least, job_label, done, slack, nearest)
+        best = come_near(root, label[root], costs, columns)
         while True:
             on_zero = at < looked_at and (best < 0 or empty_slack < slack[best])
             step = empty_slack if on_zero else slack[best]
@@ -97,7 +119,7 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
                 tree[size] = slot
                 size += 1
             if not on_zero or slot // machines <= first[slot % machines]:  # deeper ones cost more than one that is looked at too
-                best = come_near(slot, mine, avail, kind, arrival, time, least, job_label, done, slack, nearest)
+                best = come_near(slot, mine, costs, columns)
             if at < looked_at and 0.0 - mine - empty_label < empty_slack:
                 empty_slack, empty_nearest = 0.0 - mine - empty_label, slot
         column = best
@@ -117,20 +139,10 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
 
 
 @kernel
-def come_near(
-    slot: int,
-    label: float,
-    avail: Floats,
-    kind: Ints,
-    arrival: Floats,
-    time: Floats,
-    least: Floats,
-    job_label: Floats,
-    done: Bools,
-    slack: Floats,
-    nearest: Ints,
-) -> int:
+def come_near(slot: int, label: float, costs: SlotCosts, columns: JobColumns) -> int:
     """A slot enters the tree: jobs that it is nearer to than others are hang on it; the job with the least slack, -1 if all are in."""
+    avail, kind, arrival, time, least = costs
+    job_label, done, slack, nearest = columns
     machine, position, best, smallest = slot % avail.size, slot // avail.size + 1, -1, np.inf
     ready, seconds = avail[machine], time[kind[machine]]
     for j in range(slack.size):

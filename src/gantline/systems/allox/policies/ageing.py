@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from math import inf
 
-from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
+from gantline.systems.allox.policies.columns import MachineColumns, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
 
 
@@ -34,13 +35,14 @@ def next_ageing(arrival: Floats, now: float, age: float) -> float:
 
 
 @kernel
-def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Bools, found: Ints) -> int:
+def earliest(kind: int, width: int, machines: MachineColumns, found: Ints) -> int:
     """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
+    release, idle = machines.release, machines.idle
     count = 0
     for _ in range(width):
         best = -1
-        for m in range(machine_kind.size):
-            taken = machine_kind[m] != kind
+        for m in range(idle.size):
+            taken = machines.kind[m] != kind
             for i in range(count):
                 taken |= found[i] == m
             if taken:
@@ -55,29 +57,21 @@ def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Boo
 
 
 @compiled
-def serve_aged(
-    aged: Ints,
-    times: Ints,
-    width: Ints,
-    need: Floats,
-    machine_kind: Ints,
-    release: Ints,
-    idle: Bools,
-    free: Floats,
-    started: Ints,
-) -> None:
+def serve_aged(aged: Ints, waiting: WaitingJobs, machines: MachineColumns, started: Ints) -> None:
     """Start or reserve for the aged jobs, in the order given; ``started[j]`` becomes the type of those that start.
 
-    Changes ``release``, ``idle`` and ``free`` to what is left for the others: reserved machines are neither idle nor
-    free before the aged job would end on them.
+    Changes the machines to what is left for the others: reserved ones are neither idle nor free before the aged job would
+    end on them.
     """
-    found, chosen = ints(machine_kind.size, 0), ints(machine_kind.size, 0)
+    times, width, need = waiting.times, waiting.width, waiting.need
+    release, idle, free = machines.release, machines.idle, machines.free
+    found, chosen = ints(idle.size, 0), ints(idle.size, 0)
     for j in aged:
         best_end, best_kind = FAR, -1
         for kind in range(times.shape[0]):
             if times[kind, j] == FORBIDDEN:
                 continue
-            count = earliest(kind, width[kind, j], machine_kind, release, idle, found)
+            count = earliest(kind, width[kind, j], machines, found)
             if count < width[kind, j]:
                 continue
             ready = release[found[count - 1]]

@@ -12,6 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.fresh import flags, floats, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.systems.allox.policies.ageing import check_age
+from gantline.systems.allox.policies.columns import MachineColumns, Prices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.event import decide_columns
 from gantline.systems.allox.policies.fill import fits
 from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
@@ -86,28 +87,18 @@ def decide(
     check_alpha(alpha)
     check_age(float(np.min(age, initial=inf)))
     times, release = to_ticks(waiting.time, machines.release)
-    price, depth, place = recall(*unpack(state, waiting.time.shape[1]), waiting.name)
+    prices = Prices(*recall(unpack(state, waiting.time.shape[1]), waiting.name))
     started, scored, matchings = decide_columns(
         round(now * TICKS),
-        waiting.owner,
-        times,
-        np.ascontiguousarray(waiting.width.T),
-        waiting.need,
-        waiting.gain,
-        score,
-        weight,
+        WaitingJobs(waiting.owner, times, np.ascontiguousarray(waiting.width.T), waiting.need, waiting.gain),
+        UserScores(score, weight),
         alpha,
         np.flatnonzero(now - waiting.arrival >= age),
-        machines.kind,
-        release,
-        machines.idle,
-        machines.free,
-        price,
-        depth,
-        place,
+        MachineColumns(machines.kind, release, machines.idle, machines.free),
+        prices,
     )
     jobs = np.flatnonzero(started >= 0)
-    return Decision(jobs, started[jobs], scored, matchings), pack(remember(waiting.name, price, depth, place))
+    return Decision(jobs, started[jobs], scored, matchings), pack(remember(waiting.name, prices))
 
 
 def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> bool:

@@ -21,6 +21,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.systems.allox.policies import gather, machines
 from gantline.systems.allox.policies.allox import Decision, Machines, Waiting, stands
 from gantline.systems.allox.policies.behind import behind_gangs
+from gantline.systems.allox.policies.columns import EngineTables, MachineColumns, Prices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.event import any_set, decide_columns
 from gantline.systems.allox.policies.seats import first_unseated, seat
 from gantline.systems.allox.policies.state import Parts, State, pack, recall, remember, unpack
@@ -52,9 +53,17 @@ def answer_at_once(
     jobs, types = snapshot.jobs, len(snapshot.cluster.types)
     (F, I), options, (NF, NI, _) = jobs.matrices(), snapshot.options, snapshot.cluster.matrices()
     how, job, option, competing, steady, parts, offers, slots, free = decide_at_once(
-        F, I, options.F, options.I, NF, NI, _measured(snapshot), jobs.rows, snapshot.now, types, weight, alpha, age,
-        patience, *unpack(state, 2 * types),
-    )  # fmt: skip
+        EngineTables(F, I, options.F, options.I, NF, NI),
+        _measured(snapshot),
+        jobs.rows,
+        snapshot.now,
+        types,
+        weight,
+        alpha,
+        age,
+        patience,
+        unpack(state, 2 * types),
+    )
     if how == _OTHERWISE:
         return None
     if fill and len(offers):
@@ -89,12 +98,7 @@ def _measured(snapshot: Snapshot) -> Floats:
 
 @compiled
 def decide_at_once(
-    F: Floats,
-    I: Ints,
-    OF: Floats,
-    OI: Ints,
-    NF: Floats,
-    NI: Ints,
+    tables: EngineTables,
     measured: Floats,
     names: Ints,
     now: float,
@@ -103,41 +107,44 @@ def decide_at_once(
     alpha: float,
     age: float,
     patience: float,
-    price: Ints,
-    depth: Ints,
-    jobs: Ints,
-    kinds: Ints,
-    positions: Ints,
+    known: Parts,
 ) -> Decided:
     """How it went, the positions and options of those who stay or start, how many compete, whether it is steady, the solver's state.
 
     And where a gang is left waiting: what every job could have, of which machines, and what is free besides; else nothing.
     """
+    F, I, OF, OI, NF, NI = tables
     everybody = ints(I.shape[1], 0)
     for row in range(everybody.size):
         everybody[row] = row
     stay, stay_option, compete = gather.split(I, everybody, False)
-    unknown, nothing = (price, depth, jobs, kinds, positions), float_table(0, 0, 0.0)
+    nothing = float_table(0, 0, 0.0)
     mine, theirs = believed_speeds(measured, compete), believed_speeds(measured, stay)
     capacity, free, _ = gather.pool(I, OF, OI, NF, NI, stay, given.size, types)
     owner, arrival, weight = gather.owners(F, I, everybody, compete, given.size)
     job, option, kind, time, need = gather.ways(F, I, OF, OI, compete, now, types, capacity, mine)
-    machine, release, idle = machines.machines(F, I, OF, OI, NF, NI, stay, now, types, kind, need, theirs)
+    machine, release, idle = machines.machines(tables, stay, now, types, kind, need, theirs)
     way, seconds, gain, further, width = machines.by_kind(owner, job, kind, time, need, capacity)
     ticks, until, fault, _ = count_ticks(seconds, release)
     if fault != FINE or not all_above_zero(time):
-        return _OTHERWISE, stay, stay_option, compete.size, False, unknown, nothing, nothing, free
+        return _OTHERWISE, stay, stay_option, compete.size, False, known, nothing, nothing, free
     if not any_set(idle):
-        return _NO_ROWS, stay, stay_option, compete.size, True, unknown, nothing, nothing, free
+        return _NO_ROWS, stay, stay_option, compete.size, True, known, nothing, nothing, free
     for u in range(given.size):
         weight[u] = given[u] if given[u] > 0.0 else weight[u]
     score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), beyond(free, types)
     named = picked(names, compete)
-    prices, depths, place = recall(price, depth, jobs, kinds, positions, named)
+    price, depth, place = recall(known, named)
+    prices = Prices(price, depth, place)
     started, _, _ = decide_columns(
-        int(np.rint(now * TICKS)), owner, ticks, turned(width), further, gain, score, weight, alpha,
-        older_than(arrival, width, now, age, patience), machine, until, idle, further_free, prices, depths, place,
-    )  # fmt: skip
+        int(np.rint(now * TICKS)),
+        WaitingJobs(owner, ticks, turned(width), further, gain),
+        UserScores(score, weight),
+        alpha,
+        older_than(arrival, width, now, age, patience),
+        MachineColumns(machine, until, idle, further_free),
+        prices,
+    )
     begins, begin_kinds, rows, count = ints(compete.size, 0), ints(compete.size, 0), ints(compete.size, 0), stay.size
     all_jobs, all_options = ints(everybody.size, 0), ints(everybody.size, 0)
     for i in range(stay.size):
@@ -150,12 +157,12 @@ def decide_at_once(
             count += 1
     new = count - stay.size
     if seat(OF, OI, NF.copy(), NI.copy(), rows[:new], ints(NI.shape[1] + 1, 0), ints(NI.shape[1] + 1, 0)) >= 0:
-        return _OTHERWISE, stay, stay_option, compete.size, False, unknown, nothing, nothing, free
+        return _OTHERWISE, stay, stay_option, compete.size, False, known, nothing, nothing, free
     steady = stands(seconds, width, further, machine, idle, further_free, begins[:new], begin_kinds[:new])
     offers, slots = nothing, nothing
     if not steady and any_gangs(width, started):
         offers, slots = offered(way, option, seconds, width, further, started), listed(machine, release, idle)
-    parts = remember(named, prices, depths, place)
+    parts = remember(named, prices)
     return _DECIDED, all_jobs[:count], all_options[:count], compete.size, steady, parts, offers, slots, further_free
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.systems.allox.policies.fill import FillMisfit, fill_best, fill_by_share, fill_within
+from gantline.systems.allox.policies.fill import FillMisfit, RankedWays, fill_best, fill_by_share, fill_within
 from gantline.systems.allox.policies.shares import Worth
 from gantline.systems.allox.policies.ways import Pool, Ways
 
@@ -20,21 +20,12 @@ def no_tiers(ways: Ways) -> Ints:
 
 def by_share(ways: Ways, pool: Pool, tier: Ints, key: Floats, worth: Worth, misfit: FillMisfit) -> Ints:
     """The filling that all kinds of DRF share."""
-    return fill_by_share(
-        ways.user,
-        ways.job,
-        tier,
-        key,
-        ways.need,
-        len(ways.owner),
-        pool.free,
-        pool.used,
-        pool.capacity,
-        pool.weight,
-        worth.group,
-        worth.value,
-        int(misfit),
-    )
+    return fill_by_share(ranked(ways, tier, key), pool.free, pool.used, pool.capacity, pool.weight, worth.group, worth.value, int(misfit))
+
+
+def ranked(ways: Ways, tier: Ints, key: Floats) -> RankedWays:
+    """Ways with what they are chosen by."""
+    return RankedWays(ways.user, ways.job, tier, key, ways.need, len(ways.owner))
 
 
 def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: FillMisfit = FillMisfit.SKIP, worth: Worth | None = None) -> Ints:
@@ -62,17 +53,7 @@ def equal_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
     that, users that outnumber the GPUs would leave all of them idle.
     """
     limit = pool.capacity * (pool.weight / pool.weight.sum())[:, None]
-    return fill_within(
-        ways.user,
-        ways.job,
-        tier[ways.kind],
-        ways.time,
-        ways.need,
-        len(ways.owner),
-        pool.free,
-        pool.used,
-        at_least_one(ways, pool, limit),
-    )
+    return fill_within(ranked(ways, tier[ways.kind], ways.time), pool.free, pool.used, at_least_one(ways, pool, limit))
 
 
 def fair_share(ways: Ways, pool: Pool, tier: Ints, worth: Worth | None = None) -> Ints:
@@ -80,7 +61,7 @@ def fair_share(ways: Ways, pool: Pool, tier: Ints, worth: Worth | None = None) -
     active = (np.bincount(ways.owner, minlength=len(pool.weight)) > 0) | np.any(pool.used > 0, axis=1)
     weight = np.where(active, pool.weight, 0.0)
     limit = at_least_one(ways, pool, pool.capacity * (weight / max(weight.sum(), 1e-300))[:, None])
-    inside = fill_within(ways.user, ways.job, tier[ways.kind], ways.time, ways.need, len(ways.owner), pool.free, pool.used, limit)
+    inside = fill_within(ranked(ways, tier[ways.kind], ways.time), pool.free, pool.used, limit)
     taken, used = ways.need[inside], pool.used.copy()
     np.add.at(used, ways.user[inside], taken)
     rest = ~np.isin(ways.job, ways.job[inside])
@@ -113,7 +94,7 @@ def sjf(ways: Ways, pool: Pool) -> Ints:
 
     Over the waiting jobs this is SJF. Over all jobs, with the time that is left and a pool as if none were running, it is SRPT.
     """
-    return fill_best(ways.user, ways.job, no_tiers(ways), ways.time, ways.need, len(ways.owner), pool.free)
+    return fill_best(ranked(ways, no_tiers(ways), ways.time), pool.free)
 
 
 def allox_plus(ways: Ways, pool: Pool, arrival: Floats, now: float, age: float = 500.0) -> Ints:
@@ -126,4 +107,4 @@ def allox_plus(ways: Ways, pool: Pool, arrival: Floats, now: float, age: float =
     order = np.lexsort((np.arange(len(ways.job)), ways.time, oldest_first))
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))
-    return fill_best(ways.user, ways.job, no_tiers(ways), rank, ways.need, len(ways.owner), pool.free)
+    return fill_best(ranked(ways, no_tiers(ways), rank), pool.free)

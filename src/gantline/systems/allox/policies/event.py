@@ -19,6 +19,7 @@ from gantline.core.stable_order import stable_order
 from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
 from gantline.solvers.slot_ties import settle
 from gantline.systems.allox.policies.ageing import serve_aged
+from gantline.systems.allox.policies.columns import MachineColumns, Prices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
 from gantline.systems.allox.policies.sequence import sequence
 from gantline.systems.allox.policies.users import let_in
@@ -26,93 +27,56 @@ from gantline.systems.allox.policies.users import let_in
 
 @compiled
 def decide_columns(
-    now: int,
-    owner: Ints,
-    times: Ints,
-    width: Ints,
-    need: Floats,
-    gain: Floats,
-    score: Floats,
-    weight: Floats,
-    alpha: float,
-    aged: Ints,
-    machine_kind: Ints,
-    release: Ints,
-    idle: Bools,
-    free: Floats,
-    price: Ints,
-    depth: Ints,
-    place: Ints,
+    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, aged: Ints, there: MachineColumns, prices: Prices
 ) -> tuple[Ints, Floats, int]:
     """The whole event: per job the type on which it starts (below 0: none), the scores afterwards, matchings solved.
 
-    Rows are waiting jobs in order of arrival; ``aged`` lists those that go first. Machines are known to be idle or else
-    are free at ``release``, or now if that is past. Only the solver's price, depth and place are changed.
+    ``aged`` lists the jobs that go first. A machine whose release is past is free now. Only the solver's prices are changed.
     """
-    score, idle, free, release = score.copy(), idle.copy(), free.copy(), release.copy()
-    for m in range(release.size):
-        if idle[m] or release[m] < now:
-            release[m] = now
+    owner = waiting.owner
+    users = UserScores(users.score.copy(), users.weight)
+    machines = MachineColumns(there.kind, there.release.copy(), there.idle.copy(), there.free.copy())
+    for m in range(machines.release.size):
+        if machines.idle[m] or machines.release[m] < now:
+            machines.release[m] = now
     started = ints(owner.size, -1)
     for j in range(owner.size):
-        if not has_way(times, j):
+        if not has_way(waiting.times, j):
             started[j] = -2  # all its ways were found to have no node; a matching with it has no answer
-    serve_aged(aged, times, width, need, machine_kind, release, idle, free, started)
+    serve_aged(aged, waiting, machines, started)
     for j in aged:
         if started[j] >= 0:
-            score[owner[j]] += gain[j, started[j]]
+            users.score[owner[j]] += waiting.gain[j, started[j]]
         else:
             started[j] = -2  # waits for what is reserved
-    solved = start_matched(
-        now, owner, times, width, need, gain, score, weight, alpha, machine_kind, release, idle, free, started, price,
-        depth, place,
-    )  # fmt: skip
-    return started, score, solved
+    solved = start_matched(now, waiting, users, alpha, machines, prices, started)
+    return started, users.score, solved
 
 
 @compiled
 def start_matched(
-    now: int,
-    owner: Ints,
-    times: Ints,
-    width: Ints,
-    need: Floats,
-    gain: Floats,
-    score: Floats,
-    weight: Floats,
-    alpha: float,
-    machine_kind: Ints,
-    release: Ints,
-    idle: Bools,
-    free: Floats,
-    started: Ints,
-    price: Ints,
-    depth: Ints,
-    place: Ints,
+    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, machines: MachineColumns, prices: Prices, started: Ints
 ) -> int:
     """Match and start until nothing more can; ``started[j]`` becomes the type on which job j starts.
 
-    Rows are waiting jobs in order of arrival; rows with ``started[j] != -1`` take no part. Changes ``score``,
-    ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns how many it solved.
+    Rows with ``started[j] != -1`` take no part. Changes scores, machines and prices. Returns how many it solved.
     """
-    active = flags(score.size)
+    owner = waiting.owner
+    active = flags(users.score.size)
     for j in range(owner.size):
         if started[j] == -1:
             active[owner[j]] = True
-    tried, blocked = flags(score.size), flags(owner.size)
+    tried, blocked = flags(users.score.size), flags(owner.size)
     failed = False
     solved = 0
-    while any_set(idle):
-        chosen = let_in(score, weight, active, alpha)
+    while any_set(machines.idle):
+        chosen = let_in(users.score, users.weight, active, alpha)
         everyone = same(chosen, active)
         if not (failed and same(chosen, tried)):
             rows = rows_of(chosen, owner, started)
             if rows.size > 0:
                 solved += 1
-                count = start_heads(
-                    now, rows, everyone, owner, times, width, need, gain, score, weight, machine_kind, release, idle,
-                    free, started, price, depth, place, blocked,
-                )  # fmt: skip
+                count = start_heads(now, rows, everyone, waiting, users, machines, prices, started, blocked)
                 if count > 0 and not everyone:
                     failed = False
                     continue
@@ -180,29 +144,22 @@ def start_heads(
     now: int,
     rows: Ints,
     all_heads: bool,
-    owner: Ints,
-    times: Ints,
-    width: Ints,
-    need: Floats,
-    gain: Floats,
-    score: Floats,
-    weight: Floats,
-    machine_kind: Ints,
-    release: Ints,
-    idle: Bools,
-    free: Floats,
+    waiting: WaitingJobs,
+    users: UserScores,
+    machines: MachineColumns,
+    prices: Prices,
     started: Ints,
-    price: Ints,
-    depth: Ints,
-    place: Ints,
     blocked: Bools,
 ) -> int:
     """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score.
 
     ``blocked[j]`` is set for heads that found too few idle machines or too little of something else.
     """
+    owner, times, width, need = waiting.owner, waiting.times, waiting.width, waiting.need
+    score, weight = users.score, users.weight
+    release, idle, free, place = machines.release, machines.idle, machines.free, prices.place
     types = times.shape[0]
-    by_release, offset = sort_machines(machine_kind, release, idle, types)
+    by_release, offset = sort_machines(machines, types)
     weighed = int_table(types, rows.size, 0)
     for i in range(rows.size):
         for t in range(types):
@@ -213,21 +170,21 @@ def start_heads(
         mine[i], blocked[rows[i]] = place[rows[i]], False
     for i in range(release.size):
         free_at[i] = release[by_release[i]]
-    if solve_slots(weighed, free_at, offset, price, depth, mine) < 0:
+    if solve_slots(weighed, free_at, offset, prices.price, prices.depth, mine) < 0:
         return 0
-    settle(weighed, free_at, offset, price, depth, mine)
+    settle(weighed, free_at, offset, prices.price, prices.depth, mine)
     for i in range(rows.size):
         place[rows[i]] = mine[i]
-    slot, begin = sequence(weighed, free_at, offset, price.shape[1], mine)
+    slot, begin = sequence(weighed, free_at, offset, prices.price.shape[1], mine)
     count = 0
     while True:
         best = -1
         for i in range(rows.size):
             j, m = rows[i], by_release[slot[i]]
-            kind = machine_kind[m]
+            kind = machines.kind[m]
             if started[j] != -1 or not idle[m] or begin[i] != release[m]:
                 continue
-            narrow = width[kind, j] == 1 or idle_machines(machine_kind, idle, kind) >= width[kind, j]
+            narrow = width[kind, j] == 1 or idle_machines(machines, kind) >= width[kind, j]
             blocked[j] = not narrow or not fits(need[j, kind], free)
             if blocked[j]:
                 continue
@@ -236,52 +193,54 @@ def start_heads(
         if best < 0:
             return count
         j, m = rows[best], by_release[slot[best]]
-        kind = machine_kind[m]
+        kind = machines.kind[m]
         started[j] = kind
-        score[owner[j]] += gain[j, kind]
+        score[owner[j]] += waiting.gain[j, kind]
         take(need[j, kind], free)
-        occupy(m, kind, width[kind, j], now + times[kind, j], machine_kind, release, idle)
+        occupy(m, kind, width[kind, j], now + times[kind, j], machines)
         count += 1
         if not all_heads:
             return count
 
 
 @compiled
-def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) -> tuple[Ints, Ints]:
+def sort_machines(machines: MachineColumns, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
+    release, idle = machines.release, machines.idle
     key, order, by_release = ints(release.size, 0), ints(release.size, 0), ints(release.size, 0)
     for m in range(release.size):
         key[m] = 2 * release[m] + (not idle[m])
     stable_order(key, 0, key.size, order, by_release)
     offset = ints(types + 1, 0)
-    for kind in machine_kind:
+    for kind in machines.kind:
         offset[kind + 1] += 1
     for kind in range(types):
         offset[kind + 1] += offset[kind]
     end = offset.copy()
     for m in order:
-        by_release[end[machine_kind[m]]] = m
-        end[machine_kind[m]] += 1
+        by_release[end[machines.kind[m]]] = m
+        end[machines.kind[m]] += 1
     return by_release, offset
 
 
 @kernel
-def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
+def idle_machines(machines: MachineColumns, kind: int) -> int:
     """How many machines of a type are idle."""
     count = 0
-    for m in range(idle.size):
-        count += idle[m] and machine_kind[m] == kind
+    for m in range(machines.idle.size):
+        count += machines.idle[m] and machines.kind[m] == kind
     return count
 
 
 @kernel
-def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Bools) -> None:
+def occupy(m: int, kind: int, width: int, until: int, machines: MachineColumns) -> None:
     """Take machine m, and for a gang further idle machines of its type, the last ones first."""
+    release, idle = machines.release, machines.idle
     release[m], idle[m] = until, False
     left = width - 1
-    for other in range(machine_kind.size - 1, -1, -1):
+    for other in range(machines.kind.size - 1, -1, -1):
         if left == 0:
             return
-        if idle[other] and machine_kind[other] == kind:
+        if idle[other] and machines.kind[other] == kind:
             release[other], idle[other] = until, False
             left -= 1

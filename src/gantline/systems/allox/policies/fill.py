@@ -7,6 +7,7 @@ all), starts it, takes its need off the pool and looks again; the earlier row wi
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,17 @@ class FillMisfit(IntEnum):
     SKIP = 0  # the user's next way is tried
     PASS = 1  # the user is passed over
     STOP = 2  # nobody starts anything more (DRF's algorithm box; IRFsim)
+
+
+class RankedWays(NamedTuple):
+    """Ways of jobs with what they are chosen by: the smallest tier, then the smallest key. ``need`` is [way, resource]."""
+
+    user: Ints
+    job: Ints
+    tier: Ints
+    key: Floats
+    need: Floats
+    jobs: int  # how many there are
 
 
 @kernel
@@ -40,43 +52,32 @@ def take(need: Floats, free: Floats) -> None:
 
 
 @compiled
-def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Bools, fitting: bool) -> int:
+def best_way(who: int, ways: RankedWays, free: Floats, gone: Bools, fitting: bool) -> int:
     """The way with the smallest (tier, key) of a user (-1: of anyone) whose job is not gone; -1 if there is none."""
+    tier, key = ways.tier, ways.key
     best = -1
-    for w in range(job.size):
-        if gone[job[w]] or (who >= 0 and user[w] != who):
+    for w in range(tier.size):
+        if gone[ways.job[w]] or (who >= 0 and ways.user[w] != who):
             continue
         if best >= 0 and (tier[w] > tier[best] or (tier[w] == tier[best] and key[w] >= key[best])):
             continue
-        if not fitting or fits(need[w], free):
+        if not fitting or fits(ways.need[w], free):
             best = w
     return best
 
 
 @compiled
 def fill_by_share(
-    user: Ints,
-    job: Ints,
-    tier: Ints,
-    key: Floats,
-    need: Floats,
-    jobs: int,
-    free: Floats,
-    used: Floats,
-    capacity: Floats,
-    weight: Floats,
-    group: Ints,
-    value: Floats,
-    misfit: int,
+    ways: RankedWays, free: Floats, used: Floats, capacity: Floats, weight: Floats, group: Ints, value: Floats, misfit: int
 ) -> Ints:
     """Progressive filling: again and again the best way of the user with the lowest share. Returns ways in order."""
-    users = used.shape[0]
+    users, need = used.shape[0], ways.need
     free, used = free.copy(), used.copy()
-    gone, started = np.zeros(jobs, np.bool_), np.empty(jobs, np.int64)
+    gone, started = np.zeros(ways.jobs, np.bool_), np.empty(ways.jobs, np.int64)
     share, best = np.empty(users), np.empty(users, np.int64)
     for u in range(users):
         share[u] = dominant_share(used[u], capacity, group, value) / weight[u]
-        best[u] = best_way(u, user, job, tier, key, need, free, gone, misfit == 0)
+        best[u] = best_way(u, ways, free, gone, misfit == 0)
     count = 0
     while True:
         poorest = -1
@@ -89,48 +90,48 @@ def fill_by_share(
         if not fits(need[w], free):
             if misfit == 2:
                 return started[:count]
-            best[poorest] = best_way(poorest, user, job, tier, key, need, free, gone, True) if misfit == 0 else -1
+            best[poorest] = best_way(poorest, ways, free, gone, True) if misfit == 0 else -1
             continue
         started[count] = w
         count += 1
-        gone[job[w]] = True
+        gone[ways.job[w]] = True
         free -= need[w]
         used[poorest] += need[w]
         share[poorest] = dominant_share(used[poorest], capacity, group, value) / weight[poorest]
-        best[poorest] = best_way(poorest, user, job, tier, key, need, free, gone, misfit == 0)
+        best[poorest] = best_way(poorest, ways, free, gone, misfit == 0)
 
 
 @compiled
-def fill_within(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats, used: Floats, limit: Floats) -> Ints:
+def fill_within(ways: RankedWays, free: Floats, used: Floats, limit: Floats) -> Ints:
     """User by user, the best ways that fit both the pool and what is left of the user's limit."""
     free, used = free.copy(), used.copy()
-    gone, started = np.zeros(jobs, np.bool_), np.empty(jobs, np.int64)
+    gone, started = np.zeros(ways.jobs, np.bool_), np.empty(ways.jobs, np.int64)
     count = 0
     for u in range(used.shape[0]):
         while True:
             room = np.minimum(free, limit[u] - used[u])
-            w = best_way(u, user, job, tier, key, need, room, gone, True)
+            w = best_way(u, ways, room, gone, True)
             if w < 0:
                 break
             started[count] = w
             count += 1
-            gone[job[w]] = True
-            free -= need[w]
-            used[u] += need[w]
+            gone[ways.job[w]] = True
+            free -= ways.need[w]
+            used[u] += ways.need[w]
     return started[:count]
 
 
 @compiled
-def fill_best(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats) -> Ints:
+def fill_best(ways: RankedWays, free: Floats) -> Ints:
     """The best way of anyone, again and again; what does not fit is passed over."""
     free = free.copy()
-    gone, started = np.zeros(jobs, np.bool_), np.empty(jobs, np.int64)
+    gone, started = np.zeros(ways.jobs, np.bool_), np.empty(ways.jobs, np.int64)
     count = 0
     while True:
-        w = best_way(-1, user, job, tier, key, need, free, gone, True)
+        w = best_way(-1, ways, free, gone, True)
         if w < 0:
             return started[:count]
         started[count] = w
         count += 1
-        gone[job[w]] = True
-        free -= need[w]
+        gone[ways.job[w]] = True
+        free -= ways.need[w]

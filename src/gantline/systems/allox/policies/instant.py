@@ -13,6 +13,7 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.systems.allox.policies import gather, machines, seats
 from gantline.systems.allox.policies.allox import Machines, Waiting
+from gantline.systems.allox.policies.columns import EngineTables
 from gantline.systems.allox.policies.profiling import PURPOSE, Samples
 from gantline.systems.allox.policies.shares import Worth
 from gantline.systems.allox.policies.ways import Pool, Ways
@@ -72,7 +73,7 @@ class Instant:
         speed = self._speed(self.staying)
         way, seconds, gain, further, width = machines.by_kind(ways.owner, ways.job, ways.kind, ways.time, ways.need, self.capacity)
         kind, release, idle = machines.machines(
-            F, I, OF, OI, self.NF, self.NI, self.staying, self.now, self.types, ways.kind, ways.need, speed
+            EngineTables(F, I, OF, OI, self.NF, self.NI), self.staying, self.now, self.types, ways.kind, ways.need, speed
         )
         if self.samples is not None and self.samples.machines:
             kinds, ends = zip(*self.samples.machines)

@@ -7,25 +7,25 @@ nodes are as large as jobs (AlloX' setting), several machines per node otherwise
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.fresh import flags, float_table, floats, int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
+from gantline.systems.allox.policies.columns import EngineTables
 from gantline.systems.allox.policies.gather import believed, need_of, remaining
 
 
 @compiled
 def machines(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, stay: Ints, now: float, types: int, way_kind: Ints, way_need: Floats,
-    speed: Floats,
-) -> tuple[Ints, Floats, NDArray[np.bool_]]:  # fmt: skip
+    tables: EngineTables, stay: Ints, now: float, types: int, way_kind: Ints, way_need: Floats, speed: Floats
+) -> tuple[Ints, Floats, Bools]:
     """Per machine its kind, when it should be free, and whether it is; idle ones no more than the jobs could fill.
 
     ``stay`` are the rows that keep what they hold.
     """
+    F, I, OF, OI, NF, NI = tables
     kinds = 2 * types
     unit, wanted = floats(kinds, 0.0), ints(kinds, 0)
     for w in range(way_kind.size):

@@ -19,6 +19,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.solvers.slot_flow import solve_slots
 from gantline.solvers.slot_ties import settle
+from gantline.systems.allox.policies.columns import Prices
 from gantline.systems.allox.policies.sequence import sequence
 from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
 from gantline.systems.allox.policies.ticks import TICKS, to_ticks
@@ -62,7 +63,7 @@ def match(
     by_release = np.lexsort((until, machine_type))
     offset = np.searchsorted(machine_type[by_release], np.arange(types + 1)).astype(np.int64)
     free_at = until[by_release]
-    price, depth, place = recall(*unpack(state, types), names)
+    price, depth, place = recall(unpack(state, types), names)
     repairs = solve_slots(ticks, free_at, offset, price, depth, place)
     if repairs < 0:
         lost = [int(name) for name, row in zip(names, times) if not any(np.isfinite(row[np.diff(offset) > 0]))]
@@ -73,7 +74,7 @@ def match(
     position += 1
     total = float((free_at[slot] + position * ticks[kind, np.arange(count)]).sum()) / TICKS
     found = Matching(by_release[slot], position, begin / TICKS, begin == free_at[slot], total, int(repairs))
-    return found, pack(remember(names, price, depth, place))
+    return found, pack(remember(names, Prices(price, depth, place)))
 
 
 def match_from_scratch(times: Floats, machine_type: Ints, release: Floats) -> tuple[float, Ints, Ints]:

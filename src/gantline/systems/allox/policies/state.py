@@ -12,6 +12,7 @@ from gantline.core.fresh import int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.sorted_search import first_not_below
 from gantline.core.stable_order import stable_order
+from gantline.systems.allox.policies.columns import Prices
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
@@ -31,8 +32,9 @@ def pack(parts: Parts) -> State:
 
 
 @compiled
-def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, names: Ints) -> tuple[Ints, Ints, Ints]:
+def recall(known: Parts, names: Ints) -> tuple[Ints, Ints, Ints]:
     """Prices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
+    price, depth, jobs, kind, position = known
     types, known_levels = price.shape
     levels = max(names.size, 1)
     kept = min(levels, known_levels)
@@ -50,8 +52,9 @@ def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, nam
 
 
 @compiled
-def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> Parts:
+def remember(names: Ints, prices: Prices) -> Parts:
     """The prices in use and the places of the jobs that have one, jobs in order of their names."""
+    price, depth, place = prices.price, prices.depth, prices.place
     count = deepest = 0
     for j in range(place.size):
         count += place[j] >= 0

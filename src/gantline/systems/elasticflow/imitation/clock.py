@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.systems.elasticflow.imitation.board import Board
 from gantline.systems.elasticflow.imitation.calendar import Calendar
 from gantline.systems.elasticflow.imitation.edf import plan_by_deadline
 from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
@@ -20,7 +21,6 @@ from gantline.systems.elasticflow.imitation.share import (
     P_EXACT,
     P_FIRST,
     P_GPUS,
-    Board,
     plan_all,
     share_spare,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
+from gantline.systems.elasticflow.imitation.board import Board
 from gantline.systems.elasticflow.imitation.plan import gpus_of, level_within
-from gantline.systems.elasticflow.imitation.share import FULL, IN_TIME, MISSED, P_END, P_GPUS, Board
+from gantline.systems.elasticflow.imitation.share import FULL, IN_TIME, MISSED, P_END, P_GPUS
 from gantline.systems.elasticflow.policies.free import canonical, ceiling, in_force, put, up
 
 

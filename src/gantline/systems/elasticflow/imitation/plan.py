@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.systems.elasticflow.imitation.board import Board, StepMap
 from gantline.systems.elasticflow.policies.free import canonical, ceiling, in_force, put, up
 
 NONE = -1  # no forced level
@@ -29,29 +30,13 @@ def level_within(speed: Floats, top: Ints, job: int, gpus: int) -> int:
 
 
 @kernel
-def plan_one(
-    job: int,
-    rem: float,
-    deadline: float,
-    now: float,
-    slot: float,
-    capacity: int,
-    speed: Floats,
-    top: Ints,
-    ft: Floats,
-    fv: Ints,
-    fn: int,
-    forced: int,
-    gt: Floats,
-    gv: Ints,
-    at: Floats,
-    av: Ints,
-    out: Floats,
-) -> int:
-    """Plan a job into the free map (ft, fv, fn), which stays; (gt, gv) is the map after it, (at, av) its plan.
+def plan_one(b: Board, job: int, now: float, free: StepMap, fn: int, forced: int, after: StepMap, plan: StepMap) -> int:
+    """Plan a job into the free map of ``fn`` breakpoints, which stays; ``after`` becomes the map after it, ``plan`` its plan.
 
-    How many breakpoints the map has comes back; out: [entries of the plan, exact end, end, whether in time].
+    How many breakpoints the map has comes back; ``b.out``: [entries of the plan, exact end, end, whether in time].
     """
+    rem, deadline, slot, capacity, speed, top, out = b.rem[job], b.deadline[job], b.slot, b.capacity, b.speed, b.top, b.out
+    (ft, fv), (gt, gv), (at, av) = free, after, plan
     end = up(deadline, now, slot)
     gn = 0
     for k in range(fn):
@@ -106,10 +91,10 @@ def plan_one(
                 for later in range(k + 1, stop):
                     at[count], av[count] = gt[later], 0
                     count += 1
-                free = fv[in_force(ft, fn, last)]
+                left = fv[in_force(ft, fn, last)]
                 if ft[in_force(ft, fn, last)] == last and in_force(ft, fn, last) > 0:
-                    free = fv[in_force(ft, fn, last) - 1]
-                gn = _release(ft, fn, gt, gv, gn, last, free)
+                    left = fv[in_force(ft, fn, last) - 1]
+                gn = _release(ft, fn, gt, gv, gn, last, left)
                 return _finish(gt, gv, gn, at, av, count, exact, last, deadline, out)
             rem -= work
     # no level is enough: all it can have until the deadline, then on until it is done
@@ -127,12 +112,12 @@ def plan_one(
         count += 1
         if a >= 0:
             work = (gt[k + 1] - gt[k]) * speed[job, a]
-            free = gv[k]
+            left = gv[k]
             gv[k] -= 1 << a
             if work >= rem:
                 exact = ceiling(gt[k] + rem / speed[job, a])
                 last = up(exact, now, slot)
-                gn = _release(ft, fn, gt, gv, gn, last, free)
+                gn = _release(ft, fn, gt, gv, gn, last, left)
                 return _finish(gt, gv, gn, at, av, count, exact, last, deadline, out)
             rem -= work
         k += 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
+from gantline.systems.elasticflow.imitation.board import Board, StepMap
 from gantline.systems.elasticflow.imitation.plan import NONE, plan_one
 from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
 
@@ -15,27 +14,6 @@ FULL, MISSED, IN_TIME = -1, 0, 1  # what planning answers: no room left for plan
 # rows of `known` and `times`
 P_FIRST, P_COUNT, P_GPUS = 0, 1, 2  # where a plan begins, how many entries it has, GPUs now
 P_EXACT, P_END = 0, 1
-
-
-class Board(NamedTuple):
-    """Everything planning reads and writes; one column per job of the trace."""
-
-    rem: Floats  # iterations left
-    deadline: Floats
-    speed: Floats  # per job and level
-    top: Ints  # largest level of each job
-    capacity: int
-    slot: float
-    free_t: Floats  # the free map, room[0] breakpoints
-    free_v: Ints
-    plan_t: Floats  # entries of all plans, room[1] used
-    plan_v: Ints
-    known: Ints
-    times: Floats
-    room: Ints
-    scratch_t: Floats  # three more maps
-    scratch_v: Ints
-    out: Floats
 
 
 @compiled
@@ -47,10 +25,8 @@ def plan_all(b: Board, order: Ints, now: float) -> int:
     for job in order:
         if used + fn + 4 > b.plan_t.size or 2 * fn + 16 > ft.size:
             return FULL
-        at, av = b.plan_t[used:], b.plan_v[used:]
-        fn = plan_one(
-            job, b.rem[job], b.deadline[job], now, b.slot, b.capacity, b.speed, b.top, ft, fv, fn, NONE, gt, gv, at, av, b.out
-        )  # fmt: skip
+        plan = StepMap(b.plan_t[used:], b.plan_v[used:])
+        fn = plan_one(b, job, now, StepMap(ft, fv), fn, NONE, StepMap(gt, gv), plan)
         ft[:fn], fv[:fn] = gt[:fn], gv[:fn]
         used = _note(b, job, used)
         if b.out[3] == 0.0:
@@ -117,10 +93,7 @@ def _grown(b: Board, job: int, now: float, at: Floats, av: Ints) -> int:
     ht, hv = b.scratch_t[1], b.scratch_v[1]
     hn = give_back(b.free_t, b.free_v, b.room[0], b.plan_t[first:], b.plan_v[first:], count, end, ht, hv)
     level = _next_level(b, job)
-    return plan_one(
-        job, b.rem[job], b.deadline[job], now, b.slot, b.capacity, b.speed, b.top, ht, hv, hn, level,
-        b.scratch_t[0], b.scratch_v[0], at, av, b.out,
-    )  # fmt: skip
+    return plan_one(b, job, now, StepMap(ht, hv), hn, level, StepMap(b.scratch_t[0], b.scratch_v[0]), StepMap(at, av))
 
 
 @compiled

@@ -15,7 +15,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.engine import log as g
 from gantline.engine.log import LogColumns
-from gantline.policies.turns import choose_turns
+from gantline.policies.turns import TurnScratch, TurnTasks, choose_turns
 from gantline.systems.gavel.imitation.closing import close_round
 from gantline.systems.gavel.imitation.leases import log_round
 from gantline.systems.gavel.imitation.tables import (
@@ -98,10 +98,18 @@ def run_rounds(
         for j in range(len(devices.free)):
             devices.free[j] = devices.capacity[j]
         chosen = choose_turns(
-            tasks.share, tasks.time, tasks.deficit, tasks.speed, devices.total, tasks.need, tasks.first, tasks.second, tasks.known,
-            count[TASKS], orders[count[ORDER]], devices.free, rules.strict, rules.artifact, tasks.priority, tasks.heap, jobs.busy,
-            tasks.turn, tasks.chosen,
-        )  # fmt: skip
+            TurnTasks(
+                tasks.share, tasks.time, tasks.deficit, tasks.speed, tasks.need, tasks.first, tasks.second, tasks.known, count[TASKS]
+            ),
+            devices.total,
+            orders[count[ORDER]],
+            devices.free,
+            rules.strict,
+            rules.artifact,
+            TurnScratch(tasks.priority, tasks.heap, jobs.busy),
+            tasks.turn,
+            tasks.chosen,
+        )
         if not rules.one_order:
             count[ORDER] += 1
         place_turns(count, tasks, devices, chosen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,29 @@ class Terms:
                 self.model[k], self.known[k] = belief.parameters, True
 
 
+class BelievedTerms(NamedTuple):
+    """`Terms` of all jobs, the job first and the class of nodes second, with what a job has whatever the class."""
+
+    model: Floats
+    known: Bools
+    most: Ints
+    unit: Ints
+    single: Floats
+    limits: Floats
+    noise: Floats
+    fixed: Floats
+
+
+class OfferedColumns(NamedTuple):
+    """GPUs of a node in each class; of each configuration its class, nodes and GPUs, and whether all jobs may have it."""
+
+    size: Ints
+    group: Ints
+    nodes: Ints
+    gpus: Ints
+    regular: Bools
+
+
 class GoodputMatrix:
     """Rows of believed goodputs for the jobs that are there; what changes seldom is kept from round to round."""
 
@@ -80,7 +104,7 @@ class GoodputMatrix:
             found.append(self._terms[job.asked.row])
             found[-1].update(job)
         out = np.zeros((len(jobs), len(columns)))
-        _fill(
+        believed = BelievedTerms(
             np.stack([each.model for each in found]),
             np.stack([each.known for each in found]),
             np.stack([each.most for each in found]),
@@ -89,16 +113,9 @@ class GoodputMatrix:
             np.stack([each.limits for each in found]),
             np.array([job.noise for job in jobs]),
             np.array([job.fixed_batch for job in jobs]),
-            self._size,
-            columns.group,
-            columns.nodes,
-            columns.gpus,
-            columns.regular,
-            self.assume.projection,
-            self.assume.shared_limit or self.assume.projection,
-            out,
-            np.zeros(3),
         )
+        offered = OfferedColumns(self._size, columns.group, columns.nodes, columns.gpus, columns.regular)
+        _fill(believed, offered, self.assume.projection, self.assume.shared_limit or self.assume.projection, out, np.zeros(3))
         for k, each in enumerate(found):
             if each.rigid is not None:
                 out[k] = each.rigid
@@ -141,26 +158,10 @@ def measured_speed(job: SiaJob, measured: MeasuredType, shape: tuple[int, ...]) 
 
 
 @kernel
-def _fill(
-    model: Floats,
-    known: Bools,
-    most: Ints,
-    unit: Ints,
-    single: Floats,
-    limits: Floats,
-    noise: Floats,
-    fixed: Floats,
-    size: Ints,
-    group: Ints,
-    nodes: Ints,
-    gpus: Ints,
-    regular: Bools,
-    projection: bool,
-    shared: bool,
-    out: Floats,
-    work: Floats,
-) -> None:
+def _fill(believed: BelievedTerms, offered: OfferedColumns, projection: bool, shared: bool, out: Floats, work: Floats) -> None:
     """All rows; a class on which a job was not measured has ``single`` 0."""
+    model, known, most, unit, single, limits, noise, fixed = believed
+    size, group, nodes, gpus, regular = offered
     classes = size.size
     for j in range(out.shape[0]):
         first, widest = -1, 0
