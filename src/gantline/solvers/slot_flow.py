@@ -24,7 +24,7 @@ FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)
 
 
-class Slots(NamedTuple):
+class SlotProblem(NamedTuple):
     """What there is to place, where, and at which prices; see `solve_slots`."""
 
     times: Ints
@@ -34,7 +34,7 @@ class Slots(NamedTuple):
     depth: Ints
 
 
-class Path(NamedTuple):
+class SlotPath(NamedTuple):
     """How far each class is, whether that is settled, and how it is reached: from which class, by moving which job."""
 
     distance: Ints
@@ -76,9 +76,9 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     for t in range(types):
         deepen(t, release, offset, price, depth, used)
 
-    path = Path(ints(sink + 1, 0), flags(sink + 1), ints(sink + 1, -1), ints(sink + 1, -1))
+    path = SlotPath(ints(sink + 1, 0), flags(sink + 1), ints(sink + 1, -1), ints(sink + 1, -1))
     from_node, by_job = path.from_node, path.by_job
-    slots = Slots(times, release, offset, price, depth)
+    slots = SlotProblem(times, release, offset, price, depth)
     repairs = 0
     while True:
         target = search(slots, used, excess, first, after, path)
@@ -167,7 +167,7 @@ def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
 
 
 @kernel
-def search(slots: Slots, used: Ints, excess: Ints, first: Ints, after: Ints, path: Path) -> int:
+def search(slots: SlotProblem, used: Ints, excess: Ints, first: Ints, after: Ints, path: SlotPath) -> int:
     """Shortest path (Dijkstra) from any node with too many to one with too few; -1 when all balance."""
     times, release, offset, price, depth = slots
     distance, seen, from_node, by_job = path

@@ -66,9 +66,9 @@ def stranded_steps(run: RunColumns, node_gpus: list[int]) -> Floats:
     order = np.argsort(moments, kind="stable")
     largest = max(1, *node_gpus)
     out = np.empty((moments.size, 4))
-    changes = Changes(moments[order], kinds[order], np.concatenate([arrived, held, held])[order])
-    intervals = Intervals(spans.row, left & (spans.end >= last[spans.row]), spans.first, spans.devices)
-    counters = Counters(
+    changes = FragmentChanges(moments[order], kinds[order], np.concatenate([arrived, held, held])[order])
+    intervals = FragmentIntervals(spans.row, left & (spans.end >= last[spans.row]), spans.first, spans.devices)
+    counters = FragmentCounters(
         sizes.copy(),
         np.zeros(largest + 1, dtype=np.int64),
         np.zeros(largest + 1, dtype=np.int64),
@@ -79,7 +79,7 @@ def stranded_steps(run: RunColumns, node_gpus: list[int]) -> Floats:
     return out[:written]
 
 
-class Changes(NamedTuple):
+class FragmentChanges(NamedTuple):
     """What happens, in time order: when, which kind of change, and of which job or interval."""
 
     moments: Floats
@@ -87,7 +87,7 @@ class Changes(NamedTuple):
     rows: Ints
 
 
-class Intervals(NamedTuple):
+class FragmentIntervals(NamedTuple):
     """Spans in which a job holds devices: whether it leaves at the end, and where its devices begin in the list of all."""
 
     job_of: Ints
@@ -96,7 +96,7 @@ class Intervals(NamedTuple):
     devices: Ints
 
 
-class Counters(NamedTuple):
+class FragmentCounters(NamedTuple):
     """What is counted on the way.
 
     `free` GPUs of each node, `waiting` jobs by gang size (gangs larger than any node count as a whole node), `broken` nodes, of
@@ -111,7 +111,7 @@ class Counters(NamedTuple):
 
 
 @kernel
-def _sweep(changes: Changes, intervals: Intervals, gang: Ints, node_of_device: Ints, sizes: Ints, counters: Counters, out: Floats) -> int:
+def _sweep(changes: FragmentChanges, intervals: FragmentIntervals, gang: Ints, node_of_device: Ints, sizes: Ints, counters: FragmentCounters, out: Floats) -> int:
     """Walk through all changes and write a row (time, free, waiting, stranded) after each moment; how many there are."""
     moments, kinds, rows = changes
     job_of, leaves, first_device, devices = intervals

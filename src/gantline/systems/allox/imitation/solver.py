@@ -32,7 +32,7 @@ class SlotCosts(NamedTuple):
     least: Floats
 
 
-class JobColumns(NamedTuple):
+class TreeColumns(NamedTuple):
     """Columns of jobs while a tree grows: labels, which are in the tree, how far the others are, and from which slot."""
 
     label: Floats
@@ -80,7 +80,7 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
         looked_at = look_further(m, first, as_begun, column_of, jobs, order, looked_at)
     parent, nearest, slack, done = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.bool_)
     empty_parent, tree = np.empty(on_empty.size, np.int64), np.empty(slots, np.int64)
-    costs, columns = SlotCosts(avail, kind, arrival, time, least), JobColumns(job_label, done, slack, nearest)
+    costs, columns = SlotCosts(avail, kind, arrival, time, least), TreeColumns(job_label, done, slack, nearest)
     for root in roots[:left]:
         done[:] = False
         size, at = 1, 0
@@ -139,7 +139,7 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
 
 
 @kernel
-def come_near(slot: int, label: float, costs: SlotCosts, columns: JobColumns) -> int:
+def come_near(slot: int, label: float, costs: SlotCosts, columns: TreeColumns) -> int:
     """A slot enters the tree: jobs that it is nearer to than others are hang on it; the job with the least slack, -1 if all are in."""
     avail, kind, arrival, time, least = costs
     job_label, done, slack, nearest = columns

@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.fresh import flags, floats, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.systems.allox.policies.ageing import check_age
-from gantline.systems.allox.policies.columns import MachineColumns, Prices, UserScores, WaitingJobs
+from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.event import decide_columns
 from gantline.systems.allox.policies.fill import fits
 from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
@@ -87,7 +87,7 @@ def decide(
     check_alpha(alpha)
     check_age(float(np.min(age, initial=inf)))
     times, release = to_ticks(waiting.time, machines.release)
-    prices = Prices(*recall(unpack(state, waiting.time.shape[1]), waiting.name))
+    prices = SlotPrices(*recall(unpack(state, waiting.time.shape[1]), waiting.name))
     started, scored, matchings = decide_columns(
         round(now * TICKS),
         WaitingJobs(waiting.owner, times, np.ascontiguousarray(waiting.width.T), waiting.need, waiting.gain),

@@ -21,7 +21,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.systems.allox.policies import gather, machines
 from gantline.systems.allox.policies.allox import Decision, Machines, Waiting, stands
 from gantline.systems.allox.policies.behind import behind_gangs
-from gantline.systems.allox.policies.columns import EngineTables, MachineColumns, Prices, UserScores, WaitingJobs
+from gantline.systems.allox.policies.columns import EngineTables, MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.event import any_set, decide_columns
 from gantline.systems.allox.policies.seats import first_unseated, seat
 from gantline.systems.allox.policies.state import Parts, State, pack, recall, remember, unpack
@@ -135,7 +135,7 @@ def decide_at_once(
     score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), beyond(free, types)
     named = picked(names, compete)
     price, depth, place = recall(known, named)
-    prices = Prices(price, depth, place)
+    prices = SlotPrices(price, depth, place)
     started, _, _ = decide_columns(
         int(np.rint(now * TICKS)),
         WaitingJobs(owner, ticks, turned(width), further, gain),

@@ -44,7 +44,7 @@ class MachineColumns(NamedTuple):
     free: Floats
 
 
-class Prices(NamedTuple):
+class SlotPrices(NamedTuple):
     """What the matching solver goes on from, and changes."""
 
     price: Ints

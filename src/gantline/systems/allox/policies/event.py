@@ -19,7 +19,7 @@ from gantline.core.stable_order import stable_order
 from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
 from gantline.solvers.slot_ties import settle
 from gantline.systems.allox.policies.ageing import serve_aged
-from gantline.systems.allox.policies.columns import MachineColumns, Prices, UserScores, WaitingJobs
+from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
 from gantline.systems.allox.policies.sequence import sequence
 from gantline.systems.allox.policies.users import let_in
@@ -27,7 +27,7 @@ from gantline.systems.allox.policies.users import let_in
 
 @compiled
 def decide_columns(
-    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, aged: Ints, there: MachineColumns, prices: Prices
+    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, aged: Ints, there: MachineColumns, prices: SlotPrices
 ) -> tuple[Ints, Floats, int]:
     """The whole event: per job the type on which it starts (below 0: none), the scores afterwards, matchings solved.
 
@@ -55,7 +55,7 @@ def decide_columns(
 
 @compiled
 def start_matched(
-    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, machines: MachineColumns, prices: Prices, started: Ints
+    now: int, waiting: WaitingJobs, users: UserScores, alpha: float, machines: MachineColumns, prices: SlotPrices, started: Ints
 ) -> int:
     """Match and start until nothing more can; ``started[j]`` becomes the type on which job j starts.
 
@@ -147,7 +147,7 @@ def start_heads(
     waiting: WaitingJobs,
     users: UserScores,
     machines: MachineColumns,
-    prices: Prices,
+    prices: SlotPrices,
     started: Ints,
     blocked: Bools,
 ) -> int:

@@ -19,7 +19,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.solvers.slot_flow import solve_slots
 from gantline.solvers.slot_ties import settle
-from gantline.systems.allox.policies.columns import Prices
+from gantline.systems.allox.policies.columns import SlotPrices
 from gantline.systems.allox.policies.sequence import sequence
 from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
 from gantline.systems.allox.policies.ticks import TICKS, to_ticks
@@ -74,7 +74,7 @@ def match(
     position += 1
     total = float((free_at[slot] + position * ticks[kind, np.arange(count)]).sum()) / TICKS
     found = Matching(by_release[slot], position, begin / TICKS, begin == free_at[slot], total, int(repairs))
-    return found, pack(remember(names, Prices(price, depth, place)))
+    return found, pack(remember(names, SlotPrices(price, depth, place)))
 
 
 def match_from_scratch(times: Floats, machine_type: Ints, release: Floats) -> tuple[float, Ints, Ints]:

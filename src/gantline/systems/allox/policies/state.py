@@ -12,7 +12,7 @@ from gantline.core.fresh import int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.sorted_search import first_not_below
 from gantline.core.stable_order import stable_order
-from gantline.systems.allox.policies.columns import Prices
+from gantline.systems.allox.policies.columns import SlotPrices
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
@@ -33,7 +33,7 @@ def pack(parts: Parts) -> State:
 
 @compiled
 def recall(known: Parts, names: Ints) -> tuple[Ints, Ints, Ints]:
-    """Prices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
+    """SlotPrices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
     price, depth, jobs, kind, position = known
     types, known_levels = price.shape
     levels = max(names.size, 1)
@@ -52,7 +52,7 @@ def recall(known: Parts, names: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 @compiled
-def remember(names: Ints, prices: Prices) -> Parts:
+def remember(names: Ints, prices: SlotPrices) -> Parts:
     """The prices in use and the places of the jobs that have one, jobs in order of their names."""
     price, depth, place = prices.price, prices.depth, prices.place
     count = deepest = 0
