@@ -20,7 +20,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import eliminate
-from gantline.solvers.interior_bundles import Iterate, Program, Residuals, Step
+from gantline.solvers.interior_bundles import InteriorProgram, Iterate, Residuals, Step
 from gantline.solvers.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
 
 TOLERANCE = 1e-9
@@ -69,7 +69,7 @@ def climb(problem: LinearProblem, x: Floats, level: float = 0.0, *, budget: int 
     rows = len(problem.bound)
     if not len(x):
         return Point(x, level, np.zeros(rows), 0.0, 0)
-    program = Program(
+    program = InteriorProgram(
         (problem.start, problem.index, problem.value),
         problem.bound,
         problem.column_weight,
@@ -88,7 +88,7 @@ def climb(problem: LinearProblem, x: Floats, level: float = 0.0, *, budget: int 
 
 
 @compiled_numpy
-def _climb(program: Program, x: Floats, level: float, budget: int, tolerance: float) -> tuple[Floats, float, Floats, float, int]:
+def _climb(program: InteriorProgram, x: Floats, level: float, budget: int, tolerance: float) -> tuple[Floats, float, Floats, float, int]:
     """The method itself."""
     matrix, bound, _, w, gain, bend, kinds, arrow, levelled, num, den, off = program
     columns, rows = len(x), len(bound)
@@ -177,7 +177,7 @@ def _climb(program: Program, x: Floats, level: float, budget: int, tolerance: fl
 
 
 @compiled_numpy
-def _begin(program: Program, x: Floats, level: float, direction: float, need: Floats, slope: Floats, at: Iterate) -> float:
+def _begin(program: InteriorProgram, x: Floats, level: float, direction: float, need: Floats, slope: Floats, at: Iterate) -> float:
     """Write the first point: slacks of the given columns, and prices on the central path; returns the sum of weights."""
     matrix, bound, v, w, gain, bend = program.matrix, program.bound, program.column_weight, program.row_weight, program.gain, program.bend
     start, index, value = matrix

@@ -12,7 +12,7 @@ Factors = tuple[Floats, Floats, Floats, Floats]
 """What elimination leaves: pivots, lowers, border, core."""
 
 
-class Program(NamedTuple):
+class InteriorProgram(NamedTuple):
     """The problem, with everything filled in that was not given."""
 
     matrix: Matrix

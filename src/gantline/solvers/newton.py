@@ -7,11 +7,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import substitute
-from gantline.solvers.interior_bundles import Factors, Iterate, Program, Residuals, Step
+from gantline.solvers.interior_bundles import Factors, InteriorProgram, Iterate, Residuals, Step
 
 
 @compiled_numpy
-def newton_step(program: Program, at: Iterate, aim: Floats, missed: Residuals, factors: Factors, step: Step) -> float:
+def newton_step(program: InteriorProgram, at: Iterate, aim: Floats, missed: Residuals, factors: Factors, step: Step) -> float:
     """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
 
     Near the optimum the elimination loses digits, so what is left of the row equations is solved for once more.

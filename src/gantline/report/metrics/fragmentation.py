@@ -111,7 +111,15 @@ class FragmentCounters(NamedTuple):
 
 
 @kernel
-def _sweep(changes: FragmentChanges, intervals: FragmentIntervals, gang: Ints, node_of_device: Ints, sizes: Ints, counters: FragmentCounters, out: Floats) -> int:
+def _sweep(
+    changes: FragmentChanges,
+    intervals: FragmentIntervals,
+    gang: Ints,
+    node_of_device: Ints,
+    sizes: Ints,
+    counters: FragmentCounters,
+    out: Floats,
+) -> int:
     """Walk through all changes and write a row (time, free, waiting, stranded) after each moment; how many there are."""
     moments, kinds, rows = changes
     job_of, leaves, first_device, devices = intervals
