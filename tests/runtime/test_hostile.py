@@ -94,7 +94,7 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
             scheduler.request([job], Action.CANCEL)
         go.touch()
         until(lambda: scheduler.runner._known[job].over)
-        assert until(lambda: scheduler.counters["store_failures"] >= 3)
+        assert until(lambda: scheduler.writer.failures >= 3)
         assert state(scheduler, job) == "running", "nothing is believed that is not written down"
         store.full = False
         assert ended(scheduler, job) == ["failed"]

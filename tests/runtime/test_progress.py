@@ -14,7 +14,7 @@ def test_a_speed_is_seen_between_two_reports_of_one_life() -> None:
     A first report that is believed makes this job of 10 s one of 110, and shortest first would stop it for anybody.
     """
     nobody: Any = None
-    progress = Progress(nobody)
+    progress = Progress(nobody, nobody, nobody, "never")
     assert math.isnan(progress._whole("a", 1, 4.1, 1.1, 1.0, done=10, total=1000, is_known=True))
     assert progress._whole("a", 1, 9.1, 6.1, 1.0, done=510, total=1000, is_known=True) == 6.1 + 4.9
     assert math.isnan(progress._whole("a", 2, 20.0, 6.5, 1.0, done=511, total=1000, is_known=True))  # another start

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.runtime.specs import end_all, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Action, JobRequest
+from gantline.core.inputs import Action
+from gantline.drivers.message_queue import Message
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
@@ -156,15 +156,15 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
     first = begin(tmp_path, store, "cpu:2")
     goes, stays = (first.submit(shell(line))[0] for line in (waiting_for(tmp_path / "go"), "sleep 1000"))
     until(lambda: {state(first, job) for job in (goes, stays)} == {"running"})
-    send = first.send
+    post = first.thread.post
 
-    def send_late(requests: list[Any]) -> None:
-        if any(isinstance(request, JobRequest) for request in requests):
+    def post_late(message: Message) -> None:
+        if message.alone and message.open is not None:  # the request to stop
             (tmp_path / "go").touch()
             until(lambda: state(first, goes) == "succeeded")
-        send(requests)
+        post(message)
 
-    first.send = send_late  # type: ignore[method-assign]
+    first.thread.post = post_late  # type: ignore[method-assign]
     first.stop(drain=True)
     assert all(one.abandoned() for one in LocalRunner(tmp_path, "cpu:2").roll_call())
 

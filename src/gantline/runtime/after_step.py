@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +12,21 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
+from gantline.drivers.live import Live
 from gantline.engine.window_choice import devices_of
-from gantline.runtime.book import ENDED, Job
+from gantline.runtime.book import ENDED, Book, Job
+from gantline.runtime.clock import WallClock
+from gantline.runtime.endings import Endings
 from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
 from gantline.runtime.records import Entry
+from gantline.runtime.setup import Setup
+from gantline.runtime.store_writer import StoreWriter
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
 from gantline.runtime.window_events import WindowEvents
 
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
-
 _WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
 _INCIDENTS = 20
-_EVENTS = 1000  # of earlier services that are looked through for windows
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
 _WAITS = (int(Phase.PENDING), int(Phase.HELD))
 _QUOTA = (int(Reason.QUOTA), int(Reason.OVER_QUOTA))
@@ -35,19 +36,19 @@ _HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date a
 class Observer:
     """Compares the tables with what was last seen."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, loop: Live, book: Book, endings: Endings, clock: WallClock, writer: StoreWriter, windows: WindowEvents) -> None:
+        self.loop, self.book, self.endings, self.clock, self.writer = loop, book, endings, clock, writer
+        endings.touched = self.touch
         self._open: Ints = np.empty(0, dtype=np.int64)  # rows that had not ended when we last looked, and how they were then
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._rows = 0  # how many rows there were
-        self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
+        self._views = Growing[str, JobView]({job.id: old_view(job) for job in book})
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
-        windows = scheduler.loop.state.tables.windows
-        self._windows = WindowEvents(windows, lambda: list(scheduler.store.events(limit=_EVENTS, newest=True)))
+        self._windows = windows
 
     def submitted(self, jobs: Iterable[Job], are_new: bool = False) -> None:
         """Jobs are in the store; their rows come with the next step."""
@@ -58,16 +59,15 @@ class Observer:
             self._views[job.id] = view
             if are_new:
                 self._new.add(job.id)
-            row = self.scheduler.loop.engine.inputs.rows.of(job.id)
+            row = self.loop.engine.inputs.rows.of(job.id)
             if row is not None and row < self._rows and row not in self._open:  # it had ended, and comes back
                 self._open = np.append(self._open, row)
                 self._seen = np.concatenate([self._seen, np.full((len(_WATCHED), 1), -1)], axis=1)
-        self.scheduler.publish()
 
     @property
     def over(self) -> int:
         """How many jobs have ended, of those that are at hand."""
-        return len(self.scheduler.book.jobs) - len(self._open)
+        return len(self.book.jobs) - len(self._open)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Jobs have left for the archive."""
@@ -75,8 +75,8 @@ class Observer:
 
     def look(self) -> None:
         """See who has changed, tell the store, and whoever waited for it."""
-        t = self.scheduler.loop.state.tables
-        self.scheduler.pending += self._windows.look(t.windows, self.scheduler.clock.now())
+        t = self.loop.state.tables
+        self.writer.add(*self._windows.look(t.windows, self.clock.now()))
         now_seen = t.I[np.ix_(_WATCHED, self._open)]
         changed = self._open[(now_seen != self._seen).any(axis=0)]
         new = np.array([row for row in range(self._rows, len(t.ids)) if t.ids[row]], dtype=np.int64)
@@ -84,7 +84,7 @@ class Observer:
         rows = np.concatenate([self._open, new])
         self._open = rows[~np.isin(t.I[c.PHASE, rows], _TERMINAL)]
         self._seen = t.I[np.ix_(_WATCHED, self._open)]
-        engine = self.scheduler.loop.engine
+        engine = self.loop.engine
         told = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
         self.version += int(len(changed) + len(new) > 0)
         for row in dict.fromkeys((*changed.tolist(), *told)):
@@ -92,14 +92,14 @@ class Observer:
         self._entered(new.tolist())
         if len(changed) or len(new):
             self._name_holders()
-        holding = set(self.scheduler.loop.reconciler.live)
-        for row in {*self.scheduler.loop.state.running_rows.tolist(), *holding, *self._holding}:
+        holding = set(self.loop.reconciler.live)
+        for row in {*self.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
         self._holding = holding
 
     def _entered(self, rows: list[int]) -> None:
         """New rows; of the tasks of an array that were just submitted and wait alike one is looked at."""
-        t, book, live = self.scheduler.loop.state.tables, self.scheduler.book, self.scheduler.loop.reconciler.live
+        t, book, live = self.loop.state.tables, self.book, self.loop.reconciler.live
         alike: dict[tuple[Any, ...], Job] = {}
         for row in rows:
             job, phase, reason = book[t.ids[row]], int(t.I[c.PHASE, row]), int(t.I[c.REASON, row])
@@ -120,10 +120,10 @@ class Observer:
 
     def _name_holders(self) -> None:
         """Who waits because of a quota says who holds it: others than before, perhaps."""
-        gate, book = self.scheduler.loop.engine.quotas, self.scheduler.book
+        gate, book = self.loop.engine.quotas, self.book
         if not gate.active:
             return
-        t = self.scheduler.loop.state.tables
+        t = self.loop.state.tables
         denied = gate.denied[np.isin(t.I[c.REASON][gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
         for row in denied[t.I[c.PHASE][denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
             job, told = book[t.ids[row]], gate.words(row)
@@ -133,33 +133,32 @@ class Observer:
 
     def touch(self, job: Job) -> None:
         """Something that the tables do not show has changed."""
-        row = self.scheduler.loop.engine.inputs.rows.of(job.id)
+        row = self.loop.engine.inputs.rows.of(job.id)
         if row is not None:
             self._changed(row)
 
     def _changed(self, row: int) -> None:
-        scheduler, state = self.scheduler, self.scheduler.loop.state
-        t, now = state.tables, state.now
-        job = scheduler.book[t.ids[row]]
+        loop, t, now = self.loop, self.loop.state.tables, self.loop.state.now
+        job = self.book[t.ids[row]]
         phase = Phase(int(t.I[c.PHASE, row]))
         before = job.state
-        job.state, job.reason, job.why = state_of(job, phase, reason_of(scheduler.loop.engine, row))
+        job.state, job.reason, job.why = state_of(job, phase, reason_of(loop.engine, row))
         (self._unseen.add if job.state == "pending" and job.reason == "arrived" else self._unseen.discard)(row)
         if phase is Phase.PENDING and int(t.I[c.REASON, row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
-            job.why = scheduler.loop.engine.quotas.words(row)
+            job.why = loop.engine.quotas.words(row)
         elif phase is Phase.PENDING and int(t.I[c.REASON, row]) == Reason.WINDOW:
-            job.why = scheduler.loop.engine.windows.words(row, scheduler.clock.day_and_time)
-        live = scheduler.loop.reconciler.live.get(row)
+            job.why = loop.engine.windows.words(row, self.clock.day_and_time)
+        live = loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
         ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before anybody looked
         if ran and math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]):
             job.started = float(t.F[c.FIRST_START, row])
-            scheduler.endings.started(job)
+            self.endings.started(job)
         held = int(t.I[c.HELD, row])
         if held and phase is Phase.RUNNING:
             if self._sizes.setdefault(row, held) != held:
-                scheduler.endings.resized(job, row)
+                self.endings.resized(job, row)
             self._sizes[row] = held
         if job.ended and before not in ENDED:
             job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
@@ -167,8 +166,8 @@ class Observer:
             job.served = float(t.F[c.SERVICE, row])
             self._sizes.pop(row, None)
             if phase is Phase.COMPLETED:
-                scheduler.book.took(job)
-            scheduler.endings.ended(job)
+                self.book.took(job)
+            self.endings.ended(job)
         elif before in ENDED and not job.ended:
             job.finished = math.nan
         if job.state != before:
@@ -177,32 +176,31 @@ class Observer:
 
     def _note(self, job: Job, row: int) -> None:
         """It is in another state: that is to be written down."""
-        scheduler, state = self.scheduler, self.scheduler.loop.state
-        scheduler.pending.append(Entry("job", job.record()))
+        state = self.loop.state
         told = {"time": state.now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason}
         epoch = int(state.tables.I[c.EPOCH, row])
-        scheduler.pending.append(Entry("event", {**told, "epoch": epoch, "devices": list(self._where(row))}))
+        event = {**told, "epoch": epoch, "devices": list(self._where(row))}
+        self.writer.add(Entry("job", job.record()), Entry("event", event))
 
     def _show(self, row: int) -> None:
-        state = self.scheduler.loop.state
-        job = self.scheduler.book[state.tables.ids[row]]
-        self._views[job.id] = job_view(job, state.tables, row, self.scheduler.clock.now(), self._where(row))
+        state = self.loop.state
+        job = self.book[state.tables.ids[row]]
+        self._views[job.id] = job_view(job, state.tables, row, self.clock.now(), self._where(row))
 
     def _where(self, row: int) -> tuple[str, ...]:
         """Devices that it holds, or has not given up yet."""
-        live = self.scheduler.loop.reconciler.live.get(row)
-        devices = live.devices if live is not None else self.scheduler.loop.engine.grants.devices(row)
+        live = self.loop.reconciler.live.get(row)
+        devices = live.devices if live is not None else self.loop.engine.grants.devices(row)
         return tuple(self._name(device) for device in devices)
 
     def _name(self, device: int) -> str:
-        cluster = self.scheduler.loop.state.tables.cluster
+        cluster = self.loop.state.tables.cluster
         node = int(cluster.device_node[device])
         return f"{cluster.nodes[node].name}:{device - int(cluster.first_device[node])}"
 
-    def view(self) -> View:
-        """What others see from now on."""
-        scheduler, loop = self.scheduler, self.scheduler.loop
-        state, t = loop.state, loop.state.tables
+    def view(self, setup: Setup, counters: Mapping[str, float]) -> View:
+        """What others see from now on, with what is counted elsewhere."""
+        loop, state, t = self.loop, self.loop.state, self.loop.state.tables
         devices = []
         occupants = loop.reconciler.reality.occupants
         reserved = {window.name: devices_of(t.cluster, window.places) for window in t.windows.values()}
@@ -214,17 +212,16 @@ class Observer:
             kept = tuple(window for window, places in reserved.items() if device in places)
             devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs, kept))
         counters = {
-            **scheduler.counters,
-            **scheduler.thinking.counters(),
+            **counters,
+            "store_failures": self.writer.failures,
             "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
-            "clock_jump": scheduler.clock.jump(),
+            "clock_jump": self.clock.jump(),
         }  # fmt: skip
         told = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
-        setup = scheduler.setup
         views = self._views.read_only()
         return View(
-            scheduler.clock.now(),
+            self.clock.now(),
             setup.policy,
             dict(setup.settings),
             views,

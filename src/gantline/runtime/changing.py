@@ -13,7 +13,6 @@ from gantline.core.inputs import Input, SetJob
 from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.book import Job
-from gantline.runtime.queues import made_for
 from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
 
     def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         changed.extend(_checked(scheduler, id, changes) for id in ids)
-        inputs, entries = made_for(scheduler, changed[0][1].queue, user, at) if "queue" in changes else ((), ())
+        inputs, entries = scheduler.requests.queue_for(changed[0][1].queue, user, at) if "queue" in changes else ((), ())
         told = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
         about = [{"time": at, "job": job.id, "event": "set", "user": user, "changes": dict(changes)} for job, _ in changed]
         inputs = [*inputs, *(_input(job, new, changes, at) for job, new in changed)]

@@ -4,49 +4,46 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
 
 from gantline.core import columns as c
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
 from gantline.drivers.message_queue import Message
+from gantline.engine.state import State
 from gantline.runtime.answers import settle, wait
-
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.loop_thread import LoopThread
 
 
-def drain(scheduler: Scheduler, timeout: float) -> None:
+def drain(thread: LoopThread, timeout: float) -> None:
     """Stop all jobs, saved where they can be, and decide nothing more; those that did not stop in time are left running."""
-    nodes = [node.name for node, up in scheduler.ask(lambda: _nodes_up(scheduler)) if up]
-    scheduler.send([NodeEvent(0.0, name, "drain") for name in nodes])
-    _stop_all(scheduler)
+    nodes = thread.ask(lambda: _nodes_up(thread.loop.state))
+    thread.send([NodeEvent(0.0, name, "drain") for name in nodes])
+    _stop_all(thread)
     end = time.monotonic() + timeout
-    while scheduler.ask(lambda: len(scheduler.loop.reconciler.live)) and time.monotonic() < end:
+    while thread.ask(lambda: len(thread.loop.reconciler.live)) and time.monotonic() < end:
         time.sleep(0.02)
     future: Future[None] = Future()
 
     def finish(error: BaseException | None) -> None:
-        scheduler.loop.messages.stop()  # before the next decision: that is for the next life
+        thread.loop.messages.stop()  # before the next decision: that is for the next life
         settle(future, error, None)
 
-    scheduler.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
+    thread.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
     wait(future)
-    scheduler.runner.mps.quit()
 
 
-def _stop_all(scheduler: Scheduler) -> None:
+def _stop_all(thread: LoopThread) -> None:
     """All that run when the request is taken up: nothing starts any more, and one that has ended by then is not asked."""
     future: Future[None] = Future()
 
     def open_(at: float) -> tuple[list[Input], tuple[()]]:
-        state = scheduler.loop.state
+        state = thread.loop.state
         return [JobRequest(at, Action.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
 
-    scheduler.post(Message((), lambda error: settle(future, error, None), open_, alone=True))
+    thread.post(Message((), lambda error: settle(future, error, None), open_, alone=True))
     wait(future)
 
 
-def _nodes_up(scheduler: Scheduler) -> list[tuple[Any, bool]]:
-    t = scheduler.loop.state.tables
-    return [(node, bool(t.NI[c.N_UP, k] == 1)) for k, node in enumerate(t.cluster.nodes)]
+def _nodes_up(state: State) -> list[str]:
+    t = state.tables
+    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[c.N_UP, k] == 1]

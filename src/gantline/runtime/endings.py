@@ -6,33 +6,32 @@ Everything that follows is an input like any other, and enters together with its
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
+from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
-from gantline.runtime.book import Job
+from gantline.runtime.book import Book, Job
 from gantline.runtime.local.news import Ending
+from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry
-
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
 
 
 class Endings:
     """Turns what the runner says and what time brings into inputs."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, loop: Live, book: Book, progress: Progress, counters: dict[str, float]) -> None:
+        self.loop, self.book, self.progress, self.counters = loop, book, progress, counters
+        self.touched: Callable[[Job], None] = lambda job: None  # called where something has changed that the tables do not show
         self._limited: set[tuple[str, int]] = set()  # (job, epoch) whose limit has an alarm
 
     def rearm(self) -> None:
         """After a restart: whatever was to happen later still is."""
-        loop, book = self.scheduler.loop, self.scheduler.book
+        loop, book = self.loop, self.book
         t = loop.state.tables
         for row in loop.reconciler.live:
             if int(t.I[c.PHASE, row]) == Phase.COMPLETED and t.ids[row] in book:
@@ -50,12 +49,12 @@ class Endings:
     # --- the runner's reports -------------------------------------------------------------------------------------------
     def reported(self, report: Report, ending: Ending | None) -> None:
         """The runner has something to say; from its thread."""
-        self.scheduler.loop.messages.post(Message(open=lambda at: self._received(report, ending, at), must=True))
+        self.loop.messages.post(Message(open=lambda at: self._received(report, ending, at), must=True))
 
     def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-        t = self.scheduler.loop.state.tables
-        job, row = self.scheduler.book[t.ids[report.row]], report.row
-        live = self.scheduler.loop.reconciler.live.get(row)
+        t = self.loop.state.tables
+        job, row = self.book[t.ids[report.row]], report.row
+        live = self.loop.reconciler.live.get(row)
         present = int(t.I[c.EPOCH, row]) == report.epoch or (live is not None and live.onto == report.epoch)
         wanted = present and int(t.I[c.PHASE, row]) in HOLDS
         if report.news is News.STARTED and wanted:
@@ -72,7 +71,7 @@ class Endings:
             job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
             if job.has_failed(ending.exit, ending.lines, at):
                 values.append(JobRequest(at, Action.HOLD, job.id))
-                self.scheduler.loop.messages.post_at(job.release_at, self.release(job, "backoff"))
+                self.loop.messages.post_at(job.release_at, self.release(job, "backoff"))
             else:
                 values.append(JobRequest(at, Action.FAIL, job.id))
         return values, [Entry("job", job.record()), Entry("event", event)]
@@ -81,41 +80,41 @@ class Endings:
         """A job goes on with the devices that it had; it is not given others again until it is requested. From the runner's thread."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.rows.of(name)
-            if row is None or self.scheduler.book[name].ended:
+            t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(name)
+            if row is None or self.book[name].ended:
                 return (), ()
             least = min(int(t.I[c.MIN_GPUS, row]), gpus)
             note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
             return [JobRequest(at, Action.RESIZE, name, gpus, least, gpus)], [note]
 
-        self.scheduler.loop.messages.post(Message(open=open_, must=True))
+        self.loop.messages.post(Message(open=open_, must=True))
 
     # --- time -----------------------------------------------------------------------------------------------------------
     def _limit(self, job: Job, row: int, epoch: int, now: float) -> None:
         limit = job.launch.time_limit
         if math.isfinite(limit) and (job.id, epoch) not in self._limited:
             self._limited.add((job.id, epoch))
-            left = max(0.0, limit - float(self.scheduler.loop.state.tables.F[c.SERVICE, row]))
-            self.scheduler.loop.messages.post_at(now + left, self._over_limit(job, row, epoch))
+            left = max(0.0, limit - float(self.loop.state.tables.F[c.SERVICE, row]))
+            self.loop.messages.post_at(now + left, self._over_limit(job, row, epoch))
 
     def limit_changed(self, job: Job) -> None:
         """A job that runs has another time limit: it is held against that from now on."""
-        t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.rows.of(job.id)
+        t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(job.id)
         if row is not None and int(t.I[c.PHASE, row]) in HOLDS:
             epoch = int(t.I[c.EPOCH, row])
             self._limited.add((job.id, epoch))
-            self.scheduler.loop.messages.post(self._over_limit(job, row, epoch))
+            self.loop.messages.post(self._over_limit(job, row, epoch))
 
     def _over_limit(self, job: Job, row: int, epoch: int) -> Message:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            t = self.scheduler.loop.state.tables
+            t = self.loop.state.tables
             if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) not in HOLDS:
                 return (), ()  # it has ended, or runs anew
             if math.isinf(job.launch.time_limit):
                 return (), ()  # it was lifted
             had = float(t.F[c.SERVICE, row]) + elapsed(t.F, t.I, row, at)
             if had < job.launch.time_limit - 1e-3:
-                self.scheduler.loop.messages.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
+                self.loop.messages.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
                 return (), ()
             job.ending = "time-limit"
             return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
@@ -129,15 +128,15 @@ class Endings:
             if cause not in job.holds or job.ended:
                 return (), ()
             if cause == "dependency":
-                verdict = self.scheduler.book.waits_for_others(job)
+                verdict = self.book.waits_for_others(job)
                 if verdict == "dependency":
                     return (), ()
                 if verdict:
-                    job.ending, job.why = verdict, self.scheduler.book.in_vain(job)
+                    job.ending, job.why = verdict, self.book.in_vain(job)
                     return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
             if job.holds:  # something else keeps it out, and it says what
-                self.scheduler.observer.touch(job)
+                self.touched(job)
                 return (), [Entry("job", job.record())]
             return [JobRequest(at, Action.RELEASE, job.id)], [Entry("job", job.record())]
 
@@ -146,40 +145,40 @@ class Endings:
     # --- others ---------------------------------------------------------------------------------------------------------
     def started(self, job: Job) -> None:
         """A job has started: those that waited for that may go on."""
-        book = self.scheduler.book
+        book = self.book
         for name in sorted(book.waiting_for.get(job.id, ())):
             if (job.id, "started") in book[name].launch.after:
-                self.scheduler.loop.messages.post(self.release(book[name], "dependency"))
+                self.loop.messages.post(self.release(book[name], "dependency"))
 
     def resized(self, job: Job, row: int) -> None:
         """It has another number of devices than before; if that was the last time that it may be so, it keeps them."""
         job.resizes += 1
-        self.scheduler.counters["resizes"] += 1
+        self.counters["resizes"] += 1
         if job.launch.resizes is None or job.resizes < job.launch.resizes:
             return
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            held = int(self.scheduler.loop.state.tables.I[c.HELD, row])
+            held = int(self.loop.state.tables.I[c.HELD, row])
             if job.ended or not held:
                 return (), ()
             note = Entry("event", {"time": at, "job": job.id, "event": "resize-limit", "why": f"has been resized {job.resizes} times"})
             return [JobRequest(at, Action.RESIZE, job.id, held, held, held)], [Entry("job", job.record()), note]
 
-        self.scheduler.loop.messages.post(Message(open=open_, must=True))
+        self.loop.messages.post(Message(open=open_, must=True))
 
     def ended(self, job: Job) -> None:
         """A job has come to its end: those that waited for it may go on."""
-        book, loop = self.scheduler.book, self.scheduler.loop
+        book = self.book
         for name in sorted(book.waiting_for.get(job.id, ())):
-            loop.messages.post(self.release(book[name], "dependency"))
+            self.loop.messages.post(self.release(book[name], "dependency"))
         if job.launch.array:
             self.free_slots(job.launch.array)
-        self.scheduler.progress.forget(job.id)
+        self.progress.forget(job.id)
         self._limited -= {(job.id, epoch) for epoch in range(job.ended_epoch + 2)}
 
     def free_slots(self, array: str) -> None:
-        for name in self.scheduler.book.slots_of(array):
-            self.scheduler.loop.messages.post(self.release(self.scheduler.book[name], "array-limit"))
+        for name in self.book.slots_of(array):
+            self.loop.messages.post(self.release(self.book[name], "array-limit"))
 
     def requested(self, job: Job, request: Action) -> bool:
         """Somebody wants something of a job: what that means here; whether the engine is to hear of it."""

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, UsageError
@@ -18,12 +18,13 @@ from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
+from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
+from gantline.runtime.book import Book
+from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.losses import Losses, rule_of
 from gantline.runtime.records import Entry
-
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.view import JobView
 
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
 METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")
@@ -35,27 +36,26 @@ _LEASE = 60.0  # seconds for which an answer holds
 class Progress:
     """Hears jobs, from any thread."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, loop: Live, book: Book, runner: LocalRunner, end_by: str) -> None:
+        self.loop, self.book, self.runner = loop, book, runner
+        self.end_by = end_by  # when losses end a job that does not say so itself
         self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved
         self._first: dict[str, tuple[int, float, float]] = {}  # job -> epoch, time and units done of the first report of that epoch
         self.losses = Losses()
         self._lock = threading.Lock()
 
-    def received(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Take in a report; the answer says what the job shall do."""
-        scheduler = self.scheduler
-        shown = scheduler.view().jobs.get(name)
+    def received(self, name: str, shown: JobView | None, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Take in a report of a job, which is shown so; the answer says what it shall do."""
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
         epoch, values, request = _read(told)
-        same = epoch < shown.epoch and scheduler.runner.is_same_life(name, epoch)  # it goes on under another grant, or is about to
+        same = epoch < shown.epoch and self.runner.is_same_life(name, epoch)  # it goes on under another grant, or is about to
         stop = shown.stop or (epoch < shown.epoch and not same)
         if epoch == shown.epoch:
-            scheduler.runner.switched(name, epoch)
+            self.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
             self._pass_on(name, shown.row, shown.epoch if same else epoch, values, request, self._ends(name, epoch, values))
-        job = scheduler.book.jobs.get(name)
+        job = self.book.jobs.get(name)
         save = job is not None and job.saves_asked > job.saves_done
         return {
             "stop": stop,
@@ -75,15 +75,15 @@ class Progress:
 
     def _ends(self, name: str, epoch: int, values: Mapping[str, float]) -> str:
         """The rule by which this report ends the job; empty: none does."""
-        job, runner = self.scheduler.book.jobs.get(name), self.scheduler.runner
+        job, runner = self.book.jobs.get(name), self.runner
         if job is None or "loss" not in values:
             return ""
-        rule = rule_of(job.spec.get("end_by") or self.scheduler.setup.end_by)
+        rule = rule_of(job.spec.get("end_by") or self.end_by)
         goes_on = self.losses.received(name, epoch, rule, values["loss"], lambda earlier: runner.is_same_life(name, earlier))
         return "" if goes_on else str(rule)
 
     def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], request: Mapping[str, int], ends: str) -> None:
-        saved, now = values.get("saved", math.nan), self.scheduler.clock.now()
+        saved, now = values.get("saved", math.nan), self.loop.clock.now()
         with self._lock:
             when, before = self._last.get(name, (-math.inf, math.nan))
             secured = not math.isnan(saved) and saved != before
@@ -98,7 +98,7 @@ class Progress:
             else:
                 future.set_exception(error)
 
-        self.scheduler.loop.messages.post(Message((), done, lambda at: self._open(name, row, epoch, values, request, ends, at)))
+        self.loop.messages.post(Message((), done, lambda at: self._open(name, row, epoch, values, request, ends, at)))
         if secured:
             try:
                 future.result(30.0)  # it may rely on it from now on
@@ -110,8 +110,8 @@ class Progress:
     def _open(
         self, name: str, row: int, epoch: int, values: Mapping[str, float], request: Mapping[str, int], ends: str, at: float
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
-        t = self.scheduler.loop.state.tables
-        job = self.scheduler.book[name]
+        t = self.loop.state.tables
+        job = self.book[name]
         if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) != Phase.RUNNING:
             return (), ()
         job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}
@@ -130,7 +130,7 @@ class Progress:
         safe = 0.0 if math.isnan(job.saved) else job.saved
         found: list[Input] = [Report(News.PROGRESS, row, epoch, at, safe, (), whole, metrics)]
         if asked:
-            live = self.scheduler.loop.reconciler.live.get(row)
+            live = self.loop.reconciler.live.get(row)
             found.append(Report(News.SAVED, row, epoch, at, safe, revision=live.revision if live is not None else 0))
         gpus = int(request.get("gpus", 0))
         sizes = (gpus, int(request.get("min_gpus", gpus)), int(request.get("max_gpus", gpus)))

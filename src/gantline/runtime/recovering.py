@@ -3,67 +3,75 @@
 from __future__ import annotations
 
 import logging
-import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gantline.core.inputs import Use
+from gantline.core.node_events import NodeEvent
+from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
-from gantline.drivers.message_queue import Message
+from gantline.drivers.live import Live
 from gantline.engine.lost_turns import Incident
-from gantline.runtime.after_step import Observer
 from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
-from gantline.runtime.endings import Endings
 from gantline.runtime.launch import slots_only
 from gantline.runtime.local.devices import changes
+from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.past import Past
-from gantline.runtime.progress import Progress
-from gantline.runtime.records import Entry
+from gantline.runtime.records import Entry, Store
 from gantline.runtime.setup import Setup, checkpoint_of, make_loop
-
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
 
 _LOG = logging.getLogger("gantline.runtime")
 
 
-def recover(scheduler: Scheduler) -> None:
-    """Go on where the store says that we were, or begin."""
-    saved = scheduler.store.checkpoint()
+@dataclass
+class Begun:
+    """A loop that has come up to now, with what is known beside it."""
+
+    setup: Setup
+    born: float
+    clock: WallClock
+    loop: Live
+    book: Book
+    archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
+    windows: Mapping[str, AdvanceWindow]  # as the checkpoint has them
+    lines: int = 0  # of the journal since the checkpoint
+    set_aside: list[str] = field(default_factory=list)  # what of the past could not be used
+
+
+def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, Any], wall: Callable[[], float]) -> Begun:
+    """Go on where the store says that we were, or begin; `anew` is what is to be so from now on, whatever it was in an earlier life."""
+    saved = store.checkpoint()
     if saved is None:
-        scheduler.setup = replace(scheduler.setup, **scheduler.anew)
-        scheduler.born = scheduler.wall()
-        scheduler.clock = WallClock(scheduler.born, wall=scheduler.wall)
-        scheduler.loop = make_loop(scheduler.setup, None, scheduler.runner.cluster, scheduler.runner, scheduler.clock)
-        scheduler.store.append([Entry("checkpoint", checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born))])
-        past = Past()
+        setup, born, past = replace(setup, **anew), wall(), Past()
+        clock = WallClock(born, wall=wall)
+        loop = make_loop(setup, None, runner.cluster, runner, clock)
+        store.append([Entry("checkpoint", checkpoint_of(loop, setup, born))])
     else:
         after, value = saved
-        scheduler.setup, scheduler.born = Setup.from_json(value["setup"]), float(value["born"])
-        past = Past.read(scheduler.store.journal(after))
-        scheduler.lines = past.lines
-        least = max([float(value["snapshot"]["now"]), past.until, *(at for at, _ in past.script)])
-        scheduler.clock = WallClock(scheduler.born, least, wall=scheduler.wall)
-        scheduler.loop = make_loop(scheduler.setup, value, scheduler.runner.cluster, scheduler.runner, scheduler.clock)
-    scheduler.archived = scheduler.store.archived()
-    scheduler.book = Book(scheduler.store.jobs(), int(scheduler.archived.get("newest", 0)))
-    scheduler.endings, scheduler.observer, scheduler.progress = Endings(scheduler), Observer(scheduler), Progress(scheduler)
-    _tell_abilities(scheduler)
-    _live_through(scheduler, past)
+        setup, born, past = Setup.from_json(value["setup"]), float(value["born"]), Past.read(store.journal(after))
+        clock = WallClock(born, max([float(value["snapshot"]["now"]), past.until, *(at for at, _ in past.script)]), wall=wall)
+        loop = make_loop(setup, value, runner.cluster, runner, clock)
+    archived = store.archived()
+    book = Book(store.jobs(), int(archived.get("newest", 0)))
+    begun = Begun(setup, born, clock, loop, book, archived, dict(loop.state.tables.windows), past.lines)
+    _tell_abilities(begun)
+    _live_through(begun, store, past)
     for _, told in past.script:
         if isinstance(told, Use):
-            scheduler.setup = replace(scheduler.setup, policy=told.policy, settings=dict(told.settings))
-    if replace(scheduler.setup, **scheduler.anew) != scheduler.setup:
-        _set_up_anew(scheduler)
+            begun.setup = replace(begun.setup, policy=told.policy, settings=dict(told.settings))
+    if replace(begun.setup, **anew) != begun.setup:
+        _set_up_anew(begun, store, runner, anew)
+    return begun
 
 
-def _live_through(scheduler: Scheduler, past: Past) -> None:
+def _live_through(begun: Begun, store: Store, past: Past) -> None:
     """Fold the past, and complete its record: a decision that was made, or was to be made, when the last life ended is written down now."""
-    made = Journal(whole=False)
-    scheduler.loop.engine.recorder = made.decided
-    past.fold(scheduler.loop)
-    scheduler.loop.engine.recorder = None
+    loop, made = begun.loop, Journal(whole=False)
+    loop.engine.recorder = made.decided
+    past.fold(loop)
+    loop.engine.recorder = None
     known = [(line["decision"], line["now"], line["hash"]) for line in past.decisions]
     again = [(line["decision"], line["now"], line["hash"]) for line in made.lines]
     entries = [Entry("aside", {"number": number, "why": why}) for number, why in past.aside.items()]
@@ -73,53 +81,44 @@ def _live_through(scheduler: Scheduler, past: Past) -> None:
         place = next((k for k, (one, other) in enumerate(zip(known, again)) if one != other), min(len(known), len(again)))
         number = known[place][0] if place < len(known) else again[place][0]
         what = f"the past gives another decision {number} than was recorded (was the policy changed?): it goes on from here"
-        scheduler.loop.engine.incidents.append(Incident(scheduler.loop.state.now, scheduler.loop.state.decision, what))
-        scheduler.loop.state.decision = max(scheduler.loop.state.decision, *(line[0] for line in known))
-        entries.append(Entry("checkpoint", {**checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born), "breaks": True}))
+        loop.engine.incidents.append(Incident(loop.state.now, loop.state.decision, what))
+        loop.state.decision = max(loop.state.decision, *(line[0] for line in known))
+        entries.append(Entry("checkpoint", {**checkpoint_of(loop, begun.setup, begun.born), "breaks": True}))
     if entries:
-        scheduler.store.append(entries)
+        store.append(entries)
     for number, why in past.aside.items():
-        scheduler.set_aside.append(f"line {number} of the journal is set aside: it {why}")
-        _LOG.warning(scheduler.set_aside[-1])
+        begun.set_aside.append(f"line {number} of the journal is set aside: it {why}")
+        _LOG.warning(begun.set_aside[-1])
 
 
-def _tell_abilities(scheduler: Scheduler) -> None:
-    t = scheduler.loop.state.tables
-    scheduler.loop.inbox.able = lambda row: scheduler.book[t.ids[row]].launch.can(slots_only(t.cluster))
+def _tell_abilities(begun: Begun) -> None:
+    t, book = begun.loop.state.tables, begun.book
+    begun.loop.inbox.able = lambda row: book[t.ids[row]].launch.can(slots_only(t.cluster))
 
 
-def _set_up_anew(scheduler: Scheduler) -> None:
+def _set_up_anew(begun: Begun, store: Store, runner: LocalRunner, anew: Mapping[str, Any]) -> None:
     """Go on under other rules: what was is in a checkpoint of its own, so that either side of it can be replayed."""
-    scheduler.setup = replace(scheduler.setup, **scheduler.anew)
-    saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
-    scheduler.loop = make_loop(scheduler.setup, saved, scheduler.runner.cluster, scheduler.runner, scheduler.clock)
-    scheduler.store.append([Entry("checkpoint", {**saved, "breaks": True})])
-    scheduler.lines = 0
-    _tell_abilities(scheduler)
-    _live_through(scheduler, Past())
+    begun.setup = replace(begun.setup, **anew)
+    saved = checkpoint_of(begun.loop, begun.setup, begun.born)
+    begun.loop = make_loop(begun.setup, saved, runner.cluster, runner, begun.clock)
+    store.append([Entry("checkpoint", {**saved, "breaks": True})])
+    begun.lines = 0
+    _tell_abilities(begun)
+    _live_through(begun, store, Past())
 
 
-def is_long_over(scheduler: Scheduler, job: str) -> bool:
+def is_long_over(loop: Live, book: Book, job: str) -> bool:
     """Whether nothing of a job can still run: it has ended and is not on its way out, or is in the archive."""
-    if job not in scheduler.book:
+    if job not in book:
         number = job.partition("_")[0]
-        return number.isdigit() and int(number) <= scheduler.book.newest
-    row = scheduler.loop.engine.inputs.rows.of(job)
-    return scheduler.book[job].ended and (row is None or row not in scheduler.loop.reconciler.live)
+        return number.isdigit() and int(number) <= book.newest
+    row = loop.engine.inputs.rows.of(job)
+    return book[job].ended and (row is None or row not in loop.reconciler.live)
 
 
-def meet_machine(scheduler: Scheduler) -> None:
-    """Devices may have come and gone while nobody was here."""
-    known = scheduler.loop.state.tables.cluster
-    scheduler.runner.machine, events = changes(scheduler.runner.machine, known, frozenset(scheduler.setup.absent))
-    if not events:
-        return
+def meet_machine(loop: Live, runner: LocalRunner, absent: tuple[str, ...]) -> tuple[list[NodeEvent], tuple[str, ...]]:
+    """Devices may have come and gone while no service ran: what has changed, and which nodes are absent then."""
+    runner.machine, events = changes(runner.machine, loop.state.tables.cluster, frozenset(absent))
     down = {event.name for event in events if event.kind == "down"}
     up = {event.name for event in events if event.kind == "up"}
-    absent = tuple(sorted((set(scheduler.setup.absent) | down) - up))
-
-    def done(error: BaseException | None) -> None:
-        if error is None:
-            scheduler.setup, scheduler.lines = replace(scheduler.setup, absent=absent), sys.maxsize  # to be remembered soon
-
-    scheduler.loop.messages.post(Message(events, done, alone=True, must=True))
+    return events, tuple(sorted((set(absent) | down) - up))

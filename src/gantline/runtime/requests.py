@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.core.phases import Phase
 from gantline.drivers.message_queue import Message
+from gantline.runtime.after_step import Observer
 from gantline.runtime.answers import copy_result, settle, wait
-from gantline.runtime.book import Job
+from gantline.runtime.book import Book, Job
+from gantline.runtime.clock import WallClock
+from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable
+from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.queues import made_for
 from gantline.runtime.records import Entry
-
-if TYPE_CHECKING:
-    from gantline.runtime.scheduler import Scheduler
 
 
 class Requests:
     """Takes in jobs and requests, from any thread."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self.next_id = scheduler.book.newest
+    def __init__(
+        self, thread: LoopThread, book: Book, endings: Endings, observer: Observer, clock: WallClock, unknown_queues: str,
+        counters: dict[str, float], publish: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.thread, self.loop, self.book, self.endings, self.observer, self.clock = thread, thread.loop, book, endings, observer, clock
+        self.unknown_queues = unknown_queues  # what becomes of a job whose queue does not exist
+        self.counters, self.publish = counters, publish
+        self.next_id = book.newest
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
@@ -38,15 +43,15 @@ class Requests:
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             known = self._requests.get((user, request)) if request else None
-            if request and (user, request) in self._scheduler.book.requests:
-                future.set_result(list(self._scheduler.book.requests[(user, request)]))
+            if request and (user, request) in self.book.requests:
+                future.set_result(list(self.book.requests[(user, request)]))
                 return (), ()
             if known is not None:
                 known.add_done_callback(lambda other: copy_result(other, future))
                 return (), ()
             if request:
                 self._requests[(user, request)] = future
-            queue, about_queue = made_for(self._scheduler, str(spec.to_json().get("queue", "")), user, at)
+            queue, about_queue = self.queue_for(str(spec.to_json().get("queue", "")), user, at)
             values, jobs = self._numbered(spec, user, request, at)
             entered.extend(jobs)
             told = {"time": at, "event": "submitted", "user": user}
@@ -62,28 +67,33 @@ class Requests:
                 self._requests.pop((user, request), None)
             if error is None:
                 for job in entered:
-                    self._scheduler.book.enter(job)
-                self._scheduler.observer.submitted(entered, are_new=True)
-                self._scheduler.counters["submitted"] += len(entered)
+                    self.book.enter(job)
+                self.observer.submitted(entered, are_new=True)
+                self.publish()
+                self.counters["submitted"] += len(entered)
             if not future.done() and (entered or error is not None):
                 settle(future, error, [job.id for job in entered])
 
-        self._scheduler.post(Message((), done, open_))
+        self.thread.post(Message((), done, open_))
         return wait(future)
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and take nothing in."""
 
         def check() -> None:
-            made_for(self._scheduler, str(spec.to_json().get("queue", "")), "", self._scheduler.loop.state.now)
-            self._scheduler.loop.engine.inputs.check(spec.first().to_submit("-", self._scheduler.loop.state.now))
+            self.queue_for(str(spec.to_json().get("queue", "")), "", self.loop.state.now)
+            self.loop.engine.inputs.check(spec.first().to_submit("-", self.loop.state.now))
 
-        self._scheduler.ask(check)
+        self.thread.ask(check)
+
+    def queue_for(self, queue: str, user: str, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+        """What enters before a job of that queue, see `made_for`."""
+        return made_for(self.loop.state.tables.queue_tree, self.unknown_queues, queue, user, at)
 
     def _numbered(self, spec: Submittable, user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
         """The job, or the jobs of an array, which are one input: they differ in their index and in nothing that the engine is told."""
         self.next_id += 1
-        number, book = str(self.next_id), self._scheduler.book
+        number, book = str(self.next_id), self.book
         ways = spec.launches(number)
         array = ways[0].array == number
         names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
@@ -107,14 +117,14 @@ class Requests:
 
     def told(self, member: Submittable, user: str) -> Submit:
         """What the engine would be told of a job, were it submitted now."""
-        return self._told(member.to_submit("-", self._scheduler.clock.now()), Job("-", member.to_json(), member.launch(), user))
+        return self._told(member.to_submit("-", self.clock.now()), Job("-", member.to_json(), member.launch(), user))
 
     def _told(self, value: Submit, job: Job) -> Submit:
         """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
         value = replace(value, job={**value.job, "user": job.user}) if job.user else value
         if "estimate" in value.job:
             return value
-        guess = self._scheduler.book.typical_seconds(job.user, str(job.spec.get("name", "")))
+        guess = self.book.typical_seconds(job.user, str(job.spec.get("name", "")))
         guess = job.launch.time_limit if math.isnan(guess) else guess
         return replace(value, job={**value.job, "estimate": guess}) if math.isfinite(guess) and guess > 0 else value
 
@@ -124,45 +134,46 @@ class Requests:
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             for name in ids:
-                if name not in self._scheduler.book:
-                    raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self._scheduler.book.jobs))
-                self._check_not_over(self._scheduler.book[name], request)
+                if name not in self.book:
+                    raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self.book.jobs))
+                self._check_not_over(self.book[name], request)
             told = {"time": at, "event": request.value, "user": user}
             received, notes = list[str](), list[Entry]()
             for name in ids:
                 if request is Action.SAVE:
-                    _may_save(self._scheduler.book[name])
+                    _may_save(self.book[name])
             for name in ids:
-                job = self._scheduler.book[name]
-                if self._scheduler.endings.requested(job, request):
+                job = self.book[name]
+                if self.endings.requested(job, request):
                     received.append(name)
                 notes += [Entry("job", job.record()), Entry("event", {**told, "job": name})]
-            over = {name for name in ids if self._is_over(self._scheduler.book[name])}
-            again = [self._again(self._scheduler.book[name], at) for name in ids if name in over]
+            over = {name for name in ids if self._is_over(self.book[name])}
+            again = [self._again(self.book[name], at) for name in ids if name in over]
             there = [name for name in received if name not in over]
             return [*again, *JobRequest.of(at, request, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
             if error is None and request is Action.REQUEUE:
-                back = [job for job in map(self._scheduler.book.__getitem__, ids) if job.ended]
+                back = [job for job in map(self.book.__getitem__, ids) if job.ended]
                 for job in back:
                     job.state, job.reason, job.finished = "pending", "requeued", math.nan  # what waits for it waits again
-                self._scheduler.observer.submitted(back)
+                self.observer.submitted(back)
+                self.publish()
             settle(future, error, None)
 
-        self._scheduler.post(Message((), done, open_, alone=True))
+        self.thread.post(Message((), done, open_, alone=True))
         wait(future)
 
     def _is_over(self, job: Job) -> bool:
         """Whether it has ended: by the book, which may be a step behind, or by the engine, which forgets those that have."""
-        row = self._scheduler.loop.engine.inputs.rows.of(job.id)
-        return job.ended if row is None else Phase(int(self._scheduler.loop.state.tables.I[c.PHASE, row])).terminal
+        row = self.loop.engine.inputs.rows.of(job.id)
+        return job.ended if row is None else Phase(int(self.loop.state.tables.I[c.PHASE, row])).terminal
 
     def _check_not_over(self, job: Job, request: Action) -> None:
         """Refuse what cannot be done to a job that has ended, before it is written down: no checkpoint knows such a job any more."""
         if not self._is_over(job):
             return
-        when = "" if math.isnan(job.finished) else f" at {self._scheduler.clock.day_and_time(job.finished)}"
+        when = "" if math.isnan(job.finished) else f" at {self.clock.day_and_time(job.finished)}"
         ended = f"job '{job.id}' had ended: {job.state if job.ended else 'just now'}{when}"
         if request is not Action.REQUEUE:
             raise RefusedError(
@@ -170,8 +181,8 @@ class Requests:
             )
         if job.state not in ("failed", "cancelled", "timeout"):
             raise RefusedError(ended, where=request.value, fix="submit it again")
-        row = self._scheduler.loop.engine.inputs.rows.of(job.id)
-        if row is not None and row in self._scheduler.loop.reconciler.live:
+        row = self.loop.engine.inputs.rows.of(job.id)
+        if row is not None and row in self.loop.reconciler.live:
             raise RefusedError(
                 f"{ended}; its processes are still there", where=request.value, fix=f"try again after: gantline wait {job.id}"
             )

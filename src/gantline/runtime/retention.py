@@ -161,8 +161,8 @@ class Retention:
         gone = [id for unit in members if all(self._may_leave(scheduler.book[id]) for id in unit) for id in unit]  # one may be back
         totals = totals_of([scheduler.book[id] for id in gone], scheduler.archived) | {"newest": scheduler.book.newest}
         saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
-        scheduler.write([Entry("checkpoint", saved), Entry("archived", {"jobs": gone, "totals": totals})])
-        scheduler.archived, scheduler.lines = totals, 0
+        scheduler.writer.write([Entry("checkpoint", saved), Entry("archived", {"jobs": gone, "totals": totals})])
+        scheduler.archived, scheduler.writer.lines = totals, 0
         scheduler.forget(gone)
         self.forgotten(gone)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 from gantline.core import columns as c
-from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
@@ -40,33 +38,40 @@ from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable
 from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.only_simulated import without_simulated_options
 from gantline.runtime.policy_words import PolicyWords
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
-from gantline.runtime.recovering import is_long_over, meet_machine, recover
+from gantline.runtime.recovering import Begun, begin, is_long_over, meet_machine
 from gantline.runtime.requests import Requests
 from gantline.runtime.reserving import take_in
 from gantline.runtime.setup import Setup, checkpoint_of
+from gantline.runtime.store_writer import StoreWriter
 from gantline.runtime.thinking import Thinking
 from gantline.runtime.view import View
 from gantline.runtime.warm import rehearse
+from gantline.runtime.window_events import WindowEvents
 
+_EVENTS = 1000  # of earlier services that are looked through for windows
 _TICK = 1.0  # seconds between two views while nothing happens but work
 
 
 class Scheduler:
     """Start it, submit to it, read its view; `stop` leaves the jobs running unless they are to be drained."""
 
-    # what `recover` finds or makes
+    # what there is once it has started
     loop: Live
     clock: WallClock
     born: float
     book: Book
+    archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
+    thread: LoopThread
     endings: Endings
     observer: Observer
     progress: Progress
-    archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
+    requests: Requests
+    writer: StoreWriter
 
     def __init__(
         self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
@@ -81,75 +86,84 @@ class Scheduler:
         self._wanted = Use(0.0, policy, dict(settings or {})) if policy is not None else None
         if policy is not None:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
-        self.pending: list[Entry] = []  # to be written down at the next opportunity
         self.set_aside: list[str] = []  # what of the past could not be used when it was started
-        self.lines = 0  # of the journal since the last checkpoint
         self.when_quiet: deque[Callable[[], None]] = deque()  # to be done between two steps, when a checkpoint can be made
         self.crowd = sys.maxsize  # more jobs that have ended than this are many, and `crowded` is told
         self.crowded: Callable[[], None] = lambda: None
         self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
-        self.counters: dict[str, float] = {"store_failures": 0, "submitted": 0, "resizes": 0}
-        self._thread: threading.Thread | None = None
+        self.counters: dict[str, float] = {"submitted": 0, "resizes": 0}
         self.thinking = Thinking()
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))
 
     # --- life -----------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Go on where the store says that we were, or begin."""
-        recover(self)
-        self.requests = Requests(self)
-        loop = self.loop
-        self.journal = Journal(whole=False)
-        loop.engine.recorder = self.journal.decided
-        loop.engine.guard = self._timed
-        self.said = PolicyWords(loop.engine)
-        loop.on_messages, loop.on_idle = self._write_down, self._idle
-        meet_machine(self)
-        self.runner.roll_call(lambda job: is_long_over(self, job))
-        cluster, told = (lambda: loop.state.tables.cluster), self.endings
-        self.runner.attach(self.task, loop.engine.inputs.rows.of, self.clock, told.reported, cluster, told.refused)
-        self.endings.rearm()
-        if self._wanted is not None and (self._wanted.policy, dict(self._wanted.settings)) != (
-            self.setup.policy,
-            dict(self.setup.settings),
-        ):
-            loop.messages.post(self._use_message(self._wanted, Future()))
+        begun = begin(self.store, self.runner, self.setup, self.anew, self.wall)
+        self.setup, self.born, self.clock, self.loop, self.book = begun.setup, begun.born, begun.clock, begun.loop, begun.book
+        self.archived, self.set_aside = begun.archived, begun.set_aside
+        self._put_together(begun)
+        self._meet_machine()
+        loop, told = self.loop, self.endings
+        self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
+        rows = loop.engine.inputs.rows
+        self.runner.attach(self.task, rows.of, self.clock, told.reported, lambda: loop.state.tables.cluster, told.refused)
+        told.rearm()
+        wanted = self._wanted
+        if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
+            loop.messages.post(self._use_message(wanted, Future()))
         self.observer.look()
         self.publish()
-        self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
-        self._thread.start()
+        self.thread.start()
 
-    def _run(self) -> None:
-        try:
-            self.loop.run()
-        except BaseException as error:
-            self.failure = error
-            raise
-        finally:
-            self._ended = True
+    def _put_together(self, begun: Begun) -> None:
+        """The parts, each with what it uses."""
+        loop, book, clock = begun.loop, begun.book, begun.clock
+        journal = Journal(whole=False)
+        loop.engine.recorder, loop.engine.guard = journal.decided, self._timed
+        loop.on_messages, loop.on_idle = self._write_down, self._idle
+        self.thread = LoopThread(loop)
+        self.writer = StoreWriter(self.store, journal, PolicyWords(loop.engine), begun.lines)
+        self.progress = Progress(loop, book, self.runner, begun.setup.end_by)
+        self.endings = Endings(loop, book, self.progress, self.counters)
+        windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
+        self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
+        unknown = begun.setup.unknown_queues
+        self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.publish)
+
+    def _meet_machine(self) -> None:
+        events, absent = meet_machine(self.loop, self.runner, self.setup.absent)
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                self.setup, self.writer.lines = replace(self.setup, absent=absent), sys.maxsize  # to be remembered soon
+
+        if events:
+            self.loop.messages.post(Message(events, done, alone=True, must=True))
 
     def _ticked(self) -> None:
         self._ticking = False
 
     _ticking = False
-    failure: BaseException | None = None
-    _ended = False
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended its thread, where it was not stopped."""
+        return self.thread.failure
 
     @property
     def alive(self) -> bool:
         """Whether it decides and its decisions are carried out: all its threads are at work."""
-        return self._thread is not None and self._thread.is_alive() and self.runner.alive
+        return hasattr(self, "thread") and self.thread.alive and self.runner.alive
 
     def stop(self, drain: bool = False, timeout: float = 120.0) -> None:
         """Stop deciding. Jobs go on and are adopted later; with `drain` they are stopped first, and saved where they can be."""
         if drain and self.alive:
-            drain_jobs(self, timeout)
-        self.loop.messages.stop()
-        if self._thread is not None:
-            self._thread.join()
+            drain_jobs(self.thread, timeout)
+            self.runner.mps.quit()
+        self.thread.stop()
         self.thinking.close()
         self.runner.close()
-        self.flush()
+        self.writer.flush()
 
     # --- what anybody may want ------------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
@@ -178,11 +192,14 @@ class Scheduler:
 
     def reserve(self, window: AdvanceWindow) -> AdvanceWindow:
         """Keep devices free for a window; it comes back with its name and the places that it has."""
-        return take_in(self, Reserve(0.0, window))
+        kept = take_in(self.thread, Reserve(0.0, window))
+        self.ask(self.republish)
+        return kept
 
     def unreserve(self, name: str) -> None:
         """Give a window up, or end it before its time."""
-        take_in(self, Unreserve(0.0, name))
+        take_in(self.thread, Unreserve(0.0, name))
+        self.ask(self.republish)
 
     def use(self, policy: str, settings: Mapping[str, Any] | None = None) -> None:
         """Another policy decides from now on."""
@@ -213,7 +230,7 @@ class Scheduler:
 
     def report(self, job: str, progress: Mapping[str, Any]) -> dict[str, Any]:
         """A job tells how far it is; the answer says what it shall do."""
-        return self.progress.received(job, progress)
+        return self.progress.received(job, self._view.jobs.get(job), progress)
 
     # --- what anybody may see -------------------------------------------------------------------------------------------
     def view(self) -> View:
@@ -231,14 +248,11 @@ class Scheduler:
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """The answer to a question, put between two steps in the thread that owns the engine."""
-        future: Future[Answer] = Future()
-        found: list[Answer] = []
-        self.post(Message((), lambda error: settle(future, error, found[0] if found else None), call=lambda: found.append(question())))
-        return wait(future)
+        return self.thread.ask(question)
 
     def publish(self) -> None:
         """Show others what is the case now."""
-        self._view = self.observer.view()
+        self._view = self.observer.view(self.setup, {**self.counters, **self.thinking.counters()})
 
     def republish(self) -> None:
         """The same, when something else than jobs has changed: forecasts do not hold any more."""
@@ -247,16 +261,12 @@ class Scheduler:
 
     # --- inside ---------------------------------------------------------------------------------------------------------
     def post(self, message: Message) -> None:
-        """Send the thread that owns the engine a letter; refused where it does not run."""
-        if self._ended or self._thread is None:
-            raise UnreachableError("the scheduler is not running", where="scheduler", fix="start it with gantline up")
-        self.loop.messages.post(message)
+        """Send the thread that owns the engine a message; refused where it does not run."""
+        self.thread.post(message)
 
     def send(self, values: Sequence[Input]) -> None:
         """Let inputs enter together, and wait until they are in and whoever looks next sees them."""
-        future: Future[None] = Future()
-        self.post(Message(values, lambda error: settle(future, error, None), alone=True))
-        wait(future)
+        self.thread.send(values)
         self.ask(self.republish)
 
     def task(self, row: int) -> Task:
@@ -268,7 +278,7 @@ class Scheduler:
     def _write_down(self, at: float, messages: list[Message]) -> None:
         """Before anything enters it is in the store."""
         told = [Entry("journal", {**encode_input(value), "heard": at}) for message in messages for value in message.values]
-        self.write([*told, *(note for message in messages for note in message.notes)])
+        self.writer.write([*told, *(note for message in messages for note in message.notes)])
 
     def forget(self, ids: Sequence[str]) -> None:
         """Jobs have left for the archive: nothing of them is kept here."""
@@ -277,27 +287,6 @@ class Scheduler:
         self.runner.forget(ids)
         self.republish()
 
-    def write(self, entries: Sequence[Entry]) -> None:
-        """Write entries down with all that waits to be, or raise OSError."""
-        self._collect()
-        everything = [*self.pending, *entries]
-        if not everything:
-            return
-        try:
-            self.store.append(everything)
-        except OSError:
-            self.counters["store_failures"] += 1
-            raise
-        self.pending = []
-        self.lines += sum(1 for entry in everything if entry.kind == "journal")
-
-    def _collect(self) -> None:
-        """Decisions since the last time are to be written down, too, and what the policy said."""
-        if self.journal.lines:
-            self.pending += [Entry("journal", line) for line in self.journal.lines]
-            self.journal.lines = []
-        self.pending += self.said.events()
-
     def _idle(self) -> None:
         """Between two steps: see what has changed, show it, write it down; now and then a checkpoint."""
         self.observer.look()
@@ -305,14 +294,11 @@ class Scheduler:
         if len(self.loop.state.running_rows) and not self._ticking:  # what moves by itself is shown anew now and then
             self._ticking = True
             self.loop.messages.post_at(self.clock.now() + _TICK, Message(call=self._ticked))
-        self._collect()
-        quiet = self.loop.is_quiet
-        lines = self.lines + sum(1 for entry in self.pending if entry.kind == "journal")
-        if lines >= self._checkpoint_after() and quiet and self.loop.state.all_arrived:
-            self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))
-            self.lines = -sum(1 for entry in self.pending if entry.kind == "journal")
-        self.flush()
-        while self.when_quiet and quiet and self.loop.state.all_arrived:
+        quiet = self.loop.is_quiet and self.loop.state.all_arrived
+        if self.writer.lines_by_now() >= self._checkpoint_after() and quiet:
+            self.writer.add_checkpoint(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))
+        self.writer.flush()
+        while self.when_quiet and quiet:
             self.when_quiet.popleft()()
         if self.observer.over > self.crowd:
             self.crowded()
@@ -320,13 +306,6 @@ class Scheduler:
     def _checkpoint_after(self) -> int:
         """Lines of the journal before a checkpoint: one costs as much as there are jobs, and so much may a restart fold."""
         return max(self.checkpoint_every, len(self.loop.state.rows))
-
-    def flush(self) -> None:
-        """Write down what waits to be; if that cannot be done now, later."""
-        try:
-            self.write([])
-        except OSError:
-            return
 
     def _timed(self, call: Callable[[], Plan]) -> Plan:
         """The policy's answer, while others are served; one that comes too late is written down, for nothing else tells of it."""
@@ -336,9 +315,9 @@ class Scheduler:
         try:
             return self.thinking.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
         except OverBudgetError as error:
-            told = {"overrun": loop.state.decision, "now": loop.state.now}
-            self.pending.append(Entry("journal", told))
-            self.pending.append(Entry("event", {"time": loop.state.now, "event": "decision-overrun", "why": error.what}))
+            now = loop.state.now
+            overrun = Entry("event", {"time": now, "event": "decision-overrun", "why": error.what})
+            self.writer.add(Entry("journal", {"overrun": loop.state.decision, "now": now}), overrun)
             raise
 
 

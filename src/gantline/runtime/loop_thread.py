@@ -1,0 +1,65 @@
+"""The thread that owns the engine: every other one sends it messages, and waits for its answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from gantline.core.errors import UnreachableError
+from gantline.core.inputs import Input
+from gantline.drivers.live import Live
+from gantline.drivers.message_queue import Message
+from gantline.runtime.answers import Answer, settle, wait
+
+
+class LoopThread:
+    """Runs a live loop until it is stopped."""
+
+    def __init__(self, loop: Live) -> None:
+        self.loop = loop
+        self.failure: BaseException | None = None  # what ended it, where it was not stopped
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.loop.run()
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self._ended = True
+
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Come to an end before the next step."""
+        self.loop.messages.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def post(self, message: Message) -> None:
+        """Send it a message; refused where it does not run."""
+        if self._ended or self._thread is None:
+            raise UnreachableError("the scheduler is not running", where="scheduler", fix="start it with gantline up")
+        self.loop.messages.post(message)
+
+    def send(self, values: Sequence[Input]) -> None:
+        """Let inputs enter together, and wait until they are in."""
+        future: Future[None] = Future()
+        self.post(Message(values, lambda error: settle(future, error, None), alone=True))
+        wait(future)
+
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """The answer to a question, put between two steps."""
+        future: Future[Answer] = Future()
+        found: list[Answer] = []
+        self.post(Message((), lambda error: settle(future, error, found[0] if found else None), call=lambda: found.append(question())))
+        return wait(future)

@@ -1,0 +1,65 @@
+"""What is on its way to the store: entries wait until it can take them, together with what was decided and said meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gantline.drivers.journal import Journal
+from gantline.runtime.policy_words import PolicyWords
+from gantline.runtime.records import Entry, Store
+
+
+class StoreWriter:
+    """Belongs to the thread that owns the engine."""
+
+    def __init__(self, store: Store, journal: Journal, said: PolicyWords, lines: int = 0) -> None:
+        self.store, self.journal, self.said = store, journal, said
+        self.lines = lines  # of the journal since the last checkpoint
+        self.failures = 0
+        self._pending: list[Entry] = []
+
+    def add(self, *entries: Entry) -> None:
+        """To be written down at the next opportunity."""
+        self._pending += entries
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries down with all that waits to be, or raise OSError."""
+        self._collect()
+        everything = [*self._pending, *entries]
+        if not everything:
+            return
+        try:
+            self.store.append(everything)
+        except OSError:
+            self.failures += 1
+            raise
+        self._pending = []
+        self.lines += _lines(everything)
+
+    def flush(self) -> None:
+        """Write down what waits to be; if that cannot be done now, later."""
+        try:
+            self.write([])
+        except OSError:
+            return
+
+    def lines_by_now(self) -> int:
+        """Lines of the journal since the last checkpoint, with those that wait to be written."""
+        self._collect()
+        return self.lines + _lines(self._pending)
+
+    def add_checkpoint(self, checkpoint: Entry) -> None:
+        """Lines count from it on."""
+        self.add(checkpoint)
+        self.lines = -_lines(self._pending)
+
+    def _collect(self) -> None:
+        """Decisions since the last time are to be written down, too, and what the policy said."""
+        if self.journal.lines:
+            self._pending += [Entry("journal", line) for line in self.journal.lines]
+            self.journal.lines = []
+        self._pending += self.said.events()
+
+
+def _lines(entries: Sequence[Entry]) -> int:
+    return sum(1 for entry in entries if entry.kind == "journal")
