@@ -138,7 +138,8 @@ class Chromium:
     def _note(self, event: dict[str, Any]) -> None:
         method, details = event.get("method"), event.get("params", {})
         if method == "Runtime.exceptionThrown":
-            self.errors.append(details["exceptionDetails"].get("exception", {}).get("description", "exception"))
+            thrown = details["exceptionDetails"]
+            self.errors.append(thrown.get("exception", {}).get("description") or f"{thrown['text']}: {thrown.get('exception')}")
         elif method == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
             self.errors.append(details["entry"]["text"])
         elif method == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):

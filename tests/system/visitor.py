@@ -8,8 +8,16 @@ from typing import Any
 
 from tests.system.chromium import Chromium
 
+from gantline.service.client import Client
+
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 EXPECTED = "Failed to load resource"  # what the browser says of a refusal or a service that is away; the page says it in words
+
+
+def link(url: str, token: str) -> str:
+    """A log-in link, as `gantline dashboard` asks for one."""
+    with Client(url, token) as client:
+        return str(client.login_code()["url"])
 
 
 class Visitor:
@@ -19,12 +27,9 @@ class Visitor:
         self.browser = browser
 
     def enter(self, url: str, token: str, page: str = "now") -> None:
-        """Trade the token for a log-in link, as `gantline dashboard` does, and open it."""
-        import httpx
-
-        link = httpx.post(f"{url}/v1/login/code", headers={"Authorization": f"Bearer {token}"}).json()["url"]
+        """Open a log-in link."""
         self.browser.call("Page.navigate", url="about:blank")
-        self.browser.open(link)
+        self.browser.open(link(url, token))
         if page != "now":
             self.go(page)
 

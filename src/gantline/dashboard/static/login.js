@@ -16,7 +16,7 @@ export class Login extends Component {
       h("p", null, "Run ", h("code", null, "gantline dashboard"), " where the service's folder is: it opens this page with a link that logs you in once."),
       h("form", { onSubmit: send },
         h("label", { for: "token" }, "Or paste a token (it stays in this tab)"),
-        h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: false, value: token, onInput: (event) => this.setState({ token: event.target.value }) }),
+        h("input", { id: "token", name: "token", type: "password", autocomplete: "off", spellcheck: false, value: token, onInput: (event) => this.setState({ token: event.target.value }) }),
         h("div", null, h("button", { class: "primary", disabled: !token.trim() }, "Log in"))));
   }
 }

@@ -15,7 +15,7 @@ export function Changes({ app, record, forecast, onSuggest }) {
     } else onSuggest({ name: "change", given: { [change.what]: String(change.value) } });
   };
   return h("section", { "aria-label": "changes that would start it" },
-    h("h3", null, "Would start it now"),
+    h("h2", { class: "minor" }, "Would start it now"),
     h("ul", { class: "changes" }, changes.map((change) => h("li", { key: change.sentence },
       offered.includes(change) ? h("button", { type: "button", onClick: () => act(change) }, change.sentence) : change.sentence))));
 }

@@ -49,7 +49,7 @@ export function Ladder({ explained, now, onJob }) {
   const named = (one) => (one.job === "-" ? h("span", { class: "quiet" }, "another user's job") : h("button", { type: "button", class: "plain", onClick: () => onJob(one.job) }, one.job));
   const until = (one) => (one.holds ? (one.ends_in == null ? "holds, no estimate" : `holds until about ${clock(now + one.ends_in, now)}`) : "waits ahead of it");
   return h("section", { class: "ladder-box", "aria-label": "what is ahead" },
-    h("h3", null, "Ahead of it"),
+    h("h2", { class: "minor" }, "Ahead of it"),
     h("ol", { class: "ladder" }, shown.map((one, at) => h("li", { key: `${one.job} ${at}` },
       h("span", { class: "rung-name" }, named(one)),
       h("span", { class: "rung", "aria-hidden": "true" }, h("span", { class: one.holds ? "rung-bar holds" : "rung-bar waits", style: { width: `${(100 * one.gpus) / most}%` } })),

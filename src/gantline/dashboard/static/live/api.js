@@ -54,7 +54,12 @@ export class Api {
   /** The answer's JSON. */
   async request(method, path, options) {
     const answer = await this.open(method, path, options);
-    return answer.json();
+    try {
+      return await answer.json();
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refusal(answer.status, { what: `the answer cannot be read: ${error.message}`, where: path.split("?")[0] });
+    }
   }
 
   /** The answer itself, once it is known to be a good one. */
