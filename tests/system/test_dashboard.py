@@ -78,6 +78,39 @@ def test_a_submission_with_a_mistake_is_refused_in_words(visitor: Visitor) -> No
     visitor.sees("the other keys are not JSON")
 
 
+def test_why_a_job_waits_and_what_would_start_it(visitor: Visitor, owner: Client) -> None:
+    (first,) = owner.submit(["sleep", "600"], name="holder", resources={"gpus": 3}, estimate="20m")
+    (second,) = owner.submit(["sleep", "600"], name="waiter", resources={"gpus": 2}, estimate="10m")
+    visitor.open_job("waiter")
+    visitor.sees("needs 2 devices, 1 of 4 is free", ".panel")
+    visitor.sees("It is number 1 of 1 that wait", ".panel")
+    visitor.sees(first, ".ladder")
+    visitor.sees("holds until about", ".ladder")
+    visitor.sees("with 1 GPUs in place of 2 it would start now", ".panel")
+    visitor.browser.wait_for("document.querySelectorAll('.expected .interval').length === 2")
+    visitor.press("with 1 GPUs in place of 2 it would start now")
+    visitor.sees("Resize job", "dialog")
+    assert visitor.browser.evaluate("document.querySelector('dialog input').value") == "1"
+    visitor.press("Resize", "dialog")
+    until(lambda: owner.job(second)["state"] == "running")
+    visitor.sees("running", ".panel")
+
+
+def test_a_node_is_cordoned_and_its_shape_tells(visitor: Visitor, owner: Client) -> None:
+    visitor.browser.evaluate("document.querySelector('.map canvas').focus()")
+    visitor.key("ArrowRight")
+    visitor.key("Enter")
+    visitor.sees("cpu, up", ".panel")
+    visitor.press("Cordon", ".panel")
+    visitor.press("Cordon", "dialog")
+    visitor.sees("cpu, cordoned", ".panel")
+    visitor.browser.wait_for("document.querySelector('[data-number=cordoned]').innerText === '4'")
+    assert owner.nodes()[0]["state"] == "cordoned"
+    visitor.press("Uncordon", ".panel")
+    visitor.press("Uncordon", "dialog")
+    visitor.sees("cpu, up", ".panel")
+
+
 def test_several_jobs_are_changed_at_once(visitor: Visitor, owner: Client) -> None:
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 4})
     ids = [owner.submit(["sleep", "600"], name=f"task {n}")[0] for n in range(3)]

@@ -44,6 +44,13 @@ export function clock(at, now = Date.now() / 1000, seconds = false) {
   return `${then.getDate()} ${MONTHS[then.getMonth()]}${then.getFullYear() === today.getFullYear() ? "" : ` ${then.getFullYear()}`} ${time}`;
 }
 
+/** An instant on an axis whose ticks lie so many seconds apart. */
+export function axisTime(at, apart) {
+  const then = new Date(1000 * at);
+  if (apart >= 86_400) return `${then.getDate()} ${MONTHS[then.getMonth()]}`;
+  return `${two(then.getHours())}:${two(then.getMinutes())}${apart < 60 ? `:${two(then.getSeconds())}` : ""}`;
+}
+
 /** A name cut to a length that fits; the whole of it belongs into a title. */
 export const cut = (text, length = 80) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 

@@ -28,11 +28,11 @@ export class History extends Component {
 
   look() {
     const { app: { api }, route: { query } } = this.props, { from, to, run } = query;
-    const asked = { from, to, run };
+    const base = run ? "/v1/runs/" : "/v1/", asked = { name: run, from, to };
     const width = Math.max(200, Math.min(2400, Math.round(document.getElementById("page").clientWidth - 100)));
     this.found.load(async (signal) => {
-      const gantt = await api.get("/v1/gantt", { ...asked, width }, signal);
-      const series = await api.get("/v1/series", { ...asked, from: gantt.from, to: gantt.to, width: Math.min(600, width) }, signal);
+      const gantt = await api.get(`${base}gantt`, { ...asked, width }, signal);
+      const series = await api.get(`${base}series`, { ...asked, from: gantt.from, to: gantt.to, width: Math.min(600, width) }, signal);
       return { gantt, series, ...chartsOf(series) };
     });
   }
@@ -70,7 +70,7 @@ export class History extends Component {
 function chartsOf(series) {
   return {
     x: series.time.slice(0, series.busy.length),
-    busy: [{ name: "busy", values: series.busy, colour: 0, dash: 0, step: true, fill: true }, { name: "all devices", values: series.devices, colour: 7, dash: 1, step: true }],
+    busy: [{ name: "busy", values: series.busy, colour: 0, dash: 0, step: true, fill: true }, { name: "all devices", values: series.busy.map(() => series.devices), colour: 7, dash: 1, step: true }],
     queue: [{ name: "waiting", values: series.waiting, colour: 5, dash: 0, step: true }, { name: "running", values: series.running, colour: 2, dash: 1, step: true }],
   };
 }

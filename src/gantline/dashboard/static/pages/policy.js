@@ -55,6 +55,7 @@ export class Policy extends Component {
     return h("div", { class: "policy-page" },
       h("h1", null, now ? `Policy: ${now.policy}` : "Policy"),
       this.all.error && h(Refused, { error: this.all.error }),
+      this.all.busy && h("p", { class: "quiet", role: "status" }, "Fetching the policies …"),
       told && h("p", { class: "told", role: "status" }, told),
       app.live.board.head.in_charge && h("p", null, app.live.board.head.in_charge),
       present && h("p", { class: "help wrap" }, present.help),

@@ -1,4 +1,4 @@
-// Queues and users: the share that each holds beside the share that is due to it, now and over the last day; queues and windows to change.
+// Queues and users: the share that each holds beside the share that is due to it, over the last minute and over time; queues and windows to change.
 
 import { Component, h } from "../vendor/preact.js";
 import { clock, count, cut } from "../format.js";
@@ -8,9 +8,11 @@ import { Refused } from "../parts/refused.js";
 import { Shares } from "../parts/shares.js";
 
 const PAUSE = 10_000; // milliseconds between looks
+const WINDOWS = [["1 h", 3600], ["24 h", 86_400], ["7 d", 7 * 86_400]];
+const LATELY = 60; // seconds that count as now
 
 export class Queues extends Component {
-  state = { open: null };
+  state = { open: null, seconds: 3600 };
 
   componentDidMount() {
     this.found = new Loader(() => this.setState({}));
@@ -26,8 +28,13 @@ export class Queues extends Component {
   look() {
     const { api, live } = this.props.app, to = live.board.now();
     this.found.load(async (signal) => {
-      const [{ queues }, { reservations }, series] = await Promise.all([api.get("/v1/queues", {}, signal), api.get("/v1/reservations", {}, signal), api.get("/v1/series", { from: to - 86_400, to, width: 288 }, signal)]);
-      return { queues, reservations, series };
+      const [{ queues }, { reservations }, series, now] = await Promise.all([
+        api.get("/v1/queues", {}, signal),
+        api.get("/v1/reservations", {}, signal),
+        api.get("/v1/series", { from: to - this.state.seconds, to, width: 240 }, signal),
+        api.get("/v1/series", { from: to - LATELY, to, width: 1 }, signal),
+      ]);
+      return { queues, reservations, series, now };
     });
   }
 
@@ -41,7 +48,9 @@ export class Queues extends Component {
     return h("div", { class: "queues-page stack" },
       h("h1", null, "Queues and users"),
       error && h(Refused, { error }),
-      value && h("div", { class: "two" }, h(Shares, { series: value.series, kind: "queue", title: "Queues" }), h(Shares, { series: value.series, kind: "user", title: "Users" })),
+      value && h("div", { class: "chips", role: "group", "aria-label": "window of the charts" }, WINDOWS.map(([title, seconds]) =>
+        h("button", { key: title, type: "button", "aria-pressed": seconds === this.state.seconds ? "true" : "false", onClick: () => this.setState({ seconds }, () => this.look()) }, title))),
+      value && h("div", { class: "halves" }, ["queue", "user"].map((kind) => h(Shares, { key: kind, ...value, kind, title: kind === "queue" ? "Queues" : "Users" }))),
       value && h(QueueList, { app, queues: value.queues, show }),
       value && h(Windows, { app, windows: value.reservations, show }),
       open?.kind === "set" && h(SetQueue, { app, queue: open.what, onClose: close }),
@@ -60,7 +69,8 @@ function QueueList({ app, queues, show }) {
       h("thead", null, h("tr", null, ["queue", "weight", "quota", "borrow", "devices", "jobs", ...(may ? ["change"] : [])].map((title) => h("th", { key: title, scope: "col" }, title)))),
       h("tbody", null, queues.map((queue) => h("tr", { key: queue.name },
         h("td", { title: cut(queue.name, 500) }, queue.name === "" ? "(default)" : cut(queue.name, 60)), h("td", null, queue.weight), h("td", null, queue.quota ?? "none"), h("td", null, queue.borrow ?? "no limit"), h("td", null, count(queue.gpus)), h("td", null, states(queue.jobs)),
-        may && h("td", { class: "actions" }, queue.name !== "" && h("button", { type: "button", onClick: () => show("set", queue) }, "Change"), queue.name !== "" && h("button", { type: "button", onClick: () => show("drop", queue) }, "Drop"))))))));
+        may && h("td", null, queue.name !== "" && h("span", { class: "actions" },
+          h("button", { type: "button", onClick: () => show("set", queue) }, "Change"), h("button", { type: "button", onClick: () => show("drop", queue) }, "Drop")))))))));
 }
 
 function Windows({ app, windows, show }) {

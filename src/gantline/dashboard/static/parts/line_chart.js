@@ -2,13 +2,13 @@
 
 import { Component, createRef, h } from "../vendor/preact.js";
 import uPlot from "../vendor/uplot.js";
-import { number } from "../format.js";
+import { axisTime, brief, number } from "../format.js";
 import { onTheme, themeColours } from "./palette.js";
 
 const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4]];
 
 /**
- * Props: `title`, `x` (numbers), `lines` ([{name, values, colour, dash, step, fill}]), `time` (whether x are seconds since 1970), `unit`,
+ * Props: `title`, `x` (numbers), `lines` ([{name, values, colour, dash, step, fill}]), `time` (whether x are seconds since 1970, else of a run), `unit`,
  * `height`, `onZoom(from, to)` where a drag asks for another window instead of enlarging what is there.
  */
 export class LineChart extends Component {
@@ -51,8 +51,9 @@ export class LineChart extends Component {
     this.plot = new uPlot({
       width: this.box.current.clientWidth, height,
       scales: { x: { time, ...(from !== undefined ? { range: () => [this.props.from, this.props.to] } : {}) }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 1) * 1.05 || 1] } },
-      axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => number(tick)) }],
-      series: [{}, ...lines.map((line, at) => ({
+      padding: [8, 0, null, null],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((at) => (time ? axisTime(at, ticks[1] - ticks[0]) : brief(at))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => number(tick)) }],
+      series: [{ label: time ? "time" : "at", value: (_, at) => (at == null ? "–" : time ? axisTime(at, 0) : brief(at)) }, ...lines.map((line, at) => ({
         label: line.name, stroke: colours.categories[line.colour ?? at % 7], width: 1.6, dash: DASHES[(line.dash ?? at) % DASHES.length], value: spelled,
         fill: line.fill ? `${colours.categories[line.colour ?? at % 7]}30` : undefined, paths: line.step ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: lines[0].values.length < 3 },
       }))],

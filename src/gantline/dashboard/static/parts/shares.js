@@ -1,4 +1,4 @@
-// Share held beside share due: two bars per name on one scale, and the same over time.
+// Share held beside share due: two bars per name on one scale for the last minute (`now`), and lines over time (`series`).
 
 import { Component, h } from "../vendor/preact.js";
 import { number } from "../format.js";
@@ -13,9 +13,9 @@ export class Shares extends Component {
     return next.series !== this.props.series || state !== this.state;
   }
 
-  render({ series, kind, title }, { name }) {
-    const held = series.held[kind] ?? {}, due = series.due[kind] ?? {};
-    const names = [...new Set([...Object.keys(held), ...Object.keys(due)])];
+  render({ series, now, kind, title }, { name }) {
+    const held = now.held[kind] ?? {}, due = now.due[kind] ?? {};
+    const names = [...new Set([held, due, series.held[kind] ?? {}].flatMap((one) => Object.keys(one)))];
     const last = (values) => values?.at(-1) ?? 0;
     const rows = names.map((one) => ({ name: one, held: last(held[one]), due: last(due[one]) })).sort((a, b) => b.held - a.held || b.due - a.due || (a.name < b.name ? -1 : 1));
     const most = Math.max(1, ...rows.flatMap((row) => [row.held, row.due]));

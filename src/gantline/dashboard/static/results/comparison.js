@@ -34,12 +34,12 @@ export class Comparison extends Component {
     this.charts.load(async (signal) => {
       let { from, to } = this.state;
       if (to === undefined) {
-        const whole = await Promise.all(names.map((run) => api.get("/v1/series", { run, width: 2 }, signal)));
+        const whole = await Promise.all(names.map((name) => api.get("/v1/runs/series", { name, width: 2 }, signal)));
         from = Math.min(...whole.map((one) => one.from));
         to = Math.max(...whole.map((one) => one.to));
       }
-      const gantts = await Promise.all(names.map((run) => api.get("/v1/gantt", { run, from, to, width, rows: 60 }, signal)));
-      const series = await Promise.all(names.map((run) => api.get("/v1/series", { run, from, to, width: Math.min(400, width) }, signal)));
+      const gantts = await Promise.all(names.map((name) => api.get("/v1/runs/gantt", { name, from, to, width, rows: 60 }, signal)));
+      const series = await Promise.all(names.map((name) => api.get("/v1/runs/series", { name, from, to, width: Math.min(400, width) }, signal)));
       const lines = (key) => series.map((one, at) => ({ name: names[at], values: one[key], colour: at % 7, dash: at, step: true }));
       return { from, to, gantts, x: series[0].time.slice(0, series[0].busy.length), busy: lines("busy"), waiting: lines("waiting") };
     });
