@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from fastapi import FastAPI
 
-import gantline
-from gantline.core.errors import GantlineError, NotFoundError, UsageError
+from gantline.service.application import LOOPBACK, assembled
 from gantline.service.context import Service
-from gantline.service.failures import answer_of
-from gantline.service.guard import Guard, log
-from gantline.service.roles import Role
+from gantline.service.results.folder import ResultsFolder
 from gantline.service.routes import (
     board,
     events,
@@ -31,81 +23,25 @@ from gantline.service.routes import (
     questions,
     queues,
     reservations,
+    runs,
     snapshot,
     status,
     tokens,
     users,
 )
 
-_NOUNS = (status, login, board, jobs, logs, progress, nodes, reservations, queues, events, past, tokens, users, policy, snapshot, questions)
+_NOUNS = (
+    status, login, board, jobs, logs, progress, nodes, reservations, queues, events, past, tokens, users, policy, snapshot, questions,
+    runs,
+)  # fmt: skip
 ROUTERS = tuple(noun.router for noun in _NOUNS)
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def build(service: Service, hosts: Iterable[str] = LOOPBACK) -> FastAPI:
-    """The application over a scheduler and a store; `hosts` are the names by which it may be called."""
-    app = FastAPI(title="Gantline", version=gantline.__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.service = service
-    for router in ROUTERS:
-        app.include_router(router)
-        for route in router.routes:
-            if not isinstance(route, APIRoute) or "x-role" not in (route.openapi_extra or {}):
-                raise TypeError(f"the route {route!r} says no role")
-    app.add_exception_handler(GantlineError, _refused)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _unknown)
-    app.add_exception_handler(Exception, _defect)
-    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    app.state.operations = {str(route.operation_id): _role_of(route) for route in routes}
-    open_to_all = {(method, route.path) for route in routes if _role_of(route) is Role.ANYONE for method in route.methods or ()}
-    app.add_middleware(Guard, access=service.access, hosts=hosts, open_to_all=open_to_all)
-    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
+def build(service: Service, hosts: Iterable[str] = LOOPBACK, results: Path | None = None) -> FastAPI:
+    """The application over a scheduler and a store; `hosts` are the names by which it may be called.
+
+    `results`: a folder of finished simulations to show beside them.
+    """
+    app = assembled(service, ROUTERS, hosts, parts=jobs.PARTS)
+    app.state.results = ResultsFolder(results) if results is not None else None
     return app
-
-
-def _role_of(route: APIRoute) -> Role:
-    return Role((route.openapi_extra or {})["x-role"])
-
-
-def _description(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        found = get_openapi(
-            title=app.title, version=app.version, routes=app.routes, description="The scheduler over HTTP; see docs/live.md."
-        )
-        parts = found.setdefault("components", {})
-        parts.setdefault("schemas", {}).update(jobs.PARTS)
-        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        app.openapi_schema = found
-    return app.openapi_schema
-
-
-def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, GantlineError)
-    return answer_of(error)
-
-
-def _malformed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "body")
-    return answer_of(UsageError(str(first["msg"])[:1].lower() + str(first["msg"])[1:], where=f"field '{field}'" if field else "body"))
-
-
-def _unknown(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        return answer_of(NotFoundError("no such route", where="path", fix="GET /openapi.json lists them"))
-    answer = answer_of(UsageError(str(error.detail).lower(), where="request"))
-    answer.status_code = error.status_code
-    return answer
-
-
-def _defect(request: Request, error: Exception) -> Response:
-    log.error("a defect in %s: %s", request.url.path, type(error).__name__, exc_info=error)
-    told = {
-        "kind": "refused",
-        "what": f"this should not have happened: {type(error).__name__}",
-        "where": "service",
-        "fix": "see service.log",
-    }
-    return JSONResponse({"error": told}, 500)

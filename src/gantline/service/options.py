@@ -33,6 +33,7 @@ class Options:
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
     keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as last time
     executor: str | None = None  # what carries orders out; None: as last time, else this machine's processes
+    results: Path | None = None  # finished simulations to show; None: as last time
     wall: Callable[[], float] = time.time  # the clock that people can set
 
     @property
@@ -54,6 +55,8 @@ class Options:
             raise UsageError(
                 "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"
             )
+        if self.results is not None and not self.results.is_dir():
+            raise NotFoundError("no such folder", where="--results", fix="name a folder of finished simulations")
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise NotFoundError("no such file", where=str(file), fix="check --tls-cert and --tls-key")

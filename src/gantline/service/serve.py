@@ -33,7 +33,8 @@ from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
 from gantline.runtime.store import Lock, SqlStore
 from gantline.service.access import Access, digest
-from gantline.service.app import LOOPBACK, build
+from gantline.service.app import build
+from gantline.service.application import LOOPBACK
 from gantline.service.connections import bounded
 from gantline.service.context import Service
 from gantline.service.guard import log
@@ -164,13 +165,23 @@ def _called(options: Options, host: str) -> str:
 
 def _server(options: Options, service: Service, connections: int) -> uvicorn.Server:
     called = {*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)}
-    app = build(service, called | ({socket.gethostname().lower()} if options.host in _EVERYWHERE else set()))
+    here = {socket.gethostname().lower()} if options.host in _EVERYWHERE else set()
+    app = build(service, called | here, _results(options, service.store))
     config = uvicorn.Config(
         app, http=bounded(connections), log_config=None, access_log=False, server_header=False, lifespan="off",
         timeout_keep_alive=20, timeout_graceful_shutdown=5,
         ssl_certfile=str(options.certificate) if options.certificate else None, ssl_keyfile=str(options.key) if options.key else None,
     )  # fmt: skip
     return uvicorn.Server(config)
+
+
+def _results(options: Options, store: SqlStore) -> Path | None:
+    """The folder of finished simulations to show: that of now, or of last time."""
+    if options.results is not None:
+        with store.transaction() as write:
+            write.remember("results", str(options.results.absolute()))
+    known = store.recall("results")
+    return Path(known) if known else None
 
 
 class _Ending:

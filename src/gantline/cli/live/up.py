@@ -99,6 +99,7 @@ def up(
         Literal["users", "service"] | None,
         Parameter(help="Whose processes jobs are: their users' accounts, which needs root and is the default there, or the service's."),
     ] = None,
+    results: Annotated[Path | None, Parameter(help="A folder of finished simulations that the dashboard shows, too.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
@@ -119,7 +120,7 @@ def up(
         anew["end_by"] = str(rule_of(end_by))
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew,
-        kept_of(keep, keep_jobs), executor,
+        kept_of(keep, keep_jobs), executor, results,
     )  # fmt: skip
     options.check()
     if executor is not None:
@@ -225,7 +226,7 @@ def _arguments(options: Options) -> list[str]:
         "--port": options.port,
         "--host": options.host,
     }
-    fields |= {"--tls-cert": options.certificate, "--tls-key": options.key}
+    fields |= {"--tls-cert": options.certificate, "--tls-key": options.key, "--results": options.results}
     found = ["up", *(f"{name}={value}" for name, value in fields.items() if value is not None)]
     found += [f"--name={name}" for name in options.names]
     found += [f"--run-as={options.run_as}"] if options.run_as else []

@@ -46,4 +46,4 @@ def me(request: Request, here: Here) -> dict[str, Any]:
     """Who the caller is, until when, and the operations that its role may call, by their names in the description."""
     caller = here.caller
     may = [operation for operation, role in request.app.state.operations.items() if caller.may(role)]
-    return {"user": caller.user, "role": caller.role.value, "expires": caller.expires, "kind": "live", "may": may}
+    return {"user": caller.user, "role": caller.role.value, "expires": caller.expires, "kind": request.app.state.kind, "may": may}

@@ -1,0 +1,1 @@
+"""Finished simulations in a folder, for the dashboard: a list of them, one of them, and `gantline view`."""
