@@ -37,12 +37,12 @@ def next_ageing(arrival: Floats, now: float, age: float) -> float:
 @kernel
 def earliest(kind: int, width: int, machines: MachineColumns, found: Ints) -> int:
     """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
-    release, idle = machines.release, machines.idle
+    kinds, release, idle, _ = machines
     count = 0
     for _ in range(width):
         best = -1
         for m in range(idle.size):
-            taken = machines.kind[m] != kind
+            taken = kinds[m] != kind
             for i in range(count):
                 taken |= found[i] == m
             if taken:

@@ -157,7 +157,8 @@ def start_heads(
     """
     owner, times, width, need = waiting.owner, waiting.times, waiting.width, waiting.need
     score, weight = users.score, users.weight
-    release, idle, free, place = machines.release, machines.idle, machines.free, prices.place
+    machine_kind, release, idle, free = machines
+    place = prices.place
     types = times.shape[0]
     by_release, offset = sort_machines(machines, types)
     weighed = int_table(types, rows.size, 0)
@@ -181,7 +182,7 @@ def start_heads(
         best = -1
         for i in range(rows.size):
             j, m = rows[i], by_release[slot[i]]
-            kind = machines.kind[m]
+            kind = machine_kind[m]
             if started[j] != -1 or not idle[m] or begin[i] != release[m]:
                 continue
             narrow = width[kind, j] == 1 or idle_machines(machines, kind) >= width[kind, j]
@@ -193,7 +194,7 @@ def start_heads(
         if best < 0:
             return count
         j, m = rows[best], by_release[slot[best]]
-        kind = machines.kind[m]
+        kind = machine_kind[m]
         started[j] = kind
         score[owner[j]] += waiting.gain[j, kind]
         take(need[j, kind], free)
@@ -206,20 +207,20 @@ def start_heads(
 @compiled
 def sort_machines(machines: MachineColumns, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
-    release, idle = machines.release, machines.idle
+    kinds, release, idle, _ = machines
     key, order, by_release = ints(release.size, 0), ints(release.size, 0), ints(release.size, 0)
     for m in range(release.size):
         key[m] = 2 * release[m] + (not idle[m])
     stable_order(key, 0, key.size, order, by_release)
     offset = ints(types + 1, 0)
-    for kind in machines.kind:
+    for kind in kinds:
         offset[kind + 1] += 1
     for kind in range(types):
         offset[kind + 1] += offset[kind]
     end = offset.copy()
     for m in order:
-        by_release[end[machines.kind[m]]] = m
-        end[machines.kind[m]] += 1
+        by_release[end[kinds[m]]] = m
+        end[kinds[m]] += 1
     return by_release, offset
 
 
@@ -227,20 +228,21 @@ def sort_machines(machines: MachineColumns, types: int) -> tuple[Ints, Ints]:
 def idle_machines(machines: MachineColumns, kind: int) -> int:
     """How many machines of a type are idle."""
     count = 0
-    for m in range(machines.idle.size):
-        count += machines.idle[m] and machines.kind[m] == kind
+    kinds, idle = machines.kind, machines.idle
+    for m in range(idle.size):
+        count += idle[m] and kinds[m] == kind
     return count
 
 
 @kernel
 def occupy(m: int, kind: int, width: int, until: int, machines: MachineColumns) -> None:
     """Take machine m, and for a gang further idle machines of its type, the last ones first."""
-    release, idle = machines.release, machines.idle
+    kinds, release, idle, _ = machines
     release[m], idle[m] = until, False
     left = width - 1
-    for other in range(machines.kind.size - 1, -1, -1):
+    for other in range(kinds.size - 1, -1, -1):
         if left == 0:
             return
-        if idle[other] and machines.kind[other] == kind:
+        if idle[other] and kinds[other] == kind:
             release[other], idle[other] = until, False
             left -= 1

@@ -54,14 +54,14 @@ def take(need: Floats, free: Floats) -> None:
 @compiled
 def best_way(who: int, ways: RankedWays, free: Floats, gone: Bools, fitting: bool) -> int:
     """The way with the smallest (tier, key) of a user (-1: of anyone) whose job is not gone; -1 if there is none."""
-    tier, key = ways.tier, ways.key
+    user, job, tier, key, need, _ = ways
     best = -1
     for w in range(tier.size):
-        if gone[ways.job[w]] or (who >= 0 and ways.user[w] != who):
+        if gone[job[w]] or (who >= 0 and user[w] != who):
             continue
         if best >= 0 and (tier[w] > tier[best] or (tier[w] == tier[best] and key[w] >= key[best])):
             continue
-        if not fitting or fits(ways.need[w], free):
+        if not fitting or fits(need[w], free):
             best = w
     return best
 
