@@ -9,7 +9,7 @@ import pytest
 from tests.train.conftest import scheduled
 from tests.train.listener import Listener
 
-from gantline.train import Hook, InterferenceVote, Job, NoiseScaleBatch, ScheduledResize
+from gantline.train import Hook, InterferenceVote, Job, NoiseScaleBatch, ScheduledResize, Training
 
 Join = Callable[..., Job]
 
@@ -20,22 +20,22 @@ class Diary(Hook):
     def __init__(self, name: str, notes: list[str]) -> None:
         self.name, self.notes = name, notes
 
-    def before_train(self, job: Job) -> None:
+    def before_train(self, job: Training) -> None:
         self.notes.append(f"{self.name} begins")
 
-    def before_epoch(self, job: Job) -> None:
+    def before_epoch(self, job: Training) -> None:
         self.notes.append(f"{self.name} epoch")
 
-    def before_step(self, job: Job) -> None:
+    def before_step(self, job: Training) -> None:
         self.notes.append(f"{self.name} step")
 
-    def after_step(self, job: Job) -> None:
+    def after_step(self, job: Training) -> None:
         self.notes.append(f"step {self.name}")
 
-    def after_epoch(self, job: Job) -> None:
+    def after_epoch(self, job: Training) -> None:
         self.notes.append(f"epoch {self.name}")
 
-    def after_train(self, job: Job) -> None:
+    def after_train(self, job: Training) -> None:
         self.notes.append(f"ends {self.name}")
 
 
@@ -54,7 +54,7 @@ def test_a_hook_keeps_its_state_in_checkpoints(join: Join) -> None:
     class Counts(Hook):
         steps = 0
 
-        def after_step(self, job: Job) -> None:
+        def after_step(self, job: Training) -> None:
             self.steps += 1
 
         def state(self) -> dict[str, Any]:

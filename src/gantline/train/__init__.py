@@ -28,6 +28,7 @@ from gantline.train.rank import STOPPED
 from gantline.train.rates import RULES, BatchState
 from gantline.train.sampler import Order, Position, Sampler
 from gantline.train.store import CheckpointError
+from gantline.train.training import Training
 
 __all__ = [
     "RULES",
@@ -49,6 +50,7 @@ __all__ = [
     "Sampler",
     "ScheduledResize",
     "SocketGang",
+    "Training",
     "join",
 ]
 

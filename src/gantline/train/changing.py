@@ -9,18 +9,40 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
-from gantline.train import record
+from gantline.train.record import check_version, resume
+from gantline.train.saved import SavedTraining
 from gantline.train.store import MODEL
-
-if TYPE_CHECKING:
-    from gantline.train.job import Job
 
 _LOOK = 0.01  # seconds between two looks at what others have decided
 
 
-def carry_out(job: Job, epoch: int) -> None:
+def settle(job: SavedTraining) -> None:
+    """Between two steps: agree with the other ranks on what is asked for, save, leave, and choose the next batch."""
+    if job.trial.is_over(job.made):
+        job.close()
+        raise SystemExit(0)
+    if job.orders.agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
+        job.leave()
+    while True:
+        can_regroup = job.gang is not None and job.kept.loops
+        due = job.board.due(job.member, decides=job.rank == 0, can_regroup=can_regroup)
+        asked = job.orders.agree(job.asked_batch, due)
+        if job.unconfirmed and job.rank == 0:
+            job.board.say_switched(job.member.epoch)  # all have agreed on something: the gang stands
+        job.unconfirmed = False
+        stop, save = job.orders.agreed
+        if stop or not job.orders.switch:
+            break
+        carry_out(job, job.orders.switch)
+    job.choose_batch(asked)
+    if job.kept.loops and (stop or save):
+        job.checkpoint()
+    if job.kept.loops and stop:
+        job.leave()
+
+
+def carry_out(job: SavedTraining, epoch: int) -> None:
     """Go on under another epoch, as it was decided; a rank that leaves does not return."""
     decision = job.board.decision(epoch, job.member)
     assert decision is not None  # nobody is told of an epoch before
@@ -41,10 +63,10 @@ def carry_out(job: Job, epoch: int) -> None:
     if decision.newcomers:
         _hand_over(job)
     for act in job.after_switch:
-        act(job)
+        act()
 
 
-def _step_out(job: Job, epoch: int) -> None:
+def _step_out(job: SavedTraining, epoch: int) -> None:
     """This rank is not needed any more; it stays until the others do without it."""
     assert job.gang is not None
     while not job.board.is_switched(epoch):
@@ -54,15 +76,18 @@ def _step_out(job: Job, epoch: int) -> None:
     raise SystemExit(0)
 
 
-def _hand_over(job: Job) -> None:
+def _hand_over(job: SavedTraining) -> None:
     assert job.gang is not None
-    job.gang.spread(json.dumps(record.to_json(job)).encode())
+    job.gang.spread(json.dumps(job.where_it_is()).encode())
     if job.kept.pack is not None:
         job.gang.spread(job.kept.pack() if job.rank == 0 else b"")
 
 
-def enter(job: Job) -> None:
+def enter(job: SavedTraining) -> None:
     """A newcomer is ready: it waits until the gang takes it in, and goes on with what the others have."""
+    if not job.joins:
+        return
+    job.joins, job.is_restored = False, True
     assert job.gang is not None
     job.board.say_ready(job.member)
     while (decision := job.board.decision(job.member.epoch, job.member)) is None:
@@ -75,7 +100,9 @@ def enter(job: Job) -> None:
     after = job.member.at(decision.port)
     job.become(after)
     job.gang.form(after)
-    record.resume(job, json.loads(job.gang.spread(b"")))
+    received = json.loads(job.gang.spread(b""))
+    check_version(received, job.store)
+    resume(job, job.hooks, received)
     if job.kept.unpack is not None:
         job.kept.unpack(job.gang.spread(b""))
     elif job.kept.load is not None:

@@ -10,26 +10,25 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gantline.train.job import Job
+from gantline.train.training import Training
 
 
 class Hook:
     """What may be overridden; a checkpoint keeps what `state` gives and `resume` gets it back."""
 
-    def before_train(self, job: Job) -> None: ...
+    def before_train(self, job: Training) -> None: ...
 
-    def before_epoch(self, job: Job) -> None: ...
+    def before_epoch(self, job: Training) -> None: ...
 
-    def before_step(self, job: Job) -> None: ...
+    def before_step(self, job: Training) -> None: ...
 
-    def after_step(self, job: Job) -> None: ...
+    def after_step(self, job: Training) -> None: ...
 
-    def after_epoch(self, job: Job) -> None: ...
+    def after_epoch(self, job: Training) -> None: ...
 
-    def after_train(self, job: Job) -> None: ...
+    def after_train(self, job: Training) -> None: ...
 
     def state(self) -> Mapping[str, Any]:
         return {}
@@ -49,7 +48,7 @@ class NoiseScaleBatch(Hook):
         self.every, self.factor, self.per_gpu = every, factor, per_gpu
         self.min_gpus, self.max_gpus = min_gpus, max_gpus
 
-    def after_step(self, job: Job) -> None:
+    def after_step(self, job: Training) -> None:
         if job.step % self.every or not job.noise.is_known:
             return
         wanted = min(job.noise.noise_scale(job.base_batch), job.batch * self.factor)
@@ -67,7 +66,7 @@ class ScheduledResize(Hook):
             raise ValueError("a schedule maps steps from 0 on to 1 or more devices")
         self.schedule = dict(sorted(schedule.items()))
 
-    def before_step(self, job: Job) -> None:
+    def before_step(self, job: Training) -> None:
         due = [gpus for step, gpus in self.schedule.items() if step < job.step]  # the step in hand counts as done already
         if due and due[-1] != job.requested_gpus:
             job.request(gpus=due[-1])
@@ -80,7 +79,7 @@ class InterferenceVote(Hook):
     scheduler may place the job elsewhere; ``act`` does something else instead.
     """
 
-    def __init__(self, *, threshold: float = 0.8, window: int = 20, act: Callable[[Job], None] | None = None) -> None:
+    def __init__(self, *, threshold: float = 0.8, window: int = 20, act: Callable[[Training], None] | None = None) -> None:
         if not 0.0 < threshold < 1.0 or window < 1:
             raise ValueError("threshold lies between 0 and 1, window is 1 or more")
         self.threshold, self.window, self.act = threshold, window, act or _leave_one
@@ -88,7 +87,7 @@ class InterferenceVote(Hook):
         self._recent: deque[float] = deque(maxlen=window)
         self._best = 0.0
 
-    def after_step(self, job: Job) -> None:
+    def after_step(self, job: Training) -> None:
         self._recent.append(job.step_samples / max(job.step_seconds, 1e-9))
         if job.step % self.window or len(self._recent) < self.window:
             return
@@ -103,6 +102,6 @@ class InterferenceVote(Hook):
             self.act(job)
 
 
-def _leave_one(job: Job) -> None:
+def _leave_one(job: Training) -> None:
     if job.gpus > 1:
         job.request(gpus=job.gpus - 1, max_gpus=job.gpus)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from gantline.train.batches import BatchPlan
+from gantline.train.changing import enter, settle
 from gantline.train.sampler import Sampler
-
-if TYPE_CHECKING:
-    from gantline.train.job import Job
+from gantline.train.saved import SavedTraining
 
 Item = TypeVar("Item")
 
@@ -42,25 +41,25 @@ class Batch(Sequence[Item], Generic[Item]):
         return [self.items[first : first + size] for first in range(0, len(self.items), size)] or [()]
 
 
-def walk_steps(job: Job, total: int) -> Iterator[int]:
+def walk_steps(job: SavedTraining, total: int) -> Iterator[int]:
     """Steps from where the job is to ``total``."""
     if total < 0:
         raise ValueError(f"there are no {total} steps")
-    job.enter()
+    enter(job)
     _check(job)
     job.total = float(total)
     for hook in job.hooks:
         hook.before_train(job)
     while job.step < total:
-        job.settle()
+        settle(job)
         job.begin(1, done=1.0)
         yield from _one(job, job.step - 1)
     _finish(job)
 
 
-def walk_data(job: Job, data: Sequence[Item], plan: BatchPlan, *, epochs: int, seed: int, shuffle: bool) -> Iterator[Batch[Item]]:
+def walk_data(job: SavedTraining, data: Sequence[Item], plan: BatchPlan, *, epochs: int, seed: int, shuffle: bool) -> Iterator[Batch[Item]]:
     """Batches from where the job is to the end of the last epoch."""
-    job.enter()
+    enter(job)
     sampler = Sampler(len(data), seed, shuffle, job.rank, job.world)
     _check(job)
     if job.position.index >= sampler.size:
@@ -69,7 +68,7 @@ def walk_data(job: Job, data: Sequence[Item], plan: BatchPlan, *, epochs: int, s
     for hook in job.hooks:
         hook.before_train(job)
     while job.position.epoch < epochs:
-        job.settle()
+        settle(job)
         sampler = Sampler(len(data), seed, shuffle, job.rank, job.world)  # the gang may have changed
         at = job.position
         own, taken = sampler.step(at, job.batch)
@@ -87,7 +86,7 @@ def walk_data(job: Job, data: Sequence[Item], plan: BatchPlan, *, epochs: int, s
     _finish(job)
 
 
-def _one(job: Job, thing: Item) -> Iterator[Item]:
+def _one(job: SavedTraining, thing: Item) -> Iterator[Item]:
     """Hand one step out and take its time."""
     for hook in job.hooks:
         hook.before_step(job)
@@ -98,12 +97,12 @@ def _one(job: Job, thing: Item) -> Iterator[Item]:
         hook.after_step(job)
 
 
-def _check(job: Job) -> None:
+def _check(job: SavedTraining) -> None:
     if job.must_restore:
         raise RuntimeError(f"{job.folder} holds a checkpoint: call job.keep(save, load) or job.restore(load) before the loop")
 
 
-def _finish(job: Job) -> None:
+def _finish(job: SavedTraining) -> None:
     for hook in reversed(job.hooks):
         hook.after_train(job)
     job.finish()

@@ -29,7 +29,7 @@ class Rank:
         if member.is_joining and gang is None:
             raise ValueError("this process is to join a gang that runs: give train.join a gang, or leave elastic.live out")
         self.member, self.gang, self._interval = member, gang, interval
-        self._orders = Orders(member, gang.sum if gang is not None else sum_over_ranks, save_every, interval)
+        self.orders = Orders(member, gang.sum if gang is not None else sum_over_ranks, save_every, interval)
         if gang is not None and not member.is_joining:
             gang.form(member)
 
@@ -52,22 +52,22 @@ class Rank:
     @property
     def flags(self) -> Flags:
         """What signals have asked for."""
-        return self._orders.flags
+        return self.orders.flags
 
     @property
     def answer(self) -> Answer:
         """What the service said last."""
-        return self._orders.answer
+        return self.orders.answer
 
     # what it is asked for
 
     def should_stop(self) -> bool:
         """Whether to save and leave: by SIGTERM, by the service, or because a newer incarnation has taken over."""
-        return self._orders.stop
+        return self.orders.stop
 
     def should_checkpoint(self) -> bool:
         """Whether a checkpoint is due: asked for by SIGUSR1 or the service, by time, or because the job shall stop."""
-        return self._orders.save
+        return self.orders.save
 
     def resize_pending(self) -> int | None:
         """How many devices the job is to have soon, where that differs from what it holds."""
@@ -76,7 +76,7 @@ class Rank:
 
     def sum(self, values: list[float]) -> list[float]:
         """Numbers summed over all ranks; every rank must call it at the same place."""
-        return self._orders.sum(values)
+        return self.orders.sum(values)
 
     # what it tells
 
@@ -85,9 +85,9 @@ class Rank:
         unknown = sorted(set(fields) - FIELDS)
         if unknown:
             raise ValueError(f"no field '{unknown[0]}' of a progress report: there are {', '.join(sorted(FIELDS))}")
-        if self._orders.wire:  # a loss that is no number any more is not told: JSON has none
+        if self.orders.wire:  # a loss that is no number any more is not told: JSON has none
             values = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
-            self._orders.wire.report({name: value for name, value in values.items() if value is not None})
+            self.orders.wire.report({name: value for name, value in values.items() if value is not None})
 
     def request(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
         """Ask the scheduler for other devices; it may grant that, now, later or never."""
@@ -105,4 +105,4 @@ class Rank:
     def close(self) -> None:
         """Tell the last words and give the signals back; a finished or leaving process needs not call it."""
         atexit.unregister(self.close)
-        self._orders.close(FLUSH)
+        self.orders.close(FLUSH)

@@ -1,0 +1,98 @@
+"""How far a job is: its steps, its batch, its noise. This is what hooks see of a job."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gantline.train.batches import BatchPlan
+from gantline.train.gangs import Gang
+from gantline.train.membership import Membership
+from gantline.train.noise import NoiseMeter
+from gantline.train.orders import Sum
+from gantline.train.rank import Rank
+from gantline.train.rates import RULES, BatchState
+from gantline.train.sampler import Position
+from gantline.train.trial import Trial
+
+
+class Training(Rank):
+    """One rank of a job, and how far it is."""
+
+    def __init__(self, member: Membership, gang: Gang | None, sum_over_ranks: Sum | None, save_every: float, interval: float) -> None:
+        self.noise = NoiseMeter()
+        self.state: dict[str, Any] = {}  # small JSON values of the job's own, kept in its checkpoints
+        self.step = 0  # steps done, the one in hand included
+        self.done = 0.0  # the same in the units that are reported: steps, or samples
+        self.total = 0.0
+        self.position = Position()
+        self.progress = 0.0  # steps at the base batch that all steps so far are worth
+        self.step_seconds = 0.0  # how long the last step took, and how many samples it had
+        self.step_samples = 0
+        self.asked_batch: int | None = None
+        self.trial = Trial.read()
+        self.made = 0  # steps by this process
+        self._plan, self._batch = BatchPlan(1), 1
+        self._told_at = time.monotonic()
+        self._busy, self._samples = 0.0, 0.0
+        super().__init__(member, gang, sum_over_ranks, save_every, interval)
+
+    # batch and learning rate
+
+    @property
+    def batch(self) -> int:
+        """Samples of one step, all ranks together."""
+        return self._batch
+
+    @property
+    def base_batch(self) -> int:
+        """The batch that the learning rate was chosen for."""
+        return self._plan.base
+
+    def ask_batch(self, total: int) -> None:
+        """Use another batch from the next step on, within the loader's limits."""
+        if total < 1:
+            raise ValueError(f"a batch of {total} samples makes no step")
+        self.asked_batch = total
+
+    def rate_factor(self, rule: str = "adascale", *, warmup: float = 0.0) -> float:
+        """By what to multiply the learning rate that was chosen for the base batch."""
+        if rule not in RULES:
+            raise ValueError(f"no learning-rate rule '{rule}': there are {', '.join(RULES)}")
+        scale = self._batch / self._plan.base
+        return RULES[rule](BatchState(scale, self.noise.gain(scale), self.progress, warmup))
+
+    def follow(self, plan: BatchPlan) -> None:
+        """Batches are as planned from now on."""
+        self._plan = plan
+        self.choose_batch(self.asked_batch)
+
+    def choose_batch(self, asked: int | None) -> None:
+        """Settle the batch of the next step."""
+        self._batch = self._plan.total(self.world, asked)
+
+    # steps
+
+    def begin(self, samples: int, *, done: float) -> None:
+        """A step is handed out."""
+        self.step += 1
+        self.made += 1
+        self.step_samples = samples
+        self.done += done
+        self.progress += self.noise.gain(self._batch / self._plan.base)
+
+    def end(self, seconds: float) -> None:
+        """The step in hand is over."""
+        self.step_seconds = seconds
+        self._busy += seconds
+        self.trial.note(self.made)
+        self._samples += self.step_samples
+        now = time.monotonic()
+        if self.orders.wire and now - self._told_at >= self._interval / 2:
+            self.tell_progress(now)
+
+    def tell_progress(self, now: float) -> None:
+        noise = {"gradient_square": self.noise.square, "gradient_variance": self.noise.variance} if self.noise.is_known else {}
+        speed = self._samples / self._busy if self._busy > 0 else None
+        self.report(step=self.step, done=self.done, total=self.total, batch=self._batch, throughput=speed, **noise)
+        self._busy, self._samples, self._told_at = 0.0, 0.0, now
