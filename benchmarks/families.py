@@ -1,6 +1,6 @@
 """CPU seconds of whole runs of policies that size jobs: 5,000 elastic jobs on 1,024 GPUs, rounds of 60 s, 30 s for every change.
 
-    python -m benchmarks families [--jobs 1000] [--policies sia,lyra] [--per-hour 70] [--cluster gpu:128x8]
+    python -m benchmarks families [--jobs 1000] [--policies sia,lyra] [--per-hour 70] [--cluster gpu:128x8 | old:64x8,new:64x8]
 
 Per policy: CPU seconds from a trace in memory to the summary, kernels compiled; decisions of the policy, how many jobs they are about,
 their milliseconds (mean, P99, most), what of the run the policy itself takes, and the beginning of the log's hash, by which two versions
@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from gantline import Trace, simulate
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.registry import make_policy
+from gantline.workload.options import format_options, parse_options
 
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "sia": ("sia", {}),
@@ -54,8 +56,18 @@ def decision_clock(policy: Policy) -> Iterator[list[tuple[int, float]]]:
         kind.decide = decide  # type: ignore[method-assign]
 
 
-def trace_of(jobs: int, per_hour: float, kind: str) -> Trace:
-    return Trace.generate("elastic", 0, jobs=jobs, jobs_per_hour=per_hour, type=kind)
+def trace_of(jobs: int, per_hour: float, kinds: list[str]) -> Trace:
+    """Every job may run on all types, on each of the others at 0.3 to 1.6 times the speed of the first."""
+    trace = Trace.generate("elastic", 0, jobs=jobs, jobs_per_hour=per_hour, type=kinds[0])
+    if len(kinds) == 1:
+        return trace
+    speed = np.random.default_rng(0).uniform(0.3, 1.6, (jobs, len(kinds)))
+    speed[:, 0] = 1.0
+    options = []
+    for cell, faster in zip(trace.frame["options"].to_list(), speed.tolist()):
+        ways = parse_options(cell)
+        options.append(format_options(w._replace(type=kind, duration=w.duration / by) for kind, by in zip(kinds, faster) for w in ways))
+    return Trace(trace.frame.with_columns(pl.Series("options", options)), trace.source)
 
 
 def main() -> None:
@@ -67,13 +79,13 @@ def main() -> None:
     asked = parser.parse_args()
     gc.set_threshold(50_000, 20, 100)  # as the command line has it
     how: dict[str, Any] = {"round": "60s", "costs": "30"}
-    kind = asked.cluster.split(":")[0]
+    kinds = [part.split(":")[0] for part in asked.cluster.split(",")]
     print(f"{'':<14}{'CPU s':>8}{'decisions':>11}{'jobs':>6}{'most':>6}{'ms':>9}{'P99':>9}{'most':>9}{'of it %':>9}  log")
     for name in asked.policies.split(","):
         policy = make_policy(*POLICIES[name])
-        simulate(trace_of(WARM_UP, asked.per_hour, kind), asked.cluster, policy, **how)
+        simulate(trace_of(WARM_UP, asked.per_hour, kinds), asked.cluster, policy, **how)
         with decision_clock(policy) as noted:
-            trace = trace_of(asked.jobs, asked.per_hour, kind)
+            trace = trace_of(asked.jobs, asked.per_hour, kinds)
             began = time.process_time()
             run = simulate(trace, asked.cluster, policy, **how)
             spent = time.process_time() - began
@@ -83,4 +95,5 @@ def main() -> None:
         print(f"{name:<14}{cells}{100 * seconds.sum() / spent:>9.0f}  {run.summary['log_hash'][:12]}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -49,7 +49,7 @@ def test_two_types_of_which_every_job_wants_one_are_two_programs() -> None:
     job = np.array([0, 1, 2, 2, 3])
     use = np.array([[3, 0], [3, 0], [0, 4], [0, 2], [0, 4]], dtype=np.float64)
     saving = np.array([0.3, 0.4, 0.9, 0.5, 0.7])
-    assert solve_choices(job, use, saving, np.array([5.0, 6.0]), 4).tolist() == [1, 3, 4]
+    assert solve_choices(job, use, saving, np.array([5.0, 6.0]), 4).columns.tolist() == [1, 3, 4]
 
 
 @pytest.mark.parametrize(

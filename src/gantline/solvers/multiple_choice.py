@@ -4,50 +4,108 @@ Where no job chooses between resources (one device type), a dynamic program per 
 branch and bound. On the whole program it takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split.
 So the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job;
 what loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch
-and bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that.
+and bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that. It has no bound
+of its own that can be counted on: where many savings are equal it takes minutes. Whoever needs answers in bounded time gives a number of
+states (`choice_states`), and is told how far from the best the answer may be.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import highspy
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
+from gantline.solvers.choice_states import search_states, states_can_tell
 from gantline.solvers.counted_choices import choose_by_count, separate_counts
 
 _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
 
 
-def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, slack: float = 0.0) -> Ints:
-    """Positions of the chosen columns; ``use`` is columns x resources. The answer may save up to ``slack`` less than the best one."""
+_PASSES = (16, 1, 1)  # searches over states, the first over few of them: each begins with the better answer of the one before
+
+
+class Chosen(NamedTuple):
+    """Positions of the chosen columns, and by how much a better answer could save more at most; 0: there is none."""
+
+    columns: Ints
+    gap: float = 0.0
+
+
+class _Relaxed(NamedTuple):
+    """What the relaxation says: the most that can be saved, and how much less at least each column, a job without one, an idle device."""
+
+    bound: float
+    loss: Floats
+    none: Floats
+    idle: Floats
+
+
+def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, slack: float = 0.0, most_states: int = 0) -> Chosen:
+    """The best answer, or one that saves up to ``slack`` less; ``use`` is columns x resources.
+
+    With ``most_states`` no more than so many states are looked at per job, and the answer is the best of those; else branch and bound
+    goes on to the end.
+    """
     best = _best_of_each(job, saving, jobs)
     if np.all(use[best].sum(axis=0) <= free):
-        return best
+        return Chosen(best)
     resource = separate_counts(job, use, free, jobs)
     if resource is not None:
-        return _each_by_count(resource[job], job, use, saving, free)
-    relaxed = _model(job, use, saving, free, jobs, whole=False, slack=0.0)
-    relaxed.run()
-    found = relaxed.getSolution()
+        return Chosen(_each_by_count(resource[job], job, use, saving, free))
+    program = _model(job, use, saving, free, jobs, whole=False, slack=0.0)
+    program.run()
+    found = program.getSolution()
     share, price = np.array(found.col_value), np.array(found.row_dual)[jobs:]  # prices are negative: costs are minimised
     if np.all((share < _SMALL) | (share > 1 - _SMALL)):
-        return np.flatnonzero(share > 0.5)
-    bound = -relaxed.getInfo().objective_function_value
+        return Chosen(np.flatnonzero(share > 0.5))
     worth = saving + use @ price
     top = np.zeros(jobs)
     np.maximum.at(top, job, worth)
-    loss = top[job] - worth
+    relaxed = _Relaxed(-program.getInfo().objective_function_value, top[job] - worth, top, -price)
     known = _round(job, use, saving, share, free, jobs)
-    tolerance, spread, beyond = 1e-7 * max(1.0, abs(bound)), _FIRST, np.sort(loss[loss > _SMALL])
+    if most_states and states_can_tell(use, free):
+        return _over_states(job, use, saving, free, relaxed, known, slack, most_states)
+    return _by_branching(job, use, saving, free, relaxed, known, slack)
+
+
+def _over_states(
+    job: Ints, use: Floats, saving: Floats, free: Floats, relaxed: _Relaxed, known: Ints, slack: float, most: int
+) -> Chosen:  # fmt: skip
+    """Search over states, again while that finds something better."""
+    bound = relaxed.bound
+    for part in _PASSES:
+        within = bound - saving[known].sum() + _tolerance(bound)
+        core = np.flatnonzero(relaxed.loss <= within)
+        found = search_states(job[core], use[core], relaxed.loss[core], relaxed.none, relaxed.idle, free, max(most // part, 1), within)
+        picked = np.sort(core[found.column[found.column >= 0]])
+        better = saving[picked].sum() > saving[known].sum()
+        known = picked if better else known
+        if found.exact:
+            return Chosen(known)
+        if bound - saving[known].sum() <= slack or (part == 1 and not better):
+            break
+    return Chosen(known, bound - saving[known].sum())
+
+
+def _tolerance(bound: float) -> float:
+    return 1e-7 * max(1.0, abs(bound))
+
+
+def _by_branching(job: Ints, use: Floats, saving: Floats, free: Floats, relaxed: _Relaxed, known: Ints, slack: float) -> Chosen:
+    """Branch and bound on what may be in a better answer than the known one."""
+    bound, loss = relaxed.bound, relaxed.loss
+    spread, beyond = _FIRST, np.sort(loss[loss > _SMALL])
     while True:
-        distance = bound - saving[known].sum() + tolerance
+        distance = bound - saving[known].sum() + _tolerance(bound)
         reach = distance if spread >= len(beyond) else min(distance, beyond[spread])
         core = np.union1d(np.flatnonzero(loss <= reach), known)
-        known = _search(core, job, use, saving, free, top > reach, known, slack)
+        known = _search(core, job, use, saving, free, relaxed.none > reach, known, slack)
         if reach == distance or bound - saving[known].sum() <= slack:
-            return known
+            return Chosen(known, min(bound - saving[known].sum(), slack))
         spread *= 4
 
 

@@ -13,8 +13,9 @@ from scipy import optimize
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.node_classes import NodeClass
 from gantline.solvers.multiple_choice import solve_choices
+from gantline.systems.sia.policies import program
 from gantline.systems.sia.policies.configurations import Configurations
-from gantline.systems.sia.policies.program import choose_configurations
+from gantline.systems.sia.policies.program import TIE, choose_configurations
 
 IDLE = 1.1
 
@@ -88,6 +89,17 @@ def test_a_crowd_on_one_type_has_the_optimum_of_another_solver() -> None:
     assert choose_configurations(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
 
 
+def test_an_answer_of_few_states_names_how_much_less_another_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = a_cluster(("t4", 12, 4), ("rtx", 6, 8), ("a100", 4, 8))
+    cost = some_costs(2, 40, columns)
+    best = choose_configurations(cost, columns, IDLE, exact=True)
+    assert (best.gap, best.note) == (0.0, "")
+    monkeypatch.setattr(program, "STATES", 1)
+    found = choose_configurations(cost, columns, IDLE)
+    assert found.cost - found.gap - TIE <= best.cost <= found.cost
+    assert f"others at least {found.cost - found.gap:.2f}" in found.note
+
+
 def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
     columns = a_cluster(
         ("six", 2, 6),
@@ -157,7 +169,7 @@ def test_the_reduced_search_finds_what_branch_and_bound_on_everything_finds(seed
     use = draw.integers(0, 5, (count, 2)).astype(np.float64)
     saving = np.round(draw.uniform(0.1, 1.0, count), 2)
     free = draw.integers(3, 15, 2).astype(np.float64)
-    found = solve_choices(job, use, saving, free, jobs)
+    found = solve_choices(job, use, saving, free, jobs).columns
     assert len(set(job[found].tolist())) == len(found)
     assert np.all(use[found].sum(axis=0) <= free)
     whole = optimize.milp(

@@ -35,7 +35,7 @@ class SiaScheduler:
         holds = np.array([-1 if grant is None else columns.find(grant.group, grant.gpus) for grant in held], dtype=np.int64)
         forced = np.array([self._forced(job, int(column)) for job, column in zip(jobs, holds, strict=True)], dtype=np.int64)
         idle = self.idle * np.array([job.asked.weight for job in jobs])
-        chosen = choose_configurations(self.costs(now, jobs, holds), columns, idle, forced).column
+        chosen = choose_configurations(self.costs(now, jobs, holds), columns, idle, forced, exact=True).column
         return [None if k < 0 else SiaGrant(int(columns.group[k]), int(columns.gpus[k])) for k in chosen.tolist()]
 
     def costs(self, now: float, jobs: Sequence[SiaJob], holds: np.typing.NDArray[np.int64]) -> Floats:

@@ -42,7 +42,8 @@ def decide(
     if kept.any():
         only = kept & (ways.offered.sum(axis=1) == 1)
         forced[only] = ways.offered[only].argmax(axis=1)
-    chosen = choose_configurations(cost, columns, idle * jobs.weight, forced).column
+    choice = choose_configurations(cost, columns, idle * jobs.weight, forced)
+    chosen = choice.column
     runs = np.flatnonzero(chosen >= 0)
     rows, kind, gpus = ways.option[runs, chosen[runs]], columns.group[chosen[runs]], columns.gpus[chosen[runs]]
     named: dict[str, Any] = {"option": np.where(rows == DERIVED, -1, rows - jobs.option_first[runs])}
@@ -51,7 +52,7 @@ def decide(
     seats = _seats(snapshot, kind, gpus, runs, layout, move_cost) if layout != "engine" else {}
     if seats:
         named["devices"] = [seats.get(job, ()) for job in runs.tolist()]
-    return Plan.assign(Assignments(runs, **named))
+    return Plan.assign(Assignments(runs, **named), notes=(choice.note,) if choice.note else ())
 
 
 def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:

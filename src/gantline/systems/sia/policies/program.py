@@ -3,8 +3,10 @@
 **Ties** are settled by a stated rule: lower columns first (types as the cluster lists them, then GPUs), and between jobs the one that
 comes later in the list gets the lower column. To that end costs carry a term that grows with the column and sums to less than 0.01, the
 step to which costs are rounded, over all jobs. Where no job chooses between types a dynamic program finds that answer for any number of
-jobs. Else, in programs of more than `EXACT_TIES` jobs, the sum of rounded costs is still the least there is, but answers of the same sum
-are not searched to the end.
+jobs. Elsewhere a decision looks at `STATES` states per job at most, which nearly always finds that answer, too; where it may not, the
+answer names the `gap` by which its cost may be above the least. An ``exact`` decision takes its time, as the imitation of Sia's simulator
+needs it. In programs of more than `EXACT_TIES` jobs the sum of rounded costs is all that is asked for: answers of the same sum are not
+searched through.
 """
 
 from __future__ import annotations
@@ -19,23 +21,34 @@ from gantline.systems.sia.policies.configurations import Configurations
 
 TIE = 1e-3  # what all ties together may add, about; far below the 0.01 to which costs are rounded
 EXACT_TIES = 100
+STATES = 4096
 _STEP = 0.01
 _SCALE = 1e4  # makes ties of that size larger than the solver's tolerances
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The answer: a column per job (-1: none) and what it costs without the terms that settle ties."""
+    """The answer: a column per job (-1: none), what it costs without the terms that settle ties, and how much less another may cost."""
 
     column: Ints
     cost: float
+    gap: float = 0.0  # ties included; 0: nothing costs less
+
+    @property
+    def note(self) -> str:
+        """What to say of an answer that may not be the cheapest; nothing where costs as they are rounded cannot tell."""
+        return (
+            f"sia: configurations cost {self.cost:.2f} together, and others at least {self.cost - self.gap:.2f}" if self.gap > _STEP else ""
+        )
 
 
-def choose_configurations(cost: Floats, columns: Configurations, idle: float | Floats, forced: Ints | None = None) -> Choice:
+def choose_configurations(
+    cost: Floats, columns: Configurations, idle: float | Floats, forced: Ints | None = None, *, exact: bool = False
+) -> Choice:
     """Minimise the sum of ``cost`` over chosen columns plus ``idle`` (one number, or each job's own) for every job without one.
 
     ``cost`` is jobs x columns, infinite where a job cannot have that column. A job with a ``forced`` column has it; where not even
-    the forced ones fit together, the later of them have none.
+    the forced ones fit together, the later of them have none. Unless it must be ``exact``, the work is bounded.
     """
     jobs = len(cost)
     without = np.broadcast_to(np.asarray(idle, dtype=np.float64), jobs)
@@ -53,11 +66,11 @@ def choose_configurations(cost: Floats, columns: Configurations, idle: float | F
     kept = _staircase(of_job, columns.group[column], columns.gpus[column], saving)
     of_job, column, saving = of_job[kept], column[kept], saving[kept]
     slack = 0.0 if jobs <= EXACT_TIES else 0.5 * _STEP * _SCALE
-    picked = solve_choices(of_job, columns.use[column], saving * _SCALE, free, jobs, slack)
+    picked, gap = solve_choices(of_job, columns.use[column], saving * _SCALE, free, jobs, slack, 0 if exact else STATES)
     answer[of_job[picked]] = column[picked]
     has = np.flatnonzero(answer >= 0)
     paid = cost[has, answer[has]]
-    return Choice(answer, float(paid[np.isfinite(paid)].sum() + without[answer < 0].sum()))
+    return Choice(answer, float(paid[np.isfinite(paid)].sum() + without[answer < 0].sum()), gap / _SCALE)
 
 
 def _staircase(job: Ints, kind: Ints, gpus: Ints, saving: Floats) -> Ints:

@@ -55,7 +55,7 @@ def fair_split(bids: Sequence[Bid], offer: Ints) -> Ints:
     machines = np.flatnonzero(use[worth].any(axis=0))
     names, number = np.unique(owner[worth], return_inverse=True)
     need = use[worth][:, machines].astype(np.float64)
-    for column in solve_choices(number, need, gain[worth], offer[machines].astype(np.float64), len(names)):
+    for column in solve_choices(number, need, gain[worth], offer[machines].astype(np.float64), len(names)).columns:
         split[owner[worth[column]]] = row[worth[column]]
     return split
 
