@@ -20,8 +20,15 @@ def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs ended"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(verb, total=total)
-        yield lambda now, arrived, active: bar.update(task, completed=max(0, arrived - active))
+        task, step, shown = bar.add_task(verb, total=total), max(total // 500, 1), 0
+
+        def tick(now: float, arrived: int, active: int) -> None:
+            nonlocal shown
+            if arrived - active >= shown + step:  # a run may report every decision, and a bar takes longer than one
+                shown = arrived - active
+                bar.update(task, completed=shown)
+
+        yield tick
 
 
 @contextmanager

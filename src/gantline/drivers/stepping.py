@@ -132,7 +132,7 @@ class Stepping:
             self.agenda.answered()
             if driver.gives_up and self._is_stuck(changed, standstill):
                 return
-            if self.on_progress is not None and state.decision % 512 == 0:
+            if self.on_progress is not None:
                 self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
 
     def run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:

@@ -71,7 +71,7 @@ def simulate(
     `policy`: a registered name or FILE.py:CLASS with `settings`, or a policy of one's own.
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
-    `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
+    `step_all`: skip no round. `on_progress` is called with the time, the jobs that have arrived and those inside, whatever the regime.
     `on_lost`: told each turn that the policy lost.
     `spec`: options gathered before; those given here come first.
     """

@@ -20,6 +20,7 @@ from gantline.systems.allox.policies.shortest import AlloXPlus
 from gantline.systems.allox.policies.users import read_weights
 from gantline.workload.trace import Trace
 
+_NEVER, _REPORTS = 1 << 62, 100  # events until the next report where none is wanted; reports of a run, about
 _METHODS = {
     "drf-fifo": methods.DRF_FIFO,
     "drf": methods.DRF,
@@ -40,7 +41,9 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     now = build_world(jobs, owner, state.tables.F[c.ARRIVAL].copy(), len(users), pool, profiling)
     if isinstance(policy, AlloX):
         kind = np.where(np.arange(len(now.booked)) < pool.gpus, world.GPU, world.CPU)
-        lacking = matched.run_allox(now, jobs.number, kind, policy.alpha)
+        lacking = -1
+        while lacking < 0 and now.pool[world.NOW] < np.inf:
+            lacking = matched.run_allox(now, _pause(simulation, now), jobs.number, kind, policy.alpha)
         if lacking >= 0:
             raise RefusedError(
                 f"job '{state.tables.ids[lacking]}' lacks memory, and the original would try it for ever",
@@ -48,27 +51,39 @@ def drive(simulation: Simulation, trace: Trace) -> None:
                 fix="give the cluster more memory, or use another --regime",
             )
     else:
-        now = _run_method(now, policy, pool, jobs, _weights(policy, users, owner, state.tables.F[c.WEIGHT]))
+        now = _run_method(simulation, now, policy, pool, jobs, _weights(policy, users, owner, state.tables.F[c.WEIGHT]))
     if has_errors(trace, pool):
         simulation.estimates = Estimates("declared")
     write_result(simulation, now)
     simulation.engine.decisions = int(now.counts[world.EVENTS])
 
 
-def _run_method(now: world.World, policy: Policy, pool: IrfsimPool, jobs: IrfsimJobs, weight: Floats) -> world.World:
+def _pause(simulation: Simulation, now: world.World) -> int:
+    """Report where the run is; the number of events after which to do so again."""
+    if simulation.on_progress is None:
+        return _NEVER
+    arrived = int(now.counts[world.NEXT])
+    simulation.on_progress(float(now.pool[world.NOW]), arrived, arrived - int(now.counts[world.FINISHED]))
+    return int(now.counts[world.EVENTS]) + max(now.jobs // _REPORTS, 1)
+
+
+def _run_method(
+    simulation: Simulation, now: world.World, policy: Policy, pool: IrfsimPool, jobs: IrfsimJobs, weight: Floats
+) -> world.World:
     """Run one of the compiled methods; the world comes back, for it may have been given more room to log."""
     on_cpu, on_gpu = now.tasks[world.REPORTED + world.CPU], now.tasks[world.REPORTED + world.GPU]
     shortest, number, rest = np.minimum(on_cpu, on_gpu), np.array([pool.whole, jobs.beta]), scratch()
     while True:
         if isinstance(policy, AlloXPlus):
-            code = run_plus(now, policy.age, rest)
+            code = run_plus(now, _pause(simulation, now), policy.age, rest)
         else:
-            code = methods.run_method(now, _METHODS[policy.name], weight, number, on_cpu, on_gpu, shortest)
+            code = methods.run_method(now, _pause(simulation, now), _METHODS[policy.name], weight, number, on_cpu, on_gpu, shortest)
         if code == methods.DONE:
             return now
         if code == methods.BROKEN:
             raise RefusedError("AlloXPlus' comparison contradicts itself, and the original would end here", where="--regime irfsim")
-        now = with_more_log(now)
+        if code == methods.FULL:
+            now = with_more_log(now)
 
 
 def _by_name(users: list[str], code: Ints) -> tuple[list[str], Ints]:

@@ -8,13 +8,13 @@ from gantline.core.arrays import Ints
 from gantline.core.jit import compiled
 from gantline.systems.allox.imitation.clock import advance
 from gantline.systems.allox.imitation.event import match_event
-from gantline.systems.allox.imitation.world import NOW, World
+from gantline.systems.allox.imitation.world import EVENTS, NOW, World
 
 
 @compiled
-def run_allox(w: World, number: Ints, kind: Ints, alpha: float) -> int:
-    """The whole run; ``kind`` says which machines are GPUs. -1, or the job that lacks memory."""
-    while True:
+def run_allox(w: World, pause: int, number: Ints, kind: Ints, alpha: float) -> int:
+    """Run to the end, or until so many events have been; ``kind`` says which machines are GPUs. -1, or the job that lacks memory."""
+    while w.counts[EVENTS] < pause:
         goes_on = advance(w)
         if w.pool[NOW] == np.inf:
             return -1
@@ -22,3 +22,4 @@ def run_allox(w: World, number: Ints, kind: Ints, alpha: float) -> int:
             lacking = match_event(w, number, kind, alpha)
             if lacking >= 0:
                 return lacking
+    return -1

@@ -12,6 +12,7 @@ from gantline.systems.allox.imitation.world import (
     ARRIVAL,
     CAPACITY,
     CPU,
+    EVENTS,
     GPU,
     LENGTH,
     LOGGED,
@@ -35,16 +36,20 @@ from gantline.systems.allox.imitation.world import (
 )
 
 DRF_FIFO, DRF, DRF_EXTENDED, EQUAL_SHARE, SJF, SRPT = 0, 1, 2, 3, 4, 5
-FULL, DONE, BROKEN = 0, 1, 2
+FULL, DONE, BROKEN, PAUSED = 0, 1, 2, 3
 
 
 @kernel
-def run_method(w: World, method: int, weight: Floats, number: Floats, on_cpu: Floats, on_gpu: Floats, shortest: Floats) -> int:
-    """Run until nothing is left to do or the log is nearly full.
+def run_method(
+    w: World, pause: int, method: int, weight: Floats, number: Floats, on_cpu: Floats, on_gpu: Floats, shortest: Floats
+) -> int:  # fmt: skip
+    """Run until nothing is left to do, the log is nearly full, or so many events have been.
 
     ``number`` holds the memory of a node and how many cores a GPU counts as; then come the reported times per task.
     """
     while w.counts[LOGGED] + w.tasks.shape[1] <= w.log_codes.shape[1]:
+        if w.counts[EVENTS] >= pause:
+            return PAUSED
         if not advance(w):
             if w.pool[NOW] == np.inf:
                 return DONE

@@ -7,16 +7,18 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 from gantline.systems.allox.imitation.clock import advance
-from gantline.systems.allox.imitation.methods import BROKEN, DONE, FULL, list_pairs
+from gantline.systems.allox.imitation.methods import BROKEN, DONE, FULL, PAUSED, list_pairs
 from gantline.systems.allox.imitation.sort import BROKEN as SORT_BROKEN
 from gantline.systems.allox.imitation.sort import java_sort
-from gantline.systems.allox.imitation.world import ARRIVAL, LOGGED, NOW, REPORTED, SCRATCH, World, fits, start
+from gantline.systems.allox.imitation.world import ARRIVAL, EVENTS, LOGGED, NOW, REPORTED, SCRATCH, World, fits, start
 
 
 @kernel
-def run_plus(w: World, age: float, rest: Ints) -> int:
-    """Run until nothing is left to do, the log is nearly full, or Java's sort gives up."""
+def run_plus(w: World, pause: int, age: float, rest: Ints) -> int:
+    """Run until nothing is left to do, the log is nearly full, so many events have been, or Java's sort gives up."""
     while w.counts[LOGGED] + w.tasks.shape[1] <= w.log_codes.shape[1]:
+        if w.counts[EVENTS] >= pause:
+            return PAUSED
         if not advance(w):
             if w.pool[NOW] == np.inf:
                 return DONE

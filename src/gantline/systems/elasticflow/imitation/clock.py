@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,8 @@ class ElasticFlowRules:
 
 class ElasticFlowClock:
     """One run."""
+
+    on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
 
     def __init__(self, jobs: ElasticFlowJobs, rules: ElasticFlowRules, capacity: int, per_node: int, slot: float) -> None:
         self.jobs, self.rules, self.capacity, self.per_node, self.slot = jobs, rules, capacity, per_node, slot
@@ -107,6 +110,9 @@ class ElasticFlowClock:
             else:
                 self._deadline_round(now, event.arrivals)
             self.rounds += 1
+            if self.on_round is not None:
+                arrived = int(np.searchsorted(self.jobs.arrival, now, side="right"))
+                self.on_round(now, arrived, arrived - int(np.count_nonzero((self.ended == self.ended) | self.rejected)))
             self.calendar.merge(now, self.slot)
             before = now
 

@@ -41,6 +41,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
     rules = ElasticFlowRules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
     clock = ElasticFlowClock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
+    clock.on_round = simulation.on_progress
     clock.run()
     simulation.engine.decisions = clock.rounds
     return write_result(simulation, clock.outcome(), chosen.judge == "exact")
@@ -56,6 +57,7 @@ def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     _refuse_what_never_runs(name, state.tables, jobs, max(node.gpus for node in cluster.nodes))
     size = cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round
     run = TiresiasRun(jobs, *size, limits) if name == "tiresias" else _RIGID[name](jobs, *size)
+    run.on_round = simulation.on_progress
     run.run()
     simulation.engine.decisions = run.rounds
     return write_result(simulation, run.outcome(), False)

@@ -50,7 +50,7 @@ class GandivaRun(RigidRun):
                     self._enter(job, now)
             if released:
                 self._start_pending(now)
-            self.rounds += 1
+            self.round_ended(now)
             if not self.arrivals:
                 now, passed = now + self.slot, self.slot
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ class RigidJobs:
 class RigidRun:
     """One run: the state that all three have, and the arrivals to come."""
 
+    on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
+
     def __init__(self, jobs: RigidJobs, capacity: int, per_node: int, slot: float) -> None:
         self.jobs, self.capacity, self.per_node, self.slot = jobs, capacity, per_node, slot
         n = len(jobs)
@@ -43,6 +46,13 @@ class RigidRun:
                 self.arrivals.append((time, [job]))
         self._spans: list[Span] = []
         self._last: dict[int, int] = {}  # a job's latest span
+
+    def round_ended(self, now: float) -> None:
+        """Count a round, and report it."""
+        self.rounds += 1
+        if self.on_round is not None:
+            arrived = len(self.jobs) - sum(len(jobs) for _, jobs in self.arrivals)
+            self.on_round(now, arrived, arrived - int(np.count_nonzero(self.ended == self.ended)))
 
     def seconds_to_start(self, gpus: int, restart: bool) -> float:
         """What the artifact takes off the progress of a gang that is started; no range of ranks is ever warm here."""

@@ -39,7 +39,7 @@ class ThemisRun(RigidRun):
                 idle = max(math.ceil((self.arrivals[0][0] - now) / self.slot) - 1, 0)
                 now, self.rounds = now + idle * self.slot, self.rounds + idle
             chosen = self._choose(told) if self.runnable else []
-            self.rounds += 1
+            self.round_ended(now)
             ending = [job for job in chosen if self._run_slot(job, now)]
             self.merge_arrivals(now, single_too=True)
             now += self.slot

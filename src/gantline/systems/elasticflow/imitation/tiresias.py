@@ -45,7 +45,7 @@ class TiresiasRun(RigidRun):
             self._progress(now)
             patience.wait((len(self.runnable), sum(self.executed)) != before)
             restart = self.is_restart(self.rounds)
-            self.rounds += 1
+            self.round_ended(now)
             self._choose(now, restart)
             ends = self._next_end(now, restart)
             demotion = max(self._next_demotion(now), now + self.slot)

@@ -7,6 +7,7 @@ replayed here push by push and pop by pop, as Python's `heapq` does it, and tick
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from gantline.core.jit import kernel
 from gantline.systems.gaia.imitation.jobs import SPAN
 
 ON_DEMAND, RESERVED, SPOT, NEVER = 0, 1, 2, 3
+WAITING, UPCOMING, STARTED, HOLDERS, FREE, NOW = range(6)  # what the loop counts
+_REPORTED = SPAN // 100  # ticks from one report to the next, at least
 
 
 class Pieces(NamedTuple):
@@ -36,23 +39,35 @@ class PieceStarts(NamedTuple):
     order: Ints
 
 
-def run_ticks(pieces: Pieces, reserved: int, *, work_conserving: bool, spot: bool) -> PieceStarts:
-    """The thirty days, or until no piece is left; a piece that had no start by then has NEVER bought anything."""
+def run_ticks(
+    pieces: Pieces, reserved: int, *, work_conserving: bool, spot: bool, on_tick: Callable[[int, int, int], None] | None = None
+) -> PieceStarts:
+    """The thirty days, or until no piece is left; a piece that had no start by then has NEVER bought anything.
+
+    ``on_tick`` is called now and then: the tick, pieces that have arrived, pieces that wait.
+    """
     n = len(pieces.arrival)
-    found = PieceStarts(np.full(n, -1), np.full(n, NEVER), np.full(n, -1))
-    started = _run(pieces, found, np.zeros((4, n), dtype=np.int64), reserved, int(work_conserving), int(spot))
-    return found._replace(order=found.order[:started])
+    found, scratch = PieceStarts(np.full(n, -1), np.full(n, NEVER), np.full(n, -1)), np.zeros((4, n), dtype=np.int64)
+    count = np.zeros(6, dtype=np.int64)
+    count[FREE] = reserved
+    while count[NOW] < SPAN and (count[UPCOMING] < n or count[WAITING] > 0):
+        pause = SPAN if on_tick is None else min(int(count[NOW]) + _REPORTED, SPAN)
+        _run(pieces, found, scratch, count, pause, int(work_conserving), int(spot))
+        if on_tick is not None:
+            on_tick(int(count[NOW]), int(count[UPCOMING]), int(count[WAITING]))
+    return found._replace(order=found.order[: count[STARTED]])
 
 
 @kernel
-def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_conserving: int, spot: int) -> int:
-    """Run the ticks; how many pieces were started."""
+def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, count: Ints, pause: int, work_conserving: int, spot: int) -> None:
+    """Run the ticks before ``pause``."""
     arrival, ready, cpus = pieces.arrival, pieces.ready, pieces.cpus
     start, bought, order = found.start, found.bought, found.order
     heap, queue, ending, returned = scratch[0], scratch[1], scratch[2], scratch[3]  # the last two: when reserved CPUs come back, how many
     n = arrival.size
-    waiting, upcoming, started, holders, free, now = 0, 0, 0, 0, reserved, 0
-    while now < SPAN and (upcoming < n or waiting > 0):
+    waiting, upcoming, started = count[WAITING], count[UPCOMING], count[STARTED]
+    holders, free, now = count[HOLDERS], count[FREE], count[NOW]
+    while now < pause and (upcoming < n or waiting > 0):
         while upcoming < n and arrival[upcoming] <= now:
             _rise(heap, waiting, upcoming, arrival)
             waiting += 1
@@ -103,7 +118,8 @@ def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_
         for place in range(waiting):
             soon = min(soon, ready[heap[place]])
         now = max(now + 1, soon)
-    return started
+    count[WAITING], count[UPCOMING], count[STARTED] = waiting, upcoming, started
+    count[HOLDERS], count[FREE], count[NOW] = holders, free, now
 
 
 @kernel

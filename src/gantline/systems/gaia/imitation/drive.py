@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gantline.core.errors import RefusedError
 from gantline.drivers.simulation import Simulation
 from gantline.systems.gaia.imitation import clock, ready
 from gantline.systems.gaia.imitation.intensity import Intensity
-from gantline.systems.gaia.imitation.jobs import HOUR, GaiaJobs, GaiaQueues
+from gantline.systems.gaia.imitation.jobs import HOUR, TICK, GaiaJobs, GaiaQueues
 from gantline.systems.gaia.imitation.result import GaiaRows, write_result
 from gantline.systems.gaia.policies.policy import Gaia
 from gantline.workload.trace import Trace
@@ -37,15 +37,15 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         raise RefusedError("no carbon intensity is known", where="--regime gaia", fix="give --carbon FILE.csv")
     jobs = GaiaJobs.of(trace)
     intensity = Intensity(signal, _FIRST_HOUR if policy.start is None else policy.start)
-    rows = _run(policy, jobs, intensity)
+    rows = _run(policy, jobs, intensity, simulation.on_progress)
     _check_room(rows, sum(node.cpus for node in simulation.state.tables.cluster.nodes))
     write_result(simulation, jobs, rows)
     simulation.engine.decisions = len(rows.job)
     return rows.summary(policy.reserved)
 
 
-def _run(policy: Gaia, jobs: GaiaJobs, intensity: Intensity) -> GaiaRows:
-    """Every piece of every job, in the order of starts."""
+def _run(policy: Gaia, jobs: GaiaJobs, intensity: Intensity, report: Callable[[float, int, int], None] | None) -> GaiaRows:
+    """Every piece of every job, in the order of starts. To reports a job is inside while a piece of it waits."""
     queues, plan = GaiaQueues.of(policy.waiting, jobs), _planner(policy)
     owner, pieces = [], []
     for job, (arrival, length) in enumerate(zip(jobs.arrival.tolist(), jobs.length.tolist())):
@@ -57,7 +57,15 @@ def _run(policy: Gaia, jobs: GaiaJobs, intensity: Intensity) -> GaiaRows:
     row = np.array(owner, dtype=np.int64)
     first, ticks, brief = (np.array(column, dtype=np.int64) for column in zip(*pieces))
     asked = clock.Pieces(jobs.arrival[row], first, ticks, jobs.cpus[row], brief)
-    found = clock.run_ticks(asked, policy.reserved, work_conserving=policy.work_conserving, spot=policy.spot)
+
+    def on_tick(tick: int, arrived: int, waiting: int) -> None:
+        jobs_in = int(row[arrived - 1]) + 1 if arrived else 0
+        if report is not None:
+            report(tick * TICK, jobs_in, min(waiting, jobs_in))
+
+    found = clock.run_ticks(
+        asked, policy.reserved, work_conserving=policy.work_conserving, spot=policy.spot, on_tick=on_tick if report else None
+    )
     return GaiaRows.of(row, asked, found, intensity)
 
 

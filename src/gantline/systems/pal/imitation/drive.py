@@ -36,7 +36,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     penalty = state.facts.locality
     rounds = PalRounds(
         _jobs(trace, speeds), speeds, Placing.named(state.placement.name, seats, penalty), penalty, state.regime.round,
-        simulation.engine.policy.name,
+        simulation.engine.policy.name, simulation.on_progress,
     )  # fmt: skip
     lives = rounds.run()
     _write(simulation, lives)

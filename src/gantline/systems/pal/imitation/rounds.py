@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -50,6 +50,7 @@ class PalRounds:
     penalty: float
     length: float
     order_by: str
+    on_round: Callable[[float, int, int], None] | None = None  # time, jobs of the trace that have arrived, and that are inside
 
     def run(self) -> list[Life]:
         """What became of each job of the trace."""
@@ -69,6 +70,9 @@ class PalRounds:
             if ended or came or not settled or self.order_by != "fifo":
                 settled = self._place(now)
             self._count_waiting()
+            if self.on_round is not None:
+                arrived = min(self._admitted, len(self.jobs))
+                self.on_round(now, arrived, arrived - len(self.jobs) + len(open_jobs))
             now += self.length
 
     @property

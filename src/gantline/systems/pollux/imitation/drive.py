@@ -36,7 +36,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     kind, sizes = node_sizes(state.tables.cluster)
     asked = read_asked(trace, profiles, kind, sizes)
     learns = isinstance(policy, Pollux)
-    loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=_reporter(simulation))
+    loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=simulation.on_progress)
     loop.interference = getattr(policy, "interference", 0.0)
     loop.artifact_fit = isinstance(policy, Pollux) and policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
@@ -99,8 +99,3 @@ def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
         lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],
         lambda job: left[kinds[job]][epoch[job]],
     )
-
-
-def _reporter(simulation: Simulation) -> Any:
-    told = simulation.on_progress
-    return None if told is None else lambda now, arrived, active: told(now, arrived, active)

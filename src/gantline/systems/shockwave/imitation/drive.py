@@ -36,6 +36,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     spells: list[GpuSpell] = []
     rounds = ShockwaveRounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
     rounds.on_task = lambda task, ended: _note(spells, task, ended)
+    rounds.on_round = simulation.on_progress
     rounds.run(simulation.until)
     _write_result(simulation, rounds, spells)
     return _fairness(rounds) | _planned(rounds.chooser)

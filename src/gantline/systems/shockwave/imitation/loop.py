@@ -44,6 +44,7 @@ class ShockwaveRounds:
     length: float = 120.0
     patience: float = 1.5  # a job that has run so many times its profiled time is taken for complete
     on_task: Callable[[ShockwaveTask, bool], None] | None = None  # told of every task that closed, and whether its job is complete
+    on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
     clock: float = 0.0
     passes: int = 0
     active: list[ShockwaveJob] = field(default_factory=list)  # in order of admission
@@ -83,6 +84,8 @@ class ShockwaveRounds:
             return False
         self.running = [self._start(job) for job in self.chooser.choose(self)]
         self.passes += 1
+        if self.on_round is not None:
+            self.on_round(self.clock, len(self.jobs) - len(self._waiting), len(self.active))
         return bool(self.running or self._waiting)
 
     def _admit(self, job: ShockwaveJob) -> None:

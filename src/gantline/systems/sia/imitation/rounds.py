@@ -86,7 +86,7 @@ class SiaRounds:
             self.stalled = idle > _PATIENCE
             if self.stalled:
                 break
-            if self.on_progress is not None and self.decisions % 64 == 0:
+            if self.on_progress is not None:
                 self.on_progress(self.now, self._arrived, len(self._active))
         self._close()
 
