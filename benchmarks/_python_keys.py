@@ -15,9 +15,9 @@ from gantline.core.snapshot import Snapshot
 
 
 def undeclared(policy: Policy) -> Policy:
-    """The same policy without its declared key, so that Python is asked at every decision."""
+    """The same policy with a plan of its own, so that it is asked at every decision."""
     kind = type(policy)
-    asked = {"linear": lambda self: None, "decide": lambda self, snapshot: kind.decide(self, snapshot), "__module__": kind.__module__}
+    asked = {"decide": lambda self, snapshot: kind.decide(self, snapshot), "__module__": kind.__module__}
     return type(f"{kind.__name__}InPython", (kind,), asked)(**{item.name: getattr(policy, item.name) for item in fields(policy)})
 
 
@@ -56,41 +56,33 @@ class WrittenTiresias(OrderPolicy):
 WRITTEN: dict[str, Policy] = {"fifo": WrittenFifo(), "srtf": WrittenSrtf(), "las": WrittenLas(), "tiresias": WrittenTiresias()}
 
 
-class ByJob(OrderPolicy):
-    """Keys that cannot be read (how many jobs there are, decides) but look at each job by itself, and say so."""
-
-    per_job = True
+class Unread(OrderPolicy):
+    """Keys that cannot be read, because how many jobs there are decides: the policy is asked about all jobs at every decision."""
 
     def key(self, snapshot: Snapshot) -> Any:
         return super().key(snapshot) if len(snapshot.jobs) else np.zeros(0)
 
 
-class FifoByJob(ByJob, WrittenFifo):
-    """It reads nothing that changes, so it is asked once."""
+class UnreadFifo(Unread, WrittenFifo):
+    """First come first served."""
 
 
-class SrtfByJob(ByJob, WrittenSrtf):
-    """Whoever runs only gets ahead, so its order holds until something happens; as the built-in policy says."""
+class UnreadSrtf(Unread, WrittenSrtf):
+    """Whatever runs only gets ahead, so its order holds until something happens; as the built-in policy says."""
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf
 
 
-class LasByJob(ByJob, WrittenLas):
-    """Asked every round about those who run."""
+class UnreadLas(Unread, WrittenLas):
+    """Asked every round."""
 
 
-class TiresiasByJob(ByJob, WrittenTiresias):
+class UnreadTiresias(Unread, WrittenTiresias):
     """The same, with a key that takes longer by itself."""
 
 
-BY_JOB: dict[str, Policy] = {"fifo": FifoByJob(), "srtf": SrtfByJob(), "las": LasByJob(), "tiresias": TiresiasByJob()}
-
-
-def of_all(policy: Policy) -> Policy:
-    """The same policy, which does not say so and is asked about all jobs."""
-    kind = type(policy)
-    return type(f"{kind.__name__}OfAll", (kind,), {"per_job": False, "__module__": __name__})()
+UNREAD: dict[str, Policy] = {"fifo": UnreadFifo(), "srtf": UnreadSrtf(), "las": UnreadLas(), "tiresias": UnreadTiresias()}
 
 
 class Wfp(OrderPolicy):

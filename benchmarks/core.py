@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
-from benchmarks._python_keys import BY_JOB, WRITTEN, keys_table, of_all
+from benchmarks._python_keys import UNREAD, WRITTEN, keys_table
 from benchmarks._start import start_table
 
 from gantline import Trace, simulate
@@ -101,26 +101,25 @@ def philly_table(quick: bool, history: History) -> None:
     program = floor_program()
     print(f"# {Path(trace.source).name}: {len(trace):,} jobs, 64x8 GPUs, 60 s rounds; CPU s, best of {TURNS} to {QUICK_TURNS} turns")
     declared = "first-free  ratio    loop  ratio  consolidated   loop"
-    print(f"policy     floor    loop  {declared}   python-key  ratio   by job  ratio   asked  ratio")
+    print(f"policy     floor    loop  {declared}   python-key  ratio   asked  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
-        for kind in (policy, BY_JOB[label], of_all(BY_JOB[label])):
+        for kind in (policy, UNREAD[label]):
             simulate(trace.frame.head(50), "64x8", kind, placement="consolidated", round=60)  # compile
         (floor, floor_loop, told_by_floor), counted, inside, ours = in_turns(program, label, trace, policy)
         same = bool(told_by_floor) and all(math.isclose(ours[name], told, rel_tol=1e-6) for name, told in zip(TOLD, told_by_floor))
         placed, inside_placed, _ = timed(trace, "64x8", policy, round=60, placement="consolidated")
         python = [
-            timed(trace, "64x8", kind, times, round=60, placement="first-free")
-            for kind, times in ((WRITTEN[label], 3), (BY_JOB[label], 3), (of_all(BY_JOB[label]), 1))
+            timed(trace, "64x8", kind, times, round=60, placement="first-free") for kind, times in ((WRITTEN[label], 3), (UNREAD[label], 1))
         ]
         assert {told.summary["log_hash"] for *_, told in python} == {ours["log_hash"]}
-        written, by_job, asked = (seconds for seconds, *_ in python)
-        ratios = [f"{seconds / floor:6.2f}" if same else "     -" for seconds in (counted, written, by_job, asked)]
+        written, asked = (seconds for seconds, *_ in python)
+        ratios = [f"{seconds / floor:6.2f}" if same else "     -" for seconds in (counted, written, asked)]
         was = "" if quick else history.add(f"philly {label} first-free", counted) + history.add(f"philly {label} consolidated", placed)
-        was += "" if quick else history.add(f"philly {label} asked by job", by_job) + history.add(f"philly {label} asked", asked)
+        was += "" if quick else history.add(f"philly {label} asked", asked)
         loops = f"{inside / floor_loop:6.1f}" if same else "     -"
         left = f"{label:<9} {floor:6.3f} {floor_loop:7.4f} {counted:11.3f} {ratios[0]} {inside:7.4f} {loops}"
-        right = f"{written:11.3f} {ratios[1]} {by_job:8.3f} {ratios[2]} {asked:7.2f} {ratios[3]}"
+        right = f"{written:11.3f} {ratios[1]} {asked:7.2f} {ratios[2]}"
         print(f"{left} {placed:13.3f} {inside_placed:7.3f} {right}  {was}", flush=True)
     print(f"peak memory of all these runs in one process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 

@@ -27,7 +27,6 @@ _EXPORTS = {
     "parse_cluster": "gantline.core.cluster_spec",
     "Policy": "gantline.core.policy",
     "OrderPolicy": "gantline.core.policy",
-    "LinearKey": "gantline.core.policy",
     "DeviceRule": "gantline.placement.device_rule",
     "FreeDevices": "gantline.placement.device_rule",
     "GangRequest": "gantline.placement.device_rule",

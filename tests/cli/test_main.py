@@ -35,7 +35,7 @@ class Slow(Policy):
 """
 HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "scipy.special", "highspy", "pydantic", "matplotlib", "plotly")
 #: not needed for a small run: some are left for those who need them, some come with a frame
-_DRIVERS = ("drivers.faulty", "drivers.journal", "drivers.linear_loop", "drivers.python_keys.choose")
+_DRIVERS = ("drivers.faulty", "drivers.journal", "drivers.python_keys.run", "drivers.python_keys.table_verbs")
 _MODELS = ("performance.goodput", "performance.throughput_table", "report.metrics")
 SELDOM = ("numpy.ma", "importlib.metadata", *(f"gantline.{name}" for name in (*_DRIVERS, *_MODELS)))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.engine.assigning import Pairs
 
-from gantline import Assignment, LinearKey, OrderPolicy, Plan, Policy, Snapshot
+from gantline import Assignment, OrderPolicy, Plan, Policy, Snapshot
 from gantline.conformance import check_policy, suite
 from gantline.conformance.fence import fence
 from gantline.core import columns as c
@@ -47,14 +47,6 @@ class HiddenField(OrderPolicy):
     def key(self, snapshot: Snapshot) -> Any:
         self.seen.append(1)
         return snapshot.jobs.arrival + len(self.seen)
-
-
-@dataclass(frozen=True)
-class RanksAmongOthers(OrderPolicy):
-    per_job: ClassVar[bool] = True
-
-    def key(self, snapshot: Snapshot) -> Any:
-        return np.argsort(np.argsort(snapshot.jobs.gpus)).astype(float)
 
 
 @dataclass(frozen=True)
@@ -151,12 +143,15 @@ class PromisesTooMuch(OrderPolicy):
 
 
 @dataclass(frozen=True)
-class DeclaresAnother(OrderPolicy):
+class IsNotItsKey(OrderPolicy):
     def key(self, snapshot: Snapshot) -> Any:
-        return -snapshot.jobs.gpus.astype(float)
+        return snapshot.jobs.gpus.astype(float)
 
-    def linear(self) -> LinearKey:
-        return LinearKey(gpus=1.0)
+    def by_key(self) -> bool:
+        return True
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.rank(-self.key(snapshot))
 
 
 @dataclass(frozen=True)
@@ -227,8 +222,7 @@ def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
         (Greedy, "feasible", "assigned what it cannot get"),
         (OneAtATime, "ranges", "GPUs and may have"),
         (PromisesTooMuch, "valid_until", "parts:"),
-        (DeclaresAnother, "declared key", "parts:"),
-        (RanksAmongOthers, "per job", "other keys when it is asked about some of them"),
+        (IsNotItsKey, "compiled key", "parts:"),
         (LastFirst, "ties", "equal-5 start"),
         (NeverLarge, "ends", "never end"),
         (NeedsJobs, "answers", "without jobs: the policy raised ValueError"),

@@ -14,7 +14,7 @@ from gantline.core.arrays import Floats
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Misfit, Plan, Refusal
-from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.snapshot import Snapshot
 from gantline.engine.submissions import RejectedError
@@ -48,9 +48,6 @@ class Strict(OrderPolicy):
 
     def key(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.arrival
-
-    def linear(self) -> LinearKey:
-        return LinearKey(arrival=1.0)
 
 
 def everybody(snapshot: Snapshot) -> Plan:

@@ -97,7 +97,7 @@ def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
     assert {finding.rule: finding.result for finding in report.findings}["feasible"] == "unseen"
 
 
-@pytest.mark.parametrize("word", ["linear(self)", "needs(self)"])
+@pytest.mark.parametrize("word", ["by_key(self)", "needs(self)"])
 def test_the_check_of_a_policy_that_never_says_what_it_is_ends(word: str, tmp_path: Path) -> None:
     mark = "    @property\n" if "needs" in word else ""
     key = "    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"

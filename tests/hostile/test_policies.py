@@ -140,7 +140,9 @@ def test_a_key_is_bounded_from_the_first_time_it_is_read(fault: str, told: str, 
 
 
 @pytest.mark.parametrize("fault", ["while True: pass", "raise SystemExit(3)", "raise KeyError('x')"])
-@pytest.mark.parametrize("where", ["linear(self)", "only_starts(self)", "for_regime(self, regime)", "needs(self)", "preempt(self)"])
+@pytest.mark.parametrize(
+    "where", ["by_key(self)", "backfill_depth(self)", "only_starts(self)", "for_regime(self, regime)", "needs(self)", "preempt(self)"]
+)
 def test_what_a_policy_says_outside_of_its_turns_is_bounded(where: str, fault: str, tmp_path: Path) -> None:
     prefix = "    @property\n" if where.startswith(("needs", "preempt")) else "    # a method\n"
     head = f"from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n{prefix}    def {where}:\n        {fault}\n"
@@ -152,7 +154,10 @@ def test_what_a_policy_says_outside_of_its_turns_is_bounded(where: str, fault: s
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("def linear(self): return {'arrival': 1}", r"linear\(\) is \{'arrival': 1\} \(a gantline.LinearKey, or None\)"),
+        ("def linear(self): return {'arrival': 1}", r"'linear' is not asked for: key\(\) is read, .* \(leave it out"),
+        ("per_job = True", r"'per_job' is not asked for: key\(\) is asked about all jobs, .* \(leave it out"),
+        ("def by_key(self): return 'yes'", r"by_key\(\) is 'yes' \(True or False\)"),
+        ("def backfill_depth(self): return 'one'", r"backfill_depth\(\) is 'one' \(a number\)"),
         ("misfit = 'skip'", r"misfit is 'skip' \(a gantline.Misfit\)"),
         ("preempt = 'no'", r"preempt is 'no' \(True or False\)"),
         ("needs = {'remaning'}", r"there is no need 'remaning' \(did you mean 'remaining'"),
@@ -270,7 +275,7 @@ def test_what_a_policy_prints_does_not_reach_stdout(tmp_path: Path, capsys: pyte
 
 def test_what_a_policy_prints_of_itself_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = "".join(
-        f"    def {name}(self):\n        print('{name}')\n        return {said}\n" for name, said in (("linear", None), ("only_starts", 0))
+        f"    def {name}(self):\n        print('{name}')\n        return {said}\n" for name, said in (("by_key", True), ("only_starts", 0))
     )
     needs = "    @property\n    def needs(self):\n        print('needs')\n        return ()\n"
     key = "    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
@@ -278,7 +283,7 @@ def test_what_a_policy_prints_of_itself_does_not_reach_stdout(tmp_path: Path, ca
     assert simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py"))).summary["unfinished"] == 0
     streams = capsys.readouterr()
     assert streams.out == ""
-    assert all(name in streams.err for name in ("linear", "only_starts", "needs"))
+    assert all(name in streams.err for name in ("by_key", "only_starts", "needs"))
 
 
 def test_memory_of_a_sensible_size_is_no_mistake() -> None:

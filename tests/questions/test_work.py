@@ -11,7 +11,6 @@ import pytest
 from tests.runtime.specs import running, shell, until
 
 from gantline.core.plan import Plan
-from gantline.core.policy import LinearKey
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.drivers.message_queue import Message
@@ -42,8 +41,8 @@ class CountingFifo(Fifo):
         self.asked.append(snapshot.now)
         return super().decide(snapshot)
 
-    def linear(self) -> LinearKey | None:
-        return super().linear()  # said anew: a declaration beside a decision of its own counts only where both are its own
+    def by_key(self) -> bool:
+        return True  # said anew: it counts beside a decision of its own only where both are its own
 
 
 CountingFifo.__module__ = "gantline.policies.fifo"  # as ours is: policies of others run under a guard

@@ -1,4 +1,4 @@
-"""Small runs drawn from a number: clusters, jobs, policies with declared keys, placements, rounds, costs, bounds.
+"""Small runs drawn from a number: clusters, jobs, policies that are orders, placements, rounds, costs, bounds.
 
 The same number always gives the same run, so what one version of the kernels made of it can be written down and held against the next.
 """
@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.engine import log as g
+from gantline.engine.declared_key import LinearKey
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -54,13 +55,10 @@ INTS = (c.HELD, c.HEAD, c.OPTION, c.EPOCH, c.PREEMPTIONS, c.RESTARTS)
 
 @dataclass(frozen=True)
 class Mixed(OrderPolicy):
-    """Any declared key at all."""
+    """Any sum of columns at all, with a level in front or not."""
 
     name: ClassVar[str] = "mixed"
     declared: LinearKey = field(default_factory=LinearKey)
-
-    def linear(self) -> LinearKey:
-        return self.declared
 
     def key(self, snapshot: Snapshot) -> Any:
         jobs, k = snapshot.jobs, self.declared
@@ -71,6 +69,14 @@ class Mixed(OrderPolicy):
         key = key + k.remaining_gpu * (left * jobs.gpus) + k.estimate * jobs.estimate + k.gpus * jobs.gpus + k.priority * jobs.priority
         key = key + (k.first_start * first if k.first_start else 0.0)
         return np.searchsorted(np.array(k.thresholds), service, side="right") * 1e12 + key if k.thresholds else key
+
+    def valid_until(self, snapshot: Snapshot) -> float | None:
+        """The next level of a job that runs, or would if this plan starts it, where nothing else moves an order against those that run."""
+        if not self.declared.thresholds:
+            return None
+        assert self.declared.level_by == "attained"
+        left = [limit - service for service in snapshot.jobs.attained for limit in self.declared.thresholds if limit > service]
+        return snapshot.now + min(left, default=np.inf)
 
 
 MIXED = [
@@ -141,9 +147,12 @@ def small_run(number: int, hard: bool = True, noise: bool = True) -> Run:
 
 
 def fingerprint(run: Run) -> str:
-    """A short hash over who held what when, the counters, and what the jobs had in the end; codes of reasons and phases are left out."""
+    """A short hash over who held what when, how often, and what the jobs had in the end.
+
+    Codes of reasons and phases are left out, and so is the number of decisions: some loops look in vain where others know better.
+    """
     t, log, digest = run.tables, run.log, hashlib.blake2b(digest_size=6)
-    digest.update(repr([run.summary[name] for name in ("decisions", "preemptions", "restarts")]).encode())
+    digest.update(repr([run.summary[name] for name in ("preemptions", "restarts")]).encode())
     n, devices = int(log.LN[0]), int(log.LN[1])
     parts = [log.LI[line, :n] for line in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT)] + [*log.LF[:, :n], log.LD[:devices]]
     parts += [np.where(np.isnan(t.F[column]), -1.0, t.F[column]) for column in FLOATS] + [t.I[column] for column in INTS]

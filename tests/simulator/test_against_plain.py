@@ -103,12 +103,11 @@ def intervals(run: Run) -> list[Interval]:
     return sorted(listed, key=lambda interval: (interval.start, interval.row))
 
 
-def without_linear(name: str) -> Any:
-    """The same policy with only its Python key, so that the stepping loop runs it."""
+def asked(name: str) -> Any:
+    """The same policy, asked for a plan at every decision."""
     policy, parameters = POLICIES[name]
     made = make_policy(policy, parameters)
-    asked = {"linear": lambda self: None, "decide": lambda self, snapshot: type(made).decide(self, snapshot)}  # nor is its key read
-    stepping = type("Stepping", (type(made),), asked)
+    stepping = type("Stepping", (type(made),), {"decide": lambda self, snapshot: type(made).decide(self, snapshot)})
     return stepping(**parameters)
 
 
@@ -117,7 +116,7 @@ def without_linear(name: str) -> Any:
 @settings(max_examples=60, deadline=None)
 def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name: str, workload: Workload, setup: Setup) -> None:
     run = setup.compiled(workload, name)
-    assert setup.compiled(workload, name, policy=without_linear(name)).summary["log_hash"] == run.summary["log_hash"]
+    assert setup.compiled(workload, name, policy=asked(name)).summary["log_hash"] == run.summary["log_hash"]
     oracle = setup.plain(workload, name, first_estimates(workload, setup))
     found = intervals(run)
     assert [(i.row, i.devices) for i in found] == [(i.row, i.devices) for i in oracle.intervals]
@@ -132,7 +131,7 @@ def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name:
 @given(workload=workloads(whole=False), setup=setups(60.0, 100.0))
 @settings(max_examples=30, deadline=None)
 def test_skipping_rounds_equals_stepping_through_them_in_both_loops(name: str, workload: Workload, setup: Setup) -> None:
-    for more in ({}, {"policy": without_linear(name)}):
+    for more in ({}, {"policy": asked(name)}):
         skipping = setup.compiled(workload, name, **more)
         stepping = setup.compiled(workload, name, step_all=True, **more)
         assert skipping.summary["log_hash"] == stepping.summary["log_hash"], more

@@ -68,8 +68,8 @@ def test_the_window_holds_those_who_are_there(trace: Path, monkeypatch: pytest.M
         ("srtf", {"estimates": "noisy:0.3"}, "--estimates"),
         ("srtf", {"block": 0}, "block of 0"),
         ("srtf", {"regime": "gavel"}, "loop of its own"),
-        ("srtf", {"placement": "random"}, "first-free or consolidated"),
-        ("fair-share", {}, "declared key"),
+        ("srtf", {"placement": "random"}, "known on the tables only"),
+        ("fair-share", {}, "makes plans, not an order"),
         ("fifo", {"settings": {"backfill": "easy"}}, "backfills"),
     ],
 )

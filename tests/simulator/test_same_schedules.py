@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
-from gantline.drivers import declared, dense, virtual
+from gantline.drivers import dense
 from gantline.drivers.loop_clock import DECISIONS
+from gantline.drivers.python_keys import read
 from gantline.engine.dense import low_ranks as w
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
@@ -32,10 +33,10 @@ def test_recorded_runs_are_what_they_were(block: int) -> None:
 
 
 def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the records can say, the older loop on the tables says too, to the last bit of every column."""
+    """Whatever the records can say, the tables say too, to the last bit of every column."""
     numbers = range(1000, 1120)
     on_records = [_told(small_run(n, hard=False)) for n in numbers]
-    monkeypatch.setattr(declared, "fits_dense", lambda state: False)
+    monkeypatch.setattr(read, "why_not_on_records", lambda state: "the test forbids it")
     assert [_told(small_run(n, hard=False)) for n in numbers] == on_records
 
 
@@ -69,7 +70,7 @@ def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatc
     drawn = [(number, *draw(number, hard=False)) for number in range(2000, 2016)]
     drawn += [_in_whole_seconds(number) for number in range(2016, 2032)]
     compiled = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
-    monkeypatch.setattr(virtual, "knows", lambda state, key: False)
+    monkeypatch.setattr(read, "at_asked_speed", lambda state: False)
     asked = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
     assert [drawn[k][0] for k in range(len(drawn)) if compiled[k] != asked[k]] == []
 
@@ -77,20 +78,20 @@ def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatc
 def test_costs_that_grow_with_the_gang_are_the_same_on_records(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [draw(number, hard=False) for number in range(3000, 3020)]
     on_records = [fingerprint(simulate(*setup, **more | {"costs": "measured"})) for *setup, more in drawn]
-    monkeypatch.setattr(declared, "fits_dense", lambda state: False)
+    monkeypatch.setattr(read, "why_not_on_records", lambda state: "the test forbids it")
     assert [fingerprint(simulate(*setup, **more | {"costs": "measured"})) for *setup, more in drawn] == on_records
 
 
 def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, **settings: Any) -> dict[str, float]:
     """Per decision: rows looked at, keys evaluated; per start: the same."""
     seen: list[Any] = []
-    loop = dense.run_dense
+    loop = dense.run_records
 
-    def spy(*arguments: Any) -> int:
-        seen.append((arguments[7].number, arguments[-1].number))
-        return loop(*arguments)
+    def spy(on: Any, number: Any, clock: Any) -> int:
+        seen.append((on.work.number, clock.number))
+        return loop(on, number, clock)
 
-    monkeypatch.setattr(dense, "run_dense", spy)
+    monkeypatch.setattr(dense, "run_records", spy)
     trace = generate("philly", seed=3, jobs=jobs, load=1.5, gpus=gpus)
     simulate(trace, f"{gpus // 8}x8", make_policy(policy, settings), round=60, placement=settings.pop("placement", "first-free"))
     number, counters = seen[-1]

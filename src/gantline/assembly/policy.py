@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from types import NoneType
+from dataclasses import fields
 from typing import Any
 
 from gantline.assembly.guard import Guard, asked, kind_of
 from gantline.core.errors import UsageError, near
 from gantline.core.estimates import NEEDS
 from gantline.core.plan import Misfit
-from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.engine.regime import Regime
 
 _STATED = ("name", "paper", "shares_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
+
+#: what users may still say of an order, and what is so without a word
+_NOT_ASKED = {
+    "linear": "key() is read, and compiled as far as that is possible",
+    "per_job": "key() is asked about all jobs, unless it can be compiled",
+}
 
 
 def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> Policy:
@@ -43,9 +49,13 @@ def _check(policy: Policy) -> None:
         stated = (
             ("misfit", policy.misfit, (Misfit,), "a gantline.Misfit"),
             ("preempt", policy.preempt, (bool, int), "True or False"),
-            ("per_job", policy.per_job, (bool, int), "True or False"),
-            ("linear()", policy.linear(), (LinearKey, NoneType), "a gantline.LinearKey, or None"),
+            ("by_key()", policy.by_key(), (bool, int), "True or False"),
+            ("backfill_depth()", policy.backfill_depth(), (int, float), "a number"),
         )
         for what, value, kinds, right in stated:
             if not isinstance(value, kinds):
                 raise UsageError(f"{what} is {value!r:.40}", where=where, fix=right)
+        for what, why in _NOT_ASKED.items():
+            if hasattr(policy, what) and what not in {item.name for item in fields(policy)}:
+                fix = "leave it out; `gantline policy show` says what becomes of key()"
+                raise UsageError(f"'{what}' is not asked for: {why}", where=where, fix=fix)

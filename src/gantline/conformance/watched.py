@@ -17,8 +17,8 @@ from gantline.core.errors import GantlineError
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
-from gantline.core.policy import OrderPolicy, Policy
-from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.plan_check import check_plan
@@ -68,7 +68,6 @@ class Watched(Policy):
             restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
             self._decide_again(snapshot, restored, answer)
             self._carry_out(restored, plan)
-            self._ask_about_some(snapshot, plan)
         return plan
 
     def _encoded(self, snapshot: Snapshot, plan: Plan) -> str | None:
@@ -100,16 +99,6 @@ class Watched(Policy):
 
     def _rebuilt(self, snapshot: Snapshot) -> str:
         return json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(snapshot)), sort_keys=True)
-
-    def _ask_about_some(self, snapshot: Snapshot, plan: Plan) -> None:
-        """A policy that says that it looks at each job by itself gives half of them, the other way round, the same keys."""
-        if not (isinstance(self.inner, OrderPolicy) and self.inner.per_job) or plan.ranking is None:
-            return
-        chosen = np.arange(len(snapshot.jobs))[snapshot.decision % 2 :: 2][::-1]
-        some = replace(snapshot, jobs=Jobs(snapshot.lent, snapshot.jobs.rows[chosen], snapshot.now))
-        keys = np.asarray(self.inner.key(some), dtype=np.float64)
-        if not np.array_equal(keys, plan.ranking.key[chosen], equal_nan=True):
-            self._breach("per job", snapshot, "jobs have other keys when it is asked about some of them only")
 
     def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
         """Assignments are final: whoever is assigned something must be able to get it. Uses the snapshot up."""

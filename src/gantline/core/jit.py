@@ -29,7 +29,7 @@ def variant(function: Function, name: str, **known: Any) -> Function:
     found: Any = function
     plain = found.py_func
     twin = FunctionType(plain.__code__, {**plain.__globals__, **known}, name, plain.__defaults__, plain.__closure__)
-    twin.__module__, twin.__doc__ = plain.__module__, plain.__doc__
+    twin.__module__, twin.__qualname__, twin.__doc__ = plain.__module__, name, plain.__doc__
     return cast(Function, Kernel(twin, found.options, storable=True))
 
 

@@ -38,12 +38,12 @@ class Policy:
         It reads no clock, file, socket or global generator (`snapshot.rng(name)` is its randomness), writes to nothing it is handed, and
         keeps nothing in the policy object: what it must remember it returns as `plan.memory`. It is asked when something has
         happened (a job came or ended, a node changed, a lease or speed ended) and at `plan.valid_until`, or every round.
-        A policy that raises, returns anything but a `Plan`, or takes too long loses its turn: the last valid plan stands.
+        Whoever raises, answers with something else than a `Plan`, or takes too long loses its turn: the last valid plan stands.
         """
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
 
     def only_starts(self) -> bool:
-        """Whether its plans leave all running jobs alone, so that it need not be asked while no job waits."""
+        """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""
         return False
 
     def order_moves(self) -> bool:
@@ -55,7 +55,7 @@ class Policy:
 
     @property
     def promises(self) -> bool:
-        """Whether it promises deadlines to the jobs it admits; a run whose delays its plans cannot know is then refused."""
+        """Whether it promises deadlines to those it lets in; a run whose delays its plans cannot know is then refused."""
         return False
 
     @property
@@ -73,57 +73,32 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class LinearKey:
-    """A key declared as a sum over columns, so that the engine can order, find crossing times and loop without calling back.
-
-    With `thresholds` the key has a level in front: the number of thresholds that `level_by` has reached (Tiresias' queues).
-    """
-
-    arrival: float = 0.0
-    attained: float = 0.0  # seconds run
-    attained_gpu: float = 0.0  # GPU-seconds run
-    remaining: float = 0.0  # estimated remaining work
-    remaining_gpu: float = 0.0  # estimated remaining work times GPUs
-    estimate: float = 0.0  # estimated total work
-    gpus: float = 0.0
-    priority: float = 0.0
-    first_start: float = 0.0  # first start, or `never_started` plus arrival (they queue behind)
-    level_by: str = "attained_gpu"  # or "attained"
-    thresholds: tuple[float, ...] = ()
-    level_step: float = 1e12  # what a level counts
-    never_started: float = 1e11  # what counts as the first start of jobs that never started, plus their arrival
-    promises: float = 0.0  # backfilling: how many misfits are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
-
-    @property
-    def moves(self) -> bool:
-        """Whether the order of jobs can change although nothing happens."""
-        return bool(self.attained or self.attained_gpu or self.remaining or self.remaining_gpu or self.thresholds)
-
-
-@dataclass(frozen=True)
 class OrderPolicy(Policy):
     """A policy that is an order: smaller key first, ties by (arrival, id)."""
 
     ranks: ClassVar[bool] = True
     misfit: ClassVar[Misfit] = Misfit.SKIP
     preempt: ClassVar[bool] = True
-    per_job: ClassVar[bool] = False  # whether the key of a job depends on that job and the clock alone, whoever else is there
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         """One number per job of the snapshot."""
         raise TypeError(f"policy '{type(self).__name__}' has no key()")
 
-    def linear(self) -> LinearKey | None:
-        """The same key declared, where it is a sum over columns; None: only `key` knows."""
-        return None
+    def by_key(self) -> bool:
+        """Whether its plans are its `key()`, with gaps filled as `backfill_depth()` says, and nothing else.
+
+        Then simulations may evaluate the key in compiled code and never ask for a plan. A class with a `decide()` of its own is asked,
+        unless it says this itself.
+        """
+        return type(self).decide is OrderPolicy.decide
+
+    def backfill_depth(self) -> float:
+        """How many jobs that do not fit are promised a time, which jobs that pass them keep (EASY: 1, conservative: infinity); 0: none."""
+        return 0.0
 
     def only_starts(self) -> bool:
         """An order changes nothing while no job waits; False: asked all the same, because what it remembers depends on when it is asked."""
         return True
-
-    def order_moves(self) -> bool:
-        key = self.linear()
-        return isinstance(key, LinearKey) and bool(key.attained > 0.0 or key.attained_gpu > 0.0 or key.thresholds)
 
     def valid_until(self, snapshot: Snapshot) -> float | None:
         """When the order might change although nothing happens; None: ask again next round."""
@@ -133,10 +108,10 @@ class OrderPolicy(Policy):
         return Plan.rank(self.key(snapshot), misfit=self.misfit, preempt=self.preempt, valid_until=self.valid_until(snapshot))
 
 
-def linear_speaks(policy: OrderPolicy) -> bool:
-    """Whether `linear` says what `decide` does: not where a class inherits its `linear` and has a `decide` of its own."""
-    definers = [next(place for place, kind in enumerate(type(policy).__mro__) if name in vars(kind)) for name in ("linear", "decide")]
-    return definers[0] <= definers[1]
+def runs_by_key(policy: OrderPolicy) -> bool:
+    """Whether it says so of its own `decide()`: not where a class inherits its `by_key()` and has a `decide()` of its own."""
+    definers = [next(place for place, kind in enumerate(type(policy).__mro__) if name in vars(kind)) for name in ("by_key", "decide")]
+    return definers[0] <= definers[1] and bool(policy.by_key())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,22 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import PENDING, RUNNING
-from gantline.core.policy import LinearKey
 from gantline.drivers import loop_clock as lc
-from gantline.drivers.dense_loop import run_dense
+from gantline.drivers.declared import take_order
+from gantline.drivers.dense_verbs import OnRecords, run_records
 from gantline.drivers.standstill import Standstill
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
+from gantline.engine.blocked import name_blocked
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import Devices, devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting
+from gantline.engine.dense.gangs import LoopSetting, loop_log
 from gantline.engine.dense.heap import heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
@@ -31,42 +33,45 @@ from gantline.engine.engine import Engine
 from gantline.engine.state import State
 
 
-def fits_dense(state: State) -> bool:
-    """Whether records can say all of this run: one way to run per job, one device type, nothing but devices, a placement that they know."""
+def why_not_on_records(state: State) -> str:
+    """What records cannot say of this run; empty: they can say all of it."""
     t, SI = state.tables, state.SI
-    OI, OF, I = t.options.I, t.options.F, t.I
-    return bool(
-        state.rule.on_records
-        and not SI[s.S_KEEP_EVICTIONS]
-        and I.shape[1] > 0
-        and not state.lists.number.any()
-        and (I[c.OPTION_COUNT] == 1).all()
-        and not I[c.LOCKED].any()
-        and not I[c.PHASE].any()
-        and (OI[c.O_GPUS] > 0).all()
-        and not OI[c.O_NODES].any()
-        and not OF[c.O_CPUS].any()
-        and not OF[c.O_MEMORY].any()
-        and (t.NI[c.N_TYPE] == t.NI[c.N_TYPE, 0]).all()
-        and (OI[c.O_TYPE] == t.NI[c.N_TYPE, 0]).all()
-        and (t.NI[c.N_UP] == 1).all()
-        and (not state.rule.one_node or not t.NI[c.N_RACK].any())
-        and t.NI[c.N_GPUS].max() <= d.MOST
-        and (I[c.GPUS] == I[c.SMALLEST]).all()  # of one option
-    )
+    OI, OF, I, kind = t.options.I, t.options.F, t.I, t.NI[c.N_TYPE]
+    if not state.rule.on_records:
+        return f"placement '{state.placement.name}' is known on the tables only"
+    if SI[s.S_KEEP_EVICTIONS]:
+        return f"regime '{state.regime.name}' keeps evictions that turn out useless"
+    if I.shape[1] == 0:
+        return "there are no jobs"
+    if state.lists.number.any() or I[c.PHASE].any():
+        return "it begins in the middle of a run"
+    if (kind != kind[0]).any() or (OI[c.O_TYPE] != kind[0]).any():
+        return "there are several device types"
+    if (I[c.OPTION_COUNT] != 1).any() or (I[c.GPUS] != I[c.SMALLEST]).any():
+        return "jobs may run in several ways"
+    if (OI[c.O_GPUS] <= 0).any() or OI[c.O_NODES].any():
+        return "jobs ask for nodes, or for no GPU"
+    if OF[c.O_CPUS].any() or OF[c.O_MEMORY].any():
+        return "jobs ask for CPUs or memory"
+    if I[c.LOCKED].any():
+        return "jobs must keep what they have"
+    if (t.NI[c.N_UP] != 1).any():
+        return "nodes are down"
+    if state.rule.one_node and t.NI[c.N_RACK].any():
+        return "nodes stand in racks, and gangs are placed close together"
+    return f"nodes have more than {d.MOST} devices" if t.NI[c.N_GPUS].max() > d.MOST else ""
 
 
-def knows(state: State, key: LinearKey) -> bool:
-    """Whether a compiled loop can run this key here; backfilling is known on records only, and at the speed that was asked for."""
-    if not key.promises:
-        return True
+def at_asked_speed(state: State) -> bool:
+    """Whether every job runs at the speed that it asked for, wherever it is: else records cannot backfill."""
     OF = state.tables.options.F
-    return fits_dense(state) and bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
+    return bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
 
 
-def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
-    """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
+def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> int:
+    """Run to the end without calling back, but to make room in the log; how it ended (see `loop_clock`)."""
     state = engine.state
+    take_order(state, engine.policy)
     t, log = state.tables, state.log
     clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
@@ -78,23 +83,21 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
     work.motion[w.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
-    h, number = heaps(jobs), np.zeros(ls.COUNTS + 1, dtype=np.int64)
-    room = 2 * width + 65536
-    if bounds.on_progress is None:  # nobody wants to hear of it in between
+    on = OnRecords(jobs, heaps(jobs), qs, ds, loop_log(log), setting, declared, work, plan)
+    number, room = np.zeros(ls.COUNTS + 1, dtype=np.int64), 2 * width + 65536
+    if bounds.on_progress is None:  # it need not come back in between
         log.reserve(*_expected(state, room))
     code = lc.NEED_LOG
     standstill = Standstill(engine)
     while code == lc.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[lc.NOW])):
         log.reserve(room, room)
-        code = run_dense(jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
+        code = run_records(on._replace(log=loop_log(log)), number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
     state.spanned = write_back(state, jobs, qs, ds, number[: ls.COUNTS])
-    state.now = float(clock.time[lc.NOW])
-    engine.decisions += int(clock.number[lc.DECISIONS])
-    engine.started += int(work.number[w.STARTED])
-    engine.stopped += int(work.number[w.STOPPED])
-    return code == lc.CUT
+    lc.count_in(engine, clock)
+    name_blocked(state)
+    return code
 
 
 def stands_still(guard: Standstill, jobs: Records, number: Ints, now: float) -> bool:
@@ -142,8 +145,7 @@ def motion(state: State, key: LinearKey) -> np.ndarray:
     else:
         alike = alike and (free or not key.attained)
         rise = key.attained
-    rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
-    return np.array([rise if alike else 0.0, float(not alike), float(rises), 0.0])
+    return np.array([rise if alike else 0.0, float(not alike), float(key.rises), 0.0])
 
 
 def _whole(state: State, key: LinearKey) -> float:

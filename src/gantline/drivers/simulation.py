@@ -1,7 +1,7 @@
 """One run in virtual time, by the fastest loop that knows it.
 
-A run that needs nothing between two decisions but the policy's key is taken through the six steps inside one compiled function; every other
-one step by step (`stepping`), with the same result.
+A run that needs nothing between two decisions but the policy's key is taken through the six steps inside one compiled function
+(`compiled`), as far as that goes; every other one step by step (`stepping`), with the same result.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gantline.core.policy import LinearKey, OrderPolicy, linear_speaks
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.drivers.declared import run_declared
-from gantline.drivers.dense import knows
-from gantline.drivers.loop_clock import CUT, DONE, LoopBounds
+from gantline.drivers.compiled import LoopReport, report_on, run_compiled
+from gantline.drivers.loop_clock import ASK, CUT, DONE, STALLED, LoopBounds
 from gantline.drivers.stepping import Driver, Stepping
 from gantline.drivers.virtual import Virtual
 from gantline.engine import lists as ls
@@ -31,16 +29,26 @@ class Simulation(Stepping):
     pieces: Any = None  # rows that an imitated original reports, where they are not one per job
     driver: Driver = field(default_factory=Virtual, kw_only=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.loop: LoopReport = report_on("steps", "the run has not begun")
+
     def run(self) -> None:
-        """Run to the end."""
-        key = self.declared_key()
-        if key is not None:
-            if run_declared(self.engine, key, self.bounds):
-                self.cut()
-        elif self._needs_no_python():
-            self._run_key()
-        else:
+        """Run to the end: compiled, as far as that goes, then step by step."""
+        ending, self.loop = run_compiled(self.engine, self.bounds, self.between_decisions())
+        if ending is None:
             self.run_stepwise()
+        else:
+            self._observed = self.state.now
+            if ending.code == CUT:
+                self.cut()
+            elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self.stalled() and not self.tracked_ended():
+                self.give_up("jobs wait that the policy never lets run")
+            elif ending.code == STALLED:
+                self.give_up()
+            elif ending.code == ASK:
+                self.loop = report_on("steps", f"from {self.state.now:g} s on the policy must be asked for whole plans")
+                self.run_stepwise(True, ending.answer)
         self.engine.grants.close_open_intervals()
 
     def run_stepwise(self, *begun: Any) -> None:
@@ -48,50 +56,29 @@ class Simulation(Stepping):
         with self.engine.asked_often():
             self.run_steps(*begun)
 
-    def _run_key(self) -> None:
-        """Where the loop of keys in Python does not know on, the stepping loop does; all of it, where it does not even begin."""
-        from gantline.drivers.python_keys.choose import run_key  # runs of declared keys do without
-        from gantline.drivers.python_keys.loop import ASK, NOT_BEGUN, STALLED
-
-        ending = run_key(self.engine, self.bounds)
-        self._observed = self.state.now
-        if ending.code == CUT:
-            self.cut()
-        elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self.stalled() and not self.tracked_ended():
-            self.give_up("jobs wait that the policy never lets run")
-        elif ending.code == STALLED:
-            self.give_up()
-        elif ending.code in (ASK, NOT_BEGUN):
-            self.run_stepwise(ending.code == ASK, ending.answer)
-
     @property
     def bounds(self) -> LoopBounds:
         """What a compiled loop needs to know of this run."""
         return LoopBounds(self.until, self.track, self.load_limit, self.step_all, self.on_progress)
 
-    def declared_key(self) -> LinearKey | None:
-        """The declared key, if nothing in this run needs Python between two decisions."""
-        policy = self.engine.policy
-        if not (self._needs_no_python() and isinstance(policy, OrderPolicy) and linear_speaks(policy)):
-            return None
-        guard: Any = self.engine.guard  # of whole plans elsewhere
-        key: LinearKey | None = policy.linear() if guard is None else guard(policy.linear)
-        return key if key is not None and knows(self.state, key) else None
-
-    def _needs_no_python(self) -> bool:
-        """Whether nothing but the policy itself has to be asked between two decisions."""
-        return isinstance(self.driver, Virtual) and not (
-            self.inputs
-            or self.engine.quotas.active
-            or self.engine.sparing.in_force
-            or self.estimates.learns
-            or self.latency
-            or self.engine.recorder
-            or self.engine.grants.speeds.about_gangs
-            or self.state.regime.tick
-            or self.state.memory is not None
-            or self.state.tables.cordoned
-            or self.state.tables.windows
-            or self.state.facts.victims != "order"
-            or self.state.placement.picks
-        )
+    def between_decisions(self) -> str:
+        """What has to be done in Python between two decisions, beside asking the policy; empty: nothing."""
+        engine, state = self.engine, self.state
+        whys = {
+            "an executor acknowledges what was decided": not isinstance(self.driver, Virtual),
+            "nodes change, or something else comes from outside": self.inputs,
+            "quotas bound what jobs may hold": engine.quotas.active,
+            "jobs are spared for a while (--min-run, --grace, --turn of real programs)": engine.sparing.in_force,
+            "estimates learn from jobs that end": self.estimates.learns,
+            "decisions take time": self.latency,
+            "the run is recorded": engine.recorder,
+            "the performance model is asked about every gang": engine.grants.speeds.about_gangs,
+            f"regime '{state.regime.name}' counts in ticks": state.regime.tick,
+            "the policy remembers something": state.memory is not None,
+            "nodes are cordoned": state.tables.cordoned,
+            "devices are reserved in advance": state.tables.windows,
+            "grants or promises of an earlier plan stand": state.tables.granted or state.reservations,
+            "gangs to stop are chosen by what they lose": state.facts.victims != "order",
+            f"placement '{state.placement.name}' is written in Python": state.placement.picks,
+        }
+        return next((why for why, holds in whys.items() if holds), "")

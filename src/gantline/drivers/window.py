@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.phases import COMPLETED
-from gantline.core.policy import LinearKey
 from gantline.core.tables import Tables
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import aligned, motion
-from gantline.drivers.dense_loop import run_dense
+from gantline.drivers.dense_verbs import OnRecords, run_records
 from gantline.engine import declared_key as k
 from gantline.engine import log as g
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting
+from gantline.engine.dense.gangs import LoopSetting, loop_log
 from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
@@ -61,6 +61,7 @@ class JobWindow:
         gpus = int(NI[c.N_GPUS].sum())
         self.simulation, self.kept = simulation, kept
         self.clock = lc.clock(state.regime, simulation.bounds)
+        self.declared = key
         self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
         self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
         self.plan = forecast(0.0, 0, gpus, False)
@@ -85,10 +86,8 @@ class JobWindow:
         while code == lc.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)
-            code = run_dense(
-                self.jobs, self.heaps, self.queues, self.ds, LoopLog(log.LI, log.LF, log.LD, log.LN),
-                setting, self.key, self.work, self.plan, self.number, self.clock,
-            )  # fmt: skip
+            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, loop_log(log), setting, self.key, self.work, self.plan)
+            code = run_records(on, self.number, self.clock)
             self._tell_log()
         gone = self.jobs.i[:, r.STATE] == COMPLETED
         self.kept.left(self.rows[gone], Records(self.jobs.f[gone], self.jobs.i[gone]))
@@ -98,13 +97,9 @@ class JobWindow:
 
     def end(self) -> None:
         """Nobody is to come: tell who is left, and what the run came to."""
-        state, engine = self.simulation.state, self.simulation.engine
-        state.now = float(self.clock.time[lc.NOW])
         assert not len(self.open), "whoever runs has an end"
         self.kept.left(self.rows, self.jobs)
-        engine.decisions += int(self.clock.number[lc.DECISIONS])
-        engine.started += int(self.work.number[w.STARTED])
-        engine.stopped += int(self.work.number[w.STOPPED])
+        lc.count_in(self.simulation.engine, self.clock)
 
     def _take(self, block: Tables) -> None:
         """Put the rows of a block behind those that are here."""

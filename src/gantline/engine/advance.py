@@ -9,7 +9,6 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
-from gantline.core.rounding import round_down, round_up
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -113,18 +112,6 @@ def next_movable(F: Floats, lists: Lists, now: float, min_run: float) -> float:
             if now < at < soonest:
                 soonest = at
     return soonest
-
-
-@kernel
-def next_look(change: float, now: float, quantum: float) -> float:
-    """When an order that moves by itself is looked at again: the first whole multiple of the quantum after now at which it has changed.
-
-    Multiples of a fixed length, rather than so long after the last look, because then looking in vain in between changes nothing.
-    """
-    if change == np.inf:
-        return change
-    number = max(round_up(change / quantum - 1e-9), round_down(now / quantum + 1e-9) + 1.0)
-    return number * quantum
 
 
 @kernel

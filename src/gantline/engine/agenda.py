@@ -4,7 +4,7 @@ A driver says how time passes (it jumps, or it waits) and what has been acknowle
 nowhere else. Something is due when a job arrives, when a gang is done or its estimate proves too low, when a lease, a run limit, a speed or
 the answer itself ends (`valid_until`), when a gang has had its minimum run, when admission may let more in, and when something has
 happened that nobody could foresee: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
-boundary, as the regime counts time. The compiled loop (`drivers.linear_loop`) uses the same compiled functions.
+boundary, as the regime counts time (`engine.instants`, which compiled loops ask as well).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.json_reader import Reader, json_number
 from gantline.engine import lists as ls
-from gantline.engine.advance import next_finish, next_look, next_movable
+from gantline.engine.advance import next_finish, next_movable
 from gantline.engine.engine import Engine
+from gantline.engine.instants import answer_ends, next_instant
 
 
 class Agenda:
@@ -75,19 +76,13 @@ class Agenda:
         regime, now = self.state.regime, self.state.now
         if due == math.inf:
             return due
-        if regime.round > 0.0:
-            number = max(0, math.ceil(due / regime.round - 1e-9))
-            if not self._first:
-                following = math.floor(now / regime.round + 1e-9) + 1
-                # where nobody is there, nobody is asked: an answer to nothing would only count as a decision, and chance with it
-                every = (self.step_all or self.late) and self.state.lists.number[ls.ACTIVE] > 0
-                number = following if every else max(number, following)
-            return number * regime.round
-        if regime.tick > 0.0:
+        if regime.tick > 0.0 and regime.round <= 0.0:
             at = math.ceil(due / regime.tick - 1e-9) * regime.tick
             # what is due a rounding error after this very tick was looked at in vain: it is seen at the next one
             due = at if at > now or due <= now else (math.floor(now / regime.tick + 1e-9) + 1) * regime.tick
-        return max(due, now)
+        # without jobs the policy is not asked: an answer to nothing would only count as a decision, and chance with it
+        every = (self.step_all or self.late) and self.state.lists.number[ls.ACTIVE] > 0
+        return next_instant(float(due), now, regime.round, not self._first, bool(every))
 
     def _arrival(self) -> float:
         """When the next of the jobs that are known already is submitted."""
@@ -119,13 +114,10 @@ class Agenda:
 
     def _answer_ends(self) -> float:
         """Until when the last plan holds although nothing happens; a policy that does not say is asked in the next round or quantum."""
-        state, regime, now = self.state, self.state.regime, self._since
-        again = self.engine.valid_until
-        if again is None:
-            return now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
-        if regime.round <= 0.0 and again <= now:
-            return next_look(now, now, regime.quantum)
-        return again
+        regime, until = self.state.regime, self.engine.valid_until
+        if until is None and regime.round <= 0.0 and not len(self.state.rows):
+            return math.inf
+        return answer_ends(math.nan if until is None else float(until), self._since, regime.round, regime.quantum)
 
     def _leases_end(self) -> float:
         """The next end of a lease; a lease that is over but could not be taken is looked at again a little later."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.backfill import backfill
 
@@ -54,13 +54,15 @@ class Fifo(OrderPolicy):
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.arrival
 
-    def linear(self) -> LinearKey:
-        return LinearKey(arrival=1.0, promises=_PROMISES.get(self.backfill, 0.0))
+    def by_key(self) -> bool:
+        return True
+
+    def backfill_depth(self) -> float:
+        return _PROMISES.get(self.backfill, 0.0)
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if self.backfill in {"easy", "conservative"}:
-            return backfill(snapshot, snapshot.jobs.arrival, _PROMISES[self.backfill])
-        return super().decide(snapshot)
+        depth = self.backfill_depth()
+        return backfill(snapshot, snapshot.jobs.arrival, depth) if depth else super().decide(snapshot)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 
 
@@ -29,5 +29,5 @@ class LeastAttainedService(OrderPolicy):
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.attained if self.service == "time" else snapshot.jobs.attained_gpu
 
-    def linear(self) -> LinearKey:
-        return LinearKey(attained=1.0) if self.service == "time" else LinearKey(attained_gpu=1.0)
+    def order_moves(self) -> bool:
+        return True

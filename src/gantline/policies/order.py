@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 
 
@@ -24,9 +24,6 @@ class ShortestJobFirst(OrderPolicy):
 
     def key(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.estimate
-
-    def linear(self) -> LinearKey:
-        return LinearKey(estimate=1.0)
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf
@@ -43,9 +40,6 @@ class ShortestRemainingTimeFirst(OrderPolicy):
     def key(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.remaining
 
-    def linear(self) -> LinearKey:
-        return LinearKey(remaining=1.0)
-
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf  # running jobs only move up, so looking again changes nothing
 
@@ -61,9 +55,6 @@ class ShortestRemainingServiceFirst(OrderPolicy):
     def key(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.remaining * snapshot.jobs.gpus
 
-    def linear(self) -> LinearKey:
-        return LinearKey(remaining_gpu=1.0)
-
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf  # as in SRTF
 
@@ -77,9 +68,6 @@ class SmallestFirst(OrderPolicy):
 
     def key(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.gpus.astype(np.float64)
-
-    def linear(self) -> LinearKey:
-        return LinearKey(gpus=1.0)
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gantline.admission.rules import find_admission
-from gantline.assembly.guard import asked
 from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
-from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.phases import FUTURE
-from gantline.core.policy import LinearKey, OrderPolicy, Policy, linear_speaks
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures.case import FutureBounds, case_of
 from gantline.drivers.futures.places import LOAD_LIMIT, FutureCase
@@ -87,29 +84,22 @@ class Prepared:
         return case._replace(amount=amount)
 
     def _case(self, bounds: FutureBounds) -> FutureCase | None:
+        """The key is read from the jobs as if none had come yet."""
         policy = self.policy
-        if not (isinstance(policy, OrderPolicy) and linear_speaks(policy)):
+        if not isinstance(policy, OrderPolicy):
             return None
-        linear: Callable[[], LinearKey | None] = policy.linear
-        key, numbers = asked(policy, self.rules.guard(policy), linear), None
-        if key is None:
-            read = self._read()
-            if read is None:
-                return None
-            key, numbers = read
-        return case_of(self.snapshot, self.rules, policy, key, numbers, bounds)
-
-    def _read(self) -> tuple[LinearKey, Floats] | None:
-        """A key in Python as if it were declared, read from the jobs as if none had come yet."""
         instant, tables = private_tables(self.snapshot)
         tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
-        found = read_key(self.policy, self.rules.state(tables), self.rules.guard(self.policy)).declared
-        return None if found is None else (found[0], found[1][instant.jobs.rows])
+        found = read_key(policy, self.rules.state(tables), self.rules.guard(policy)).sums
+        if found is None:
+            return None
+        key, numbers = found
+        return case_of(self.snapshot, self.rules, policy, key, None if numbers is None else numbers[instant.jobs.rows], bounds)
 
     def check_limit(self) -> None:
         """Refuse an admission limit, which only the counting loop knows; without one, jobs that were held back are let in at once."""
         if math.isfinite(self.load_limit):
-            fix = "use an order with a declared key, one device type, and first-free placement; or accept-all"
+            fix = "use an order by a sum of columns, one device type, and first-free placement; or accept-all"
             raise RefusedError("an admission limit needs futures that count devices", where=f"candidate '{self.name}'", fix=fix)
 
     def from_here(self) -> FromHere:

@@ -1,7 +1,6 @@
 """From one instant onwards, by the engine: what becomes of the jobs of a snapshot if their work is so and so much.
 
 The plain way of `rollout`, for every policy and every run. The policy sees what it would see: its estimates, its memory, the clock.
-Policies that declare their order run inside one compiled loop.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.drivers.declared import run_from_here
 from gantline.drivers.futures.case import LEAST
 from gantline.drivers.simulation import Simulation
 from gantline.engine import lists as ls
@@ -82,7 +80,7 @@ class FromHere:
             self._open_intervals(state)
         run.agenda.answered()  # appointments count from here
         run.agenda.touch()
-        _run(run)
+        run.run()
         if engine.turns.hopeless:
             told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
             raise RefusedError(told, where="rollout")
@@ -114,17 +112,6 @@ class FromHere:
             grid = replace(facts.grid, carbon=None, electricity=None)
             found["kwh"] = float(energy_of(state.tables, state.log, grid, state.now, self.instant.now)["kwh"])
         return found
-
-
-def _run(simulation: Simulation) -> None:
-    """Run to the end; of the compiled loops only one can begin in the middle."""
-    state = simulation.state
-    key = None if state.tables.granted or state.reservations else simulation.declared_key()
-    if key is None:
-        simulation.run_stepwise()
-    elif run_from_here(simulation.engine, key, simulation.bounds):
-        simulation.cut()
-    simulation.engine.grants.close_open_intervals()
 
 
 def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:

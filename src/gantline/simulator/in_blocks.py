@@ -25,16 +25,20 @@ from gantline.assembly.rules import RunRules
 from gantline.assembly.scaling import scaling_model
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.drivers.declared import take_order
-from gantline.drivers.dense import fits_dense
+from gantline.drivers.compiled import report_on
+from gantline.drivers.declared import as_priorities, take_order
+from gantline.drivers.dense import at_asked_speed
+from gantline.drivers.python_keys.read import read_key
 from gantline.drivers.simulation import Simulation
 from gantline.drivers.window import JobWindow
 from gantline.engine import log as g
 from gantline.engine import settings as s
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense import records as r
 from gantline.engine.dense.records import Records
 from gantline.engine.log import Log
@@ -116,7 +120,6 @@ def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[Stat
     for trace in blocks:
         tables = rules.load(trace, place)
         tables.performance = scaling_model(trace, place)
-        del tables.lent  # nobody is asked, and tables would stay as long as the functions that lend them
         yield rules.state(tables)
 
 
@@ -127,12 +130,13 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
         assert state is not None
         if window is None:
             policy, window = _window(state, policy, spec, place, kept, on_progress)
-        rates, plain = state.tables.options.F, state.tables.performance is None
-        if not (plain and fits_dense(state) and (rates[c.O_RATE] == 1.0).all() and (rates[c.O_RATE_SPREAD] == 1.0).all()):
-            what = "a run in blocks knows gangs of one size on one type of device, first-free or consolidated, and not every regime"
-            raise RefusedError(what, where="--block", fix="run without --block")
+        key, numbers = _key_in(state, policy, window.simulation.engine.guard)
+        if key != window.declared:
+            raise RefusedError("the key is another sum in another block", where="--block", fix="run without --block")
+        del state.tables.lent  # the tables would stay as long as the functions that lend them
         kept.take(state.tables)
-        window.run(state.tables, math.inf if following is None else float(following.tables.F[c.ARRIVAL, 0]))
+        with as_priorities(numbers, state.tables):
+            window.run(state.tables, math.inf if following is None else float(following.tables.F[c.ARRIVAL, 0]))
     assert window is not None
     window.end()
     return window.simulation, policy
@@ -148,13 +152,27 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     name = policy.name or type(policy).__name__
     rules.estimates.provide(name, asked(policy, guard, lambda: frozenset(policy.needs)), provided_needs(state.tables, rules.facts))
     simulation = Simulation(rules.engine(state, policy, guard), rules.admission, rules.estimates, on_progress=on_progress)
-    key = simulation.declared_key()
-    if key is None or key.promises:
-        fix = "use fifo, sjf, srtf or las, or run without --block"
-        raise RefusedError(f"policy '{name}' has no declared key, or backfills", where="--block", fix=fix)
+    if obstacle := simulation.between_decisions():
+        raise RefusedError(f"a run in blocks is compiled: {obstacle}", where="--block", fix="run without --block")
+    simulation.loop = report_on("records")
+    key, _ = _key_in(state, policy, guard)
     take_order(state, policy)
     kept.credit = float(state.SF[s.S_CREDIT])
     return policy, JobWindow(simulation, key, kept)
+
+
+def _key_in(state: State, policy: Policy, guard: Any) -> tuple[LinearKey, Floats | None]:
+    """The policy's key, read from the jobs of a block."""
+    found = read_key(policy, state, guard)
+    if found.declared is None:
+        why = found.no_records
+    elif found.declared[0].promises:
+        why = f"policy '{policy.name or type(policy).__name__}' backfills"
+    elif state.tables.performance is not None or not at_asked_speed(state):
+        why = "jobs run at other speeds than they asked for"
+    else:
+        return found.declared
+    raise RefusedError(f"a run in blocks is one on records: {why}", where="--block", fix="run without --block")
 
 
 class _Kept:
@@ -198,6 +216,7 @@ class _Kept:
         first = 0
         for state in states:
             tables, last = state.tables, first + state.tables.F.shape[1]
+            del tables.lent
             for column in _FLOATS:
                 tables.F[column] = self.F[column, first:last]
             for column in _INTS:

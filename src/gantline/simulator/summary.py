@@ -104,6 +104,8 @@ def summarise(
         "restarts": int(I[c.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
+        "loop": simulation.loop.name,
+        "loop_refused": simulation.loop.refused,
         "lost_turns": engine.turns.total,
         "incidents": len(engine.incidents),
         "notices": len(engine.notices),

@@ -13,13 +13,14 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import RESIZING, RUNNING, STARTING
 from gantline.core.plan import Misfit
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.keys import rank_waiting
 from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.engine import declared_key as k
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.speeds import asks_about_gangs
 
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
@@ -76,7 +77,8 @@ def case_of(
     F, I = t.F, t.I
     need = I[c.GPUS, rows]
     asked = np.concatenate([need, np.array(bounds.sizes, dtype=np.int64)])
-    if not len(rows) or not counts_devices(snapshot, rules, policy, key, asked):
+    unknown = numbers is not None and bounds.sizes  # the numbers of newcomers
+    if not len(rows) or unknown or not counts_devices(snapshot, rules, policy, key, asked):
         return None
     runs = _runs(t, rows)
     f = np.zeros((p.ROW_NUMBERS, len(rows)))
@@ -87,15 +89,14 @@ def case_of(
     size = np.unique(asked)
     running = np.flatnonzero(runs)
     held = np.array(bounds.held, dtype=np.int64)
-    rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
     in_order = regime.strict or policy.misfit == Misfit.STOP
-    sinks = not (rises or key.thresholds or key.first_start)
+    sinks = not (key.rises or key.thresholds or key.first_start)
     switch = [
         policy.preempt or regime.strict,
         in_order,
         regime.keep_evictions,
         regime.finish_at_boundary,
-        rises,
+        key.rises,
         t.NI[c.N_GPUS].sum(),
         sinks,
     ]

@@ -10,7 +10,6 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.core.rounding import round_down, round_up
 from gantline.drivers.futures import heap_room as h
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.heap import drop, push, sink
@@ -18,6 +17,7 @@ from gantline.drivers.futures.heap_room import HeapRoom
 from gantline.drivers.futures.heap_walk import due_of, find_first, heap_walk, key_now, watch
 from gantline.drivers.futures.loop import add_up
 from gantline.drivers.futures.places import FutureCase
+from gantline.engine.instants import next_instant
 
 
 @kernel
@@ -74,11 +74,7 @@ def run_heap_future(case: FutureCase, room: HeapRoom, work: Floats, begins: Floa
     at, wake, decided = case.amount[p.START_NOW], case.amount[p.START_NOW], False
     while n[h.LEFT] > 0 and wake < np.inf:
         # 1. the next instant: a finish, or the next round's beginning after it
-        now = max(wake, at)
-        if length > 0.0:
-            boundary = max(0.0, round_up(wake / length - 1e-9)) * length
-            now = max(boundary, at + length) if decided else boundary
-            now = round_down(now / length + 0.5) * length
+        now = next_instant(wake, at, length, decided, False)
         if now > case.amount[p.UNTIL]:
             if case.switch[p.BOUNDARY] == 0:
                 _finish_due(case, room, case.amount[p.UNTIL], work, ends)

@@ -1,4 +1,4 @@
-"""The declared key of those that wait and of those that run, summed in the order in which `linear_loop` sums it."""
+"""The declared key of those that wait and of those that run, summed in the order in which `engine.dense.keys` sums it."""
 
 from __future__ import annotations
 

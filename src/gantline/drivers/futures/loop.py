@@ -1,4 +1,4 @@
-"""A future from an instant to its end: the steps of `linear_loop` where devices are only counted. A batch is one call.
+"""A future from an instant to its end: the six steps where devices are only counted. A batch is one call.
 
 The same source is compiled for the processor and for a GPU (`on_gpu`), so that both give the same numbers.
 """
@@ -9,7 +9,6 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.core.rounding import round_down, round_up
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.gangs import finish_due, run_on
 from gantline.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
@@ -17,7 +16,7 @@ from gantline.drivers.futures.lanes import enter, key_behind
 from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.drivers.futures.walk import walk
 from gantline.engine import declared_key as k
-from gantline.engine.advance import next_look
+from gantline.engine.instants import next_instant, next_look
 
 
 @kernel
@@ -151,11 +150,7 @@ def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats,
             due = min(due, room.f[p.ARRIVAL, _entrant(case, n[p.NEXT])])
         if due == np.inf:
             return p.DONE_ALL
-        now = max(due, t[p.NOW])
-        if length > 0.0:
-            boundary = max(0.0, round_up(due / length - 1e-9)) * length
-            now = max(boundary, t[p.NOW] + length) if t[p.LAST_DECISION] >= 0.0 else boundary
-            now = round_down(now / length + 0.5) * length
+        now = next_instant(due, t[p.NOW], length, t[p.LAST_DECISION] >= 0.0, False)
         if now > case.amount[p.UNTIL]:
             if case.switch[p.BOUNDARY] == 0:
                 finish_due(case, room, case.amount[p.UNTIL], ends)

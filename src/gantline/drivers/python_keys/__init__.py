@@ -1,10 +1,9 @@
 """Keys written in Python that are read once, and then evaluated by compiled code.
 
 notes.py        columns that note what is done to them     numpy_names.py  what `np` means while a key is read
-expression.py   what was noted, as a tree                  linear.py       trees that a declared key can say
+expression.py   what was noted, as a tree                  linear.py       trees that are a sum of columns
 tape.py         a tree as instructions                     numpy_loops.py  NumPy's own loops, which carry them out
-evaluate.py     the machine that runs them                 loop.py         the loop of decisions around it
-read.py         from a policy to one of these, or why not
-questions.py    questions to keys that cannot be read      watched.py      what they read, and so how long an answer holds
-on_records.py   questions about some jobs, on records      record_loop.py  the loop around them
+evaluate.py     the machine that runs them                 table_verbs.py  the verbs of the loop on the tables
+read.py         from a policy to one of these, or why not  hint.py         what a policy says of how long its order holds
+questions.py    questions to keys that cannot be read      run.py          what is done when the loop comes back
 """

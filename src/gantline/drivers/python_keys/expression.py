@@ -57,17 +57,19 @@ def step(what: str, kind: np.dtype[Any], inputs: tuple[Term, ...], detail: Any =
 
 def number(value: Any) -> Term:
     """A plain number of the policy."""
-    kind = value.dtype if isinstance(value, np.generic) else np.asarray(value).dtype
-    if kind not in KINDS:
-        raise CannotReadError(f"a number of the kind {kind}")
-    return Term("number", kind, detail=value, single=True)
+    return Term("number", _numeric(value.dtype if isinstance(value, np.generic) else np.asarray(value).dtype), detail=value, single=True)
 
 
 def fixed(values: NDArray[Any], name: str = "") -> Term:
     """What no event changes, for all rows at once."""
-    if values.dtype not in KINDS:
-        raise CannotReadError(f"numbers of the kind {values.dtype}")
-    return Term("fixed", values.dtype, detail=values, name=name)
+    return Term("fixed", _numeric(values.dtype), detail=values, name=name)
+
+
+def _numeric(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """What is known may be numbers of any kind, as long as nothing that changes is added to it."""
+    if kind.kind not in "biuf":
+        raise CannotReadError(f"numbers of the kind {kind}")
+    return kind
 
 
 def cast(node: Term, kind: np.dtype[Any]) -> Term:

@@ -13,7 +13,7 @@ from enum import Enum
 from numbers import Real
 from typing import Any
 
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.drivers.python_keys.expression import CannotReadError
 
 Within = Callable[[Callable[[], Any]], Any]  # bounds a call
@@ -59,9 +59,3 @@ def hint_of(policy: OrderPolicy, within: Within) -> Hint:
     except BaseException:  # its mistake is reported when it is asked
         return Hint.NOT_HEEDED_HERE
     return Hint.NONE if said is None else Hint.FOR_EVER if said == math.inf else Hint.NOT_HEEDED_HERE
-
-
-def never_turns(key: LinearKey) -> bool:
-    """Whether jobs that run never fall behind others by running, so that such an order does hold until something happens."""
-    falls = key.attained > 0.0 or key.attained_gpu > 0.0 or key.remaining < 0.0 or key.remaining_gpu < 0.0
-    return not (falls or key.thresholds)

@@ -1,4 +1,4 @@
-"""Keys that a declared key can say, number for number: those run on records, where a decision costs what changes.
+"""Keys that are a sum over columns, number for number: those run on records, where a decision costs what changes.
 
 They are a function of what was asked for, to which what moves may be added once, times a number, and a level in front: how many limits
 attained service has reached. Every operation that is recognised is one that the loop on records does in the same order, so the bits
@@ -14,11 +14,12 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
-from gantline.core.policy import LinearKey
 from gantline.core.tables import Tables
 from gantline.drivers.python_keys.expression import Term
+from gantline.engine.declared_key import LinearKey
 
-_MOVING = ("attained", "attained_gpu", "remaining")
+_MOVING = ("attained", "attained_gpu", "remaining", "estimate")
+_KNOWN = ("arrival", "estimate", "gpus", "priority")  # of what was asked for, records have these
 
 
 class _Sum(NamedTuple):
@@ -27,10 +28,11 @@ class _Sum(NamedTuple):
     fixed: Any = None
     moving: str = ""
     by: float = 1.0
+    column: str = ""  # the one that `fixed` is, if records have it
 
 
-def declare(key: Term, tables: Tables) -> tuple[LinearKey, Floats] | None:
-    """The same key, declared, and the numbers that stand in place of the priorities; None: it cannot say this."""
+def declare(key: Term, tables: Tables) -> tuple[LinearKey, Floats | None] | None:
+    """The same key as a sum, and the numbers that stand in place of the priorities, if it needs any; None: it is no such sum."""
     rows = tables.F.shape[1]
     found = _levels(key, tables)
     if found is None:
@@ -40,7 +42,11 @@ def declare(key: Term, tables: Tables) -> tuple[LinearKey, Floats] | None:
     if not (np.isfinite(fixed).all() and np.isfinite(total.by)):
         return None
     moving: dict[str, Any] = {total.moving: total.by} if total.moving else {}
-    return replace(declared, priority=0.0 if total.fixed is None else 1.0, **moving), fixed
+    if total.column and total.column not in moving:
+        moving[total.column] = 1.0
+        return replace(declared, **moving), None
+    needed = total.fixed is not None
+    return replace(declared, priority=float(needed), **moving), fixed if needed else None
 
 
 def _levels(key: Term, tables: Tables) -> tuple[LinearKey, _Sum] | None:
@@ -66,7 +72,7 @@ def _levels(key: Term, tables: Tables) -> tuple[LinearKey, _Sum] | None:
 def _sum(node: Term) -> _Sum | None:
     """What a product and a sum can say."""
     if node.still:
-        return _Sum(node.detail)
+        return _Sum(node.detail, column=node.name if node.name in _KNOWN else "")
     if node.what == "column":
         return _Sum(None, node.detail) if node.detail in _MOVING else None
     if _is(node, np.negative):

@@ -87,6 +87,11 @@ class NotedColumn(NDArrayOperatorsMixin):
     def astype(self, kind: Any, **_: Any) -> NotedColumn:
         return NotedColumn(e.cast(self.node, np.dtype(kind)))
 
+    def view(self, kind: Any) -> NotedColumn:
+        if self.node.what != "fixed" or self.node.kind.itemsize != np.dtype(kind).itemsize:
+            refuse("the bits of what changes")
+        return NotedColumn(e.fixed(np.ascontiguousarray(self.node.detail).view(kind)))
+
     def copy(self) -> NotedColumn:
         return NotedColumn(self.node)
 

@@ -2,91 +2,113 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.policy import LinearKey, OrderPolicy, Policy
-from gantline.drivers.dense import fits_dense
-from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast, fixed
-from gantline.drivers.python_keys.hint import Hint, hint_of, never_turns
+from gantline.core.policy import OrderPolicy, Policy, runs_by_key
+from gantline.drivers.dense import at_asked_speed, why_not_on_records
+from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast
+from gantline.drivers.python_keys.hint import Hint, Within, hint_of
 from gantline.drivers.python_keys.linear import declare
 from gantline.drivers.python_keys.notes import NotedColumn, NotedSnapshot
 from gantline.drivers.python_keys.numpy_names import reading_names
-from gantline.drivers.python_keys.questions import Questions
-from gantline.drivers.python_keys.tape import Written, write
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.state import State
+
+if TYPE_CHECKING:
+    from gantline.drivers.python_keys.tape import Written
 
 
 class Reading(NamedTuple):
-    """What became of a key: one of the first two, or why neither, and perhaps that it looks at each job by itself."""
+    """What became of a key: a sum for records, instructions for the tables, or neither; and why not."""
 
-    declared: tuple[LinearKey, Floats] | None = None  # on records
-    written: Written | None = None  # on the tables
-    why: str = ""
-    by_job: Questions | None = None  # about jobs that may have changed
+    declared: tuple[LinearKey, Floats | None] | None = None  # with numbers in place of the priorities, if it needs any
+    written: Written | None = None
+    sums: tuple[LinearKey, Floats | None] | None = None  # the sum that it is, also where records cannot say the run
+    no_records: str = ""
+    no_tables: str = ""
     hint: Hint = Hint.NONE  # how long it says that its order holds
-    once: bool = False  # it has answered for all jobs of the run, and what it reads never changes
 
 
-def may_be_asked(policy: Policy, state: State) -> bool:
-    """Whether the loop of keys in Python knows this run, if the policy is asked at every decision."""
-    return isinstance(policy, OrderPolicy) and not _unknown(state)
+def plainly(call: Callable[[], Any]) -> Any:
+    """Call a policy without bounds."""
+    return call()
 
 
-def _unknown(state: State) -> str:
-    """What the loop of keys in Python does not know of a run; empty: it knows all."""
-    if state.lists.number.any() or state.now != 0.0:
-        return "the run has begun already"
-    return f"the regime '{state.regime.name}' breaks ties by the last order" if state.regime.ties_keep_order else ""
-
-
-def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], Any] | None = None) -> Reading:
+def read_key(policy: Policy, state: State, guard: Within | None = None) -> Reading:
     """Read the key of a policy that is nothing but a key; `guard` bounds the calls of it, as it does every turn."""
-    kind: Any = type(policy)
+    within = guard or plainly
     if not isinstance(policy, OrderPolicy):
-        return Reading(why="it makes plans, not an order")
-    if kind.decide is not OrderPolicy.decide:
-        return Reading(why="it has a decide() of its own")
-    if _unknown(state):
-        return Reading(why=_unknown(state))
-    within: Callable[[Callable[[], Any]], Any] = (lambda call: call()) if guard is None else guard
+        return _asked("it makes plans, not an order")
+    if not within(lambda: runs_by_key(policy)):
+        return _asked("it has a decide() of its own")
+    depth = float(within(policy.backfill_depth))
+    if depth:
+        return _with_promises(policy, state, within, depth)
     hint = hint_of(policy, within)
     if hint is Hint.NOT_HEEDED_HERE:
-        found = Reading(why="of its valid_until(), which is neither None nor infinite nor a function of the snapshot")
-    else:
-        found = _read(policy, state, within, hint)
-    if not found.why or not policy.per_job:
-        return found
-    asked = Questions(policy, state, within)
-    if not asked.as_said:
-        return found._replace(why=f"{found.why}, and it looks at other jobs although it says per_job")
-    if asked.lasting is not None:
-        return _compile(fixed(asked.lasting), state)._replace(once=True)
-    return found._replace(by_job=asked)
-
-
-def _read(policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any], hint: Hint) -> Reading:
+        return _asked("its valid_until() is neither None nor infinite nor a function of the snapshot")
     try:
         return _compile(within(lambda: _note(policy, state)), state, hint)
     except CannotReadError as found:
-        return Reading(why=f"it takes {found}")
+        return _asked(f"its key takes {found}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a mistake is the policy's own, when it is asked
-        return Reading(why=f"it raises {type(error).__name__}: {error}")
+        return _asked(f"its key raises {type(error).__name__}: {error}")
 
 
-def _compile(key: Term, state: State, hint: Hint = Hint.NONE) -> Reading:
-    """As a declared key, if one can say it; an order that is said to hold although it turns is one for the tables, which look when told."""
-    declared, promised = declare(key, state.tables) if fits_dense(state) else None, hint is Hint.FOR_EVER
-    # on events a declared level counts from the very instant, one that was written from the next look on
-    if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds) and (never_turns(declared[0]) or not promised):
-        return Reading(declared, hint=hint)
+def _asked(why: str) -> Reading:
+    return Reading(no_records=why, no_tables=why)
+
+
+def _compile(key: Term, state: State, hint: Hint) -> Reading:
+    """On records, if they can say it; an order that is said to hold although it turns is one for the tables, which look when told."""
+    found, why = declare(key, state.tables), ""
+    linear, promised, on_events = found and found[0], hint is Hint.FOR_EVER, state.regime.round <= 0.0
+    if on_events and hint is Hint.BY_SNAPSHOT and (linear is None or linear.rises):
+        return _asked("its valid_until() names instants that the key does not show, and there are no rounds")
+    if linear is None:
+        why = "its key is no sum of columns, with a level in front or not"
+    elif promised and (linear.rises or linear.thresholds):
+        why = "its valid_until() says that the order holds although it turns"
+    elif on_events and linear.thresholds and hint is not Hint.BY_SNAPSHOT:
+        # a level counts from the very instant only if the policy says when that is; else from the next look on
+        why = "it has levels and no valid_until(), and there are no rounds"
+    sums = None if why else found
+    why = why or why_not_on_records(state)
+    if not why:
+        return Reading(found, sums=sums, hint=hint)
+    from gantline.drivers.python_keys.tape import write  # most keys do without
+
     written = write(key, state.tables.F.shape[1])
-    return Reading(written=written._replace(moves=False) if promised else written, hint=hint)
+    if promised:
+        return Reading(None, written._replace(until=math.inf), sums, why, hint=hint)
+    if linear is not None:
+        levels = () if on_events and hint is not Hint.BY_SNAPSHOT else linear.thresholds
+        looks = linear.rises or len(levels) < len(linear.thresholds)
+        until = math.nan if looks else math.inf
+        written = written._replace(until=until, levels=levels, by_gpu=linear.level_by == "attained_gpu")
+    return Reading(None, written, sums, why, hint=hint)
+
+
+def _with_promises(policy: OrderPolicy, state: State, within: Within, depth: float) -> Reading:
+    """Backfilling is compiled on records only."""
+    why = why_not_on_records(state) or ("" if at_asked_speed(state) else "it backfills, and jobs run at other speeds than they asked for")
+    if why:
+        return _asked(why)
+    try:
+        found = declare(within(lambda: _note(policy, state)), state.tables)
+    except CannotReadError as reason:
+        return _asked(f"its key takes {reason}")
+    if found is None or found[0].moves:
+        return _asked("it backfills in an order that moves")
+    return Reading((replace(found[0], promises=depth), found[1]))
 
 
 def _note(policy: OrderPolicy, state: State) -> Term:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.lending import sealed
-from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term, cast
+from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term, cast, number
 from gantline.drivers.python_keys.numpy_loops import inner_loop
 
-#: a column as `Jobs` names it in its cache: a float column, the complement of an int column, ("m", what moves), or the name of one it makes
-Column = Any
 CHUNK = 256  # rows at a time: a register fits into the fastest memory
 
 # what an instruction does; its operands follow
@@ -53,42 +50,20 @@ class Written(NamedTuple):
     """A tape and what is known of its key."""
 
     tape: Tape
-    moves: bool  # the order may change although nothing happens
-    ages: bool  # also among those who wait
+    ages: bool  # time alone changes keys of rows that wait
+    until: float = math.nan  # when the order may change although nothing happens; NaN: in the next round or quantum
+    levels: tuple[float, ...] = ()  # service at which a row that runs falls behind at that very instant
+    by_gpu: bool = False  # levels are counted by GPU-seconds
 
 
 def write(key: Term, rows: int) -> Written:
     """The instructions that evaluate this key."""
-    return _Writer(rows).write(key)
+    return Written(_Writer(rows).write(key), key.ages, math.nan if key.moves else math.inf)
 
 
-def write_columns(columns: Sequence[Column], rows: int) -> tuple[Tape, dict[Column, NDArray[Any]], Floats]:
-    """Instructions that gather these columns for a policy to read, where they will lie, and where its answer goes."""
-    code = [_loading(column) for column in columns]
-    words = np.zeros((len(code) + 1, rows))
-    whole, flag = words.view(np.int64), words.view(np.bool_)
-    ready: dict[Column, NDArray[Any]] = {}
-    for register, column in enumerate(columns):
-        what = code[register][0]
-        lies: Any = flag[register] if what in (RUNNING, PROGRESSING) else whole[register] if what == INTS else words[register]
-        ready[column] = sealed(lies[:])
-    full = [[what, register, column, 0, 0, 0] for register, (what, column) in enumerate(code)]
-    nothing = np.zeros((0, rows))
-    tape = Tape(
-        np.array([*full, [-1, len(code), 0, 0, 0, 0]], dtype=np.int64), words, whole, flag, np.ones(len(words), dtype=np.int64),
-        nothing, nothing.view(np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((1, 12), dtype=np.int64),
-        np.zeros(3, dtype=np.int64), np.ones(rows, dtype=np.bool_),
-    )  # fmt: skip
-    return tape, ready, words[-1]
-
-
-def _loading(column: Column) -> tuple[int, int]:
-    """The instruction that gathers a column, by the name that `Jobs` has for it."""
-    if isinstance(column, str):
-        return _COLUMNS[column]
-    if isinstance(column, tuple):
-        return SERVED, column[1]
-    return (FLOATS, column) if column >= 0 else (INTS, ~column)
+def blank(rows: int) -> Tape:
+    """A tape without instructions, where the policy says the keys."""
+    return write(number(0.0), rows).tape
 
 
 class _Writer:
@@ -101,7 +76,7 @@ class _Writer:
         self._lasting: list[NDArray[Any]] = []
         self._table: list[NDArray[Any]] = []
 
-    def write(self, key: Term) -> Written:
+    def write(self, key: Term) -> Tape:
         result = self._register(cast(key, FLOAT))
         count = len(self._nodes)
         words = np.zeros((count, CHUNK))
@@ -119,7 +94,7 @@ class _Writer:
         code = np.array([*self._code, [-1, result, 0, 0, 0, 0]], dtype=np.int64)
         stale = np.ones(self._rows, dtype=np.bool_)
         views = (fixed, fixed.view(np.int64), table, table.view(np.int64))
-        return Written(Tape(code, words, whole, flag, stride, *views, calls, counts, stale), key.moves, key.ages)
+        return Tape(code, words, whole, flag, stride, *views, calls, counts, stale)
 
     def _called(self, words: Floats, stride: Ints) -> Ints:
         """For each call: the loop, its extra argument, where its operands lie, how far apart their numbers are."""

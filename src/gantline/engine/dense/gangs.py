@@ -19,6 +19,7 @@ from gantline.engine.dense.devices import Devices, forget, lend, lowest
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put, put_no_later
 from gantline.engine.dense.records import Records
 from gantline.engine.gang import price
+from gantline.engine.log import Log
 
 _FINISHED = int(Reason.FINISHED)
 
@@ -28,6 +29,11 @@ class LoopLog(NamedTuple):
     LF: Floats
     LD: Ints32
     LN: Ints
+
+
+def loop_log(log: Log) -> LoopLog:
+    """The log as it is now; others after it has grown."""
+    return LoopLog(log.LI, log.LF, log.LD, log.LN)
 
 
 class LoopSetting(NamedTuple):

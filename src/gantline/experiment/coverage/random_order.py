@@ -22,12 +22,11 @@ class RandomOrder(OrderPolicy):
 
     name: ClassVar[str] = "random-order"
     preempt: ClassVar[bool] = False
-    per_job: ClassVar[bool] = True
 
     salt: int = 0
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
-        drawn = np.ascontiguousarray(snapshot.jobs.arrival).view(np.uint64) ^ np.uint64(_STEP * (self.salt + 1) % 2**64)
+        drawn = snapshot.jobs.arrival.view(np.uint64) ^ np.uint64(_STEP * (self.salt + 1) % 2**64)
         for factor in _FACTORS:
             drawn = (drawn ^ (drawn >> np.uint64(30))) * np.uint64(factor)
         return (drawn ^ (drawn >> np.uint64(31))).astype(np.float64)

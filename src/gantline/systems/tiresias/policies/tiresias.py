@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.systems.tiresias.policies.artifact import LIMITS, artifact_plan, gittins_table
@@ -70,12 +70,8 @@ class Tiresias(OrderPolicy):
     def _limits(self) -> Floats:
         return np.array(self.limits or (3600.0,))
 
-    def linear(self) -> LinearKey | None:
-        if math.isfinite(self.promote) or self.gittins or self.compat != "none":
-            return None
-        return LinearKey(
-            first_start=1.0, level_by="attained_gpu" if self.service == "gpu-time" else "attained", thresholds=tuple(self._limits.tolist())
-        )
+    def by_key(self) -> bool:
+        return self.compat == "none" and not (math.isfinite(self.promote) or self.gittins)
 
     def _service(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.attained_gpu if self.service == "gpu-time" else snapshot.jobs.attained

@@ -1,10 +1,11 @@
-"""The loop of declared keys on records: every step costs what changed, not what runs or waits.
+"""The verbs of the loop on records: every step costs what changed, not what runs or waits.
 
-The same steps and the same outcome as `linear_loop`, which remains for what this one does not know (several types, CPUs, rare placements).
-Finishes and levels come from heaps, ranks from a heap that need not be touched while keys keep their order, those who wait from lanes.
+Finishes and levels come from heaps, ranks from a heap that need not be touched while keys keep their order, those that wait from lanes.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,11 @@ from gantline.core.jit import variant
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
 from gantline.drivers import loop_clock as lc
-from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, LoopClock
+from gantline.drivers.loop_clock import LoopClock
+from gantline.drivers.six_steps import Verbs, loop_over
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.advance import next_look
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps
@@ -30,17 +31,55 @@ from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Lanes, enter, key_behind
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.walk import walk, walk_without_stops
+from gantline.engine.instants import next_look
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
 DEMAND = 7  # one more place of `number`, whose others are those of `engine.lists`: devices that those inside ask for
 
 
+class OnRecords(NamedTuple):
+    """All that the loop works on."""
+
+    jobs: Records
+    h: Heaps
+    qs: Lanes
+    ds: Devices
+    log: LoopLog
+    setting: LoopSetting
+    key: Key
+    work: Pass
+    plan: Promises
+
+
 @kernel
-def finish(
-    jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, number: Ints, now: float
-) -> None:
+def has_room(on: OnRecords, number: Ints, clock: LoopClock) -> bool:
+    log, room = on.log, on.work.line.shape[1] + 64
+    return bool(log.LN[0] + room <= log.LI.shape[1] and log.LN[1] + room <= log.LD.shape[0])
+
+
+@kernel
+def has_ended(on: OnRecords, row: int) -> bool:
+    return not np.isnan(on.jobs.f[row, r.FINISH])
+
+
+@kernel
+def due(on: OnRecords, number: Ints) -> float:
+    """When the next row arrives."""
+    f = on.jobs.f
+    return float(f[number[ls.NEXT], r.ARRIVAL]) if number[ls.NEXT] < f.shape[0] else np.inf
+
+
+@kernel
+def next_end(on: OnRecords, number: Ints) -> float:
+    """When the next gang is done, or its estimate proves too low."""
+    return next_due(on.jobs, on.h) if PREEMPTS else first(on.h, DUE)
+
+
+@kernel
+def finish(on: OnRecords, number: Ints, now: float) -> None:
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    jobs, h, ds, log, setting, key, work = on.jobs, on.h, on.ds, on.log, on.setting, on.key, on.work
     f = jobs.f
     number[ls.FINISHED] = 0
     while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= now:
@@ -61,8 +100,9 @@ def finish(
 
 
 @kernel
-def let_in(jobs: Records, number: Ints, now: float, load_limit: float) -> None:
-    """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs)."""
+def arrive(on: OnRecords, number: Ints, now: float, load_limit: float) -> None:
+    """Rows that have arrived by `now` stand in their lanes: all of them, or in order while demand is within the limit (GPUs)."""
+    jobs, key = on.jobs, on.key
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
     while number[ls.NEXT] < rows and f[number[ls.NEXT], r.ARRIVAL] <= now:
@@ -81,16 +121,8 @@ def let_in(jobs: Records, number: Ints, now: float, load_limit: float) -> None:
         i[row, r.STATE] = PENDING
         i[row, r.WHY] = _ARRIVED
         f[row, r.ADMITTED] = now
-
-
-@kernel
-def _arrive(jobs: Records, qs: Lanes, key: Key, number: Ints, now: float, load_limit: float) -> None:
-    """Newcomers stand in their lanes."""
-    let_in(jobs, number, now, load_limit)
-    f = jobs.f
-    for row in range(number[ls.HELD] - number[ls.ADMITTED], number[ls.HELD]):
         f[row, r.KEY] = key_of(jobs, row, key, 0.0)
-        enter(qs, jobs.i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
+        enter(on.qs, i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
 
 
 @kernel
@@ -132,7 +164,7 @@ def _next_change(jobs: Records, h: Heaps, qs: Lanes, key: Key, work: Pass, now: 
 
 
 @kernel
-def next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
+def _next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
     """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
     soonest = np.inf
     if min_run > 0.0:
@@ -144,119 +176,57 @@ def next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
 
 
 @kernel
-def _next_look(
-    jobs: Records, h: Heaps, qs: Lanes, setting: LoopSetting, key: Key, work: Pass, now: float, length: float, quantum: float
-) -> float:
-    """When the order among those who run and wait may change by itself."""
-    wake = np.inf
+def decide(on: OnRecords, number: Ints, clock: LoopClock, now: float) -> int:
+    """Nothing is to be decided while nothing waits."""
+    if on.qs.waiting[0] > 0:
+        count, work = clock.number, on.work
+        count[lc.DECISIONS] += 1
+        if PREEMPTS and on.key.thresholds.shape[0] > 0:
+            _change_levels(on.jobs, on.h, on.key, work, now)
+        if PROMISES:
+            fill_gaps(on.jobs, on.h, on.qs, on.ds, on.log, on.setting, work, on.plan, number[ls.HELD], now)
+        else:
+            walk(on.jobs, on.h, on.qs, on.ds, on.log, on.setting, on.key, work, now)
+        count[lc.STARTED], count[lc.STOPPED] = work.number[w.STARTED], work.number[w.STOPPED]
+    return lc.GO_ON
+
+
+@kernel
+def wake(on: OnRecords, number: Ints, clock: LoopClock, now: float) -> float:
+    """When the order of what runs and waits may change by itself, or a gang may be stopped that may not yet."""
+    if not PREEMPTS or on.qs.waiting[0] == 0:
+        return np.inf
+    jobs, h, key, length, quantum = on.jobs, on.h, on.key, clock.time[lc.ROUND], clock.time[lc.QUANTUM]
+    change, level = np.inf, np.inf
     if key.weight[k.MOVES] == 1.0:
-        change, level = np.inf, np.inf
-        if work.motion[w.RISES] == 1.0:
+        if on.work.motion[w.RISES] == 1.0:
             enough = now + length if length > 0.0 else next_look(now, now, quantum)
-            change = _next_change(jobs, h, qs, key, work, now, enough)
+            change = _next_change(jobs, h, on.qs, key, on.work, now, enough)
         if h.size[LEVEL] > 0:
             level = h.key[LEVEL, 0]
         if length == 0.0:
             change = next_look(change, now, quantum)
             if level <= now:
                 level = next_look(now, now, quantum)
-        wake = min(change, level)
-    return min(wake, next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
+    return min(min(change, level), _next_movable(jobs, h, now, on.setting.SF[s.S_MIN_RUN]))
 
 
-@kernel
-def tracked_done(jobs: Records, low: int, high: int) -> bool:
-    row = low
-    while row < high and not np.isnan(jobs.f[row, r.FINISH]):
-        row += 1
-    return row == high
+def _compiled(name: str, **known: Any) -> Any:
+    """A run compiles only what it can reach: stopping and backfilling are most of the code, and many policies do neither."""
+    own: dict[str, Any] = {verb.__name__: variant(verb, f"{verb.__name__}_{name}", **known) for verb in (finish, decide, wake, next_end)}
+    return loop_over(Verbs(due=due, arrive=arrive, has_room=has_room, has_ended=has_ended, **own), f"run_{name}", __name__)
 
 
-@kernel
-def _run(
-    jobs: Records,
-    h: Heaps,
-    qs: Lanes,
-    ds: Devices,
-    log: LoopLog,
-    setting: LoopSetting,
-    key: Key,
-    work: Pass,
-    plan: Promises,
-    number: Ints,
-    clock: LoopClock,
-) -> int:
-    """The loop itself."""
-    time, count = clock.time, clock.number
-    rows, room = jobs.f.shape[0], work.line.shape[1] + 64
-    length, levels = time[lc.ROUND], key.thresholds.shape[0] > 0
-    while True:
-        if log.LN[0] + room > log.LI.shape[1] or log.LN[1] + room > log.LD.shape[0]:
-            return NEED_LOG
-        # 1. the next instant: an arrival, a finish, or a change of order
-        due = time[lc.WAKE]
-        if number[ls.NEXT] < rows:
-            due = min(due, jobs.f[number[ls.NEXT], r.ARRIVAL])
-        if due == np.inf:
-            return DONE
-        if length > 0.0:
-            boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
-            now = max(boundary, time[lc.NOW] + length) if time[lc.LAST_DECISION] >= 0.0 else boundary
-            if time[lc.STEP_ALL] == 1.0 and time[lc.LAST_DECISION] >= 0.0:
-                now = time[lc.NOW] + length
-            now = np.round(now / length) * length
-        else:
-            now = max(due, time[lc.NOW])
-        if now > time[lc.UNTIL]:
-            return CUT
-        time[lc.NOW] = now
-        time[lc.LAST_DECISION] = now
-        # 2. who has finished, 3. who has arrived
-        finish(jobs, h, ds, log, setting, key, work, number, now)
-        _arrive(jobs, qs, key, number, now, time[lc.LOAD_LIMIT])
-        if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
-            return DONE
-        # 4. order, 5. walk; nothing to decide while nobody waits
-        if qs.waiting[0] > 0:
-            count[lc.DECISIONS] += 1
-            if PREEMPTS and levels:
-                _change_levels(jobs, h, key, work, now)
-            if PROMISES:
-                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, number[ls.HELD], now)
-            else:
-                walk(jobs, h, qs, ds, log, setting, key, work, now)
-        # 6. when to look again
-        wake = next_due(jobs, h) if PREEMPTS else first(h, DUE)
-        if PREEMPTS and qs.waiting[0] > 0:
-            wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, time[lc.QUANTUM]))
-        if number[ls.HELD] < number[ls.NEXT] and length > 0.0 and number[ls.ADMITTED] > 0:
-            wake = min(wake, now + length)
-        time[lc.WAKE] = wake
+run_with_stops = _compiled("with_stops")
+run_in_order = _compiled("in_order", PREEMPTS=False, walk=walk_without_stops)
+run_with_promises = _compiled("with_promises", PREEMPTS=False, PROMISES=True)
+run_with_both = _compiled("with_both", PROMISES=True)
 
 
-# A run compiles only what it can reach: stopping and backfilling are most of the code, and many policies do neither.
-finish_without_ranks = variant(finish, "finish_without_ranks", PREEMPTS=False)
-_run_in_order = variant(_run, "_run_in_order", PREEMPTS=False, walk=walk_without_stops, finish=finish_without_ranks)
-_run_with_promises = variant(_run, "_run_with_promises", PREEMPTS=False, PROMISES=True, finish=finish_without_ranks)
-_run_with_both = variant(_run, "_run_with_both", PROMISES=True)
-
-
-def run_dense(
-    jobs: Records,
-    h: Heaps,
-    qs: Lanes,
-    ds: Devices,
-    log: LoopLog,
-    setting: LoopSetting,
-    key: Key,
-    work: Pass,
-    plan: Promises,
-    number: Ints,
-    clock: LoopClock,
-) -> int:
+def run_records(on: OnRecords, number: Ints, clock: LoopClock) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
-    if setting.SI[s.S_PREEMPT] == 1:
-        loop = _run_with_both if plan.promises > 0.0 else _run
+    if on.setting.SI[s.S_PREEMPT] == 1:
+        loop = run_with_both if on.plan.promises > 0.0 else run_with_stops
     else:
-        loop = _run_with_promises if plan.promises > 0.0 else _run_in_order
-    return loop(jobs, h, qs, ds, log, setting, key, work, plan, number, clock)
+        loop = run_with_promises if on.plan.promises > 0.0 else run_in_order
+    return int(loop(on, number, clock))
