@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,9 @@ docs: $(DEV) ## build the documentation into docs/_build/html, warnings are erro
 
 vendor: ## fetch the dashboard's libraries (with npm) in the versions of vendor/vendored.json, and check their SHA-256
 	$(PYTHON) .ci/vendor.py src/gantline/dashboard/static/vendor
+
+pictures: $(DEV) ## take the dashboard's pictures in docs/_static anew, in a browser; look at them before you keep them
+	GANTLINE_KEEP_PICTURES=1 $(BIN)/pytest -n 0 -q tests/system/test_dashboard_pictures.py
 
 format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff check --fix .

@@ -7,6 +7,8 @@ export const OTHERS = "-"; // the id of a job that this role may not see
 /** Which part of a job's life its state belongs to. */
 export const stageOf = (state) => (ENDED.has(state) ? "ended" : RUNS.has(state) ? "running" : state === "held" || state === "suspended" ? "held" : "waiting");
 
+const RANK = { waiting: 1, running: 2, held: 3, ended: 4 }; // in which order a page shows them
+
 export class Board {
   constructor(told) {
     this.version = told.version;
@@ -20,7 +22,7 @@ export class Board {
     this.deviceJobs = told.devices.jobs;
     this.nodeOf = new Int32Array(this.deviceState.length);
     for (const node of this.nodes) this.nodeOf.fill(node.at, node.first, node.first + node.count);
-    this.queue = told.queue;
+    this.queue = this.known(told.queue); // jobs, not keys: every update numbers them all
     this.number();
     this.head = told.head;
     this.setTime(told.now);
@@ -42,6 +44,7 @@ export class Board {
     if (!job) this.jobs.set(key, (job = { position: null, gone: false }));
     for (let at = 0; at < row.length; at++) job[this.columns[at]] = row[at];
     job.stage = stageOf(job.state);
+    job.rank = RANK[job.stage];
     if (job.id !== OTHERS) this.byId.set(job.id, job);
     return job;
   }
@@ -73,31 +76,29 @@ export class Board {
 
   requeue(change, touched) {
     if (!change) return false;
-    if (change.all) this.queue = change.all;
+    const leave = change.all ? this.queue : this.known(change.drop ?? []), left = new Set(leave);
+    for (const job of leave) job.position = null;
+    if (change.all) this.queue = this.known(change.all);
     else {
-      const dropped = new Set(change.drop ?? []);
-      if (dropped.size) this.queue = this.queue.filter((key) => !dropped.has(key));
-      for (const [place, key] of change.add ?? []) if (place === this.queue.length) this.queue.push(key); else this.queue.splice(place, 0, key);
-      for (const key of [...dropped, ...(change.add ?? []).map(([, key]) => key)]) {
+      if (left.size) this.queue = this.queue.filter((job) => !left.has(job) && !job.gone);
+      for (const [place, key] of change.add ?? []) {
         const job = this.jobs.get(key);
-        if (!job) continue;
-        job.position = null;
+        if (place >= this.queue.length) this.queue.push(job);
+        else this.queue.splice(place, 0, job);
         touched.add(job);
       }
+      for (const job of leave) touched.add(job);
     }
     this.number();
     return Boolean(change.all);
   }
 
+  known(keys) {
+    return keys.map((key) => this.jobs.get(key)).filter(Boolean);
+  }
+
   number() {
-    if (this.placed) for (const job of this.placed) job.position = null;
-    this.placed = [];
-    for (let place = 0; place < this.queue.length; place++) {
-      const job = this.jobs.get(this.queue[place]);
-      if (!job) continue;
-      job.position = place + 1;
-      this.placed.push(job);
-    }
+    for (let place = 0; place < this.queue.length; place++) this.queue[place].position = place + 1;
   }
 
   deviceName(at) {

@@ -1,7 +1,7 @@
 // Now: numbers, the map and the jobs; whatever is chosen opens beside the map and stays lit on it.
 
 import { Component, h } from "../vendor/preact.js";
-import { count } from "../format.js";
+import { count, plural } from "../format.js";
 import { JobPanel } from "../job/panel.js";
 import { Colouring, WAYS } from "../parts/colouring.js";
 import { JobsTable } from "../parts/jobs_table.js";
@@ -57,6 +57,15 @@ export class Now extends Component {
     return [null, ""];
   }
 
+  /** What the map shows, in words: the node under the pointer, or the job that is lit. */
+  words(hover) {
+    const { live: { board }, selection: { job } } = this.props.app;
+    if (hover !== null && hover < board.nodes.length) return describe(board, hover);
+    if (!job) return "";
+    const name = job.id === "-" ? "a job of another user" : `job ${job.id}`;
+    return job.held ? `${name} is lit: ${plural(job.held, "device")}` : `${name} holds no device`;
+  }
+
   pick = ({ node, job }) => {
     const { selection } = this.props.app;
     if (job) selection.pickJob(job);
@@ -77,7 +86,7 @@ export class Now extends Component {
               Object.entries(WAYS).map(([name, title]) => h("option", { key: name, value: name }, title)))),
             h(Legend, { entries: this.colouring.legend(board, way), category, onPick: way === "user" || way === "queue" ? (name) => this.setState({ category: name === category ? null : name }) : null })),
           h(ClusterMap, { live, colouring: this.colouring, way, lit, litName, height: this.height, node: selection.node, onPick: this.pick, onHover: (place) => place !== hover && this.setState({ hover: place }) }),
-          h("p", { class: "readout quiet small" }, hover === null || hover >= board.nodes.length ? h(Shapes) : describe(board, hover))),
+          h("p", { class: "readout small" }, h("span", { class: "lit-words" }, this.words(hover)), h(Shapes))),
         selection.job && h(JobPanel, { key: selection.job.key, app, job: selection.job, onClose: () => selection.pickJob(null) }),
         node && h(NodePanel, { key: node.name, app, node, onClose: () => selection.pickNode("") })),
       h(JobsTable, { app }));
@@ -93,7 +102,7 @@ function Legend({ entries, category, onPick }) {
 }
 
 function Shapes() {
-  return h("span", { class: "shapes" },
+  return h("span", { class: "shapes quiet" },
     h("span", null, h("span", { class: "sample free" }), "free"),
     h("span", null, h("span", { class: "sample crossed" }, "╳"), "cordoned"),
     h("span", null, h("span", { class: "sample notched" }, "◥"), "reserved"),

@@ -6,21 +6,20 @@ import { go } from "../route.js";
 import { JobActions } from "../actions/job_actions.js";
 import { RowOrder } from "./order.js";
 import { StateMark } from "./state_mark.js";
-import { Table } from "./table.js";
+import { Table, columnsFor } from "./table.js";
 
 const STAGES = { active: "not ended", waiting: "waiting", running: "running", held: "held", ended: "ended", all: "all" };
-const RANK = { waiting: 1, running: 2, held: 3, ended: 4 };
 const text = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 const byKey = (a, b) => a.key - b.key;
 
 /** How each column orders jobs. `position` is the order of the whole page: the queue, then what runs longest, then what ended last. */
 const ORDERS = {
-  position: (a, b) => RANK[a.stage] - RANK[b.stage] || (a.position ?? Infinity) - (b.position ?? Infinity) || (b.ended ?? 0) - (a.ended ?? 0) || (a.started ?? 0) - (b.started ?? 0),
+  position: (a, b) => a.rank - b.rank || (a.position ?? Infinity) - (b.position ?? Infinity) || (b.ended ?? 0) - (a.ended ?? 0) || (a.started ?? 0) - (b.started ?? 0),
   id: byKey,
   name: (a, b) => text(a.name, b.name),
   user: (a, b) => text(a.user, b.user),
   queue: (a, b) => text(a.queue, b.queue),
-  state: (a, b) => RANK[a.stage] - RANK[b.stage] || text(a.state, b.state),
+  state: (a, b) => a.rank - b.rank || text(a.state, b.state),
   gpus: (a, b) => a.gpus - b.gpus,
   priority: (a, b) => (a.priority ?? 0) - (b.priority ?? 0),
   since: (a, b) => sinceOf(a) - sinceOf(b),
@@ -112,10 +111,10 @@ export class JobsTable extends Component {
 
 function columnsOf(now) {
   const named = (job) => (job.id === "-" ? "of another user" : cut(job.name, 120));
-  return [
+  return columnsFor([
     { key: "position", title: "#", className: "number", cell: (job) => (job.position ? count(job.position) : "") },
     { key: "id", title: "id", cell: (job) => job.id },
-    { key: "name", title: "name", cell: (job) => h("span", { title: cut(job.name, 500) }, named(job)) },
+    { key: "name", title: "name", cell: named },
     { key: "user", title: "user", cell: (job) => cut(job.user, 60) },
     { key: "queue", title: "queue", className: "wide", cell: (job) => cut(job.queue, 60) },
     { key: "state", title: "state", cell: (job) => h(StateMark, { state: job.state }) },
@@ -123,7 +122,7 @@ function columnsOf(now) {
     { key: "since", title: "for", className: "number", cell: (job) => forHowLong(job, now()) },
     { key: "done", title: "done", className: "number wide", cell: (job) => (job.total ? `${Math.floor((100 * job.done) / job.total)} %` : "") },
     { key: "priority", title: "priority", className: "number wide", cell: (job) => (job.priority ? String(job.priority) : "") },
-  ];
+  ]);
 }
 
 function forHowLong(job, now) {

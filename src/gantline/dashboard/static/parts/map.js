@@ -36,8 +36,8 @@ export class ClusterMap extends Component {
   follow({ board, devices }) {
     if (board) return this.repaint(true);
     if (!devices.length) return undefined;
-    const places = new Set(devices.map((at) => this.props.live.board.nodeOf[at]));
-    this.painter.some(places, this.look());
+    const { nodeOf } = this.props.live.board;
+    this.painter.some(devices, (device) => nodeOf[device], this.look());
     return this.frames();
   }
 

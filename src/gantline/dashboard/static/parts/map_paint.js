@@ -41,10 +41,20 @@ export class MapPainter {
     for (const [index, seen] of shining) this.cell(place, index, seen);
   }
 
-  /** The nodes of devices that changed. */
-  some(places, look) {
-    const { context, layout } = this;
-    for (const place of places) {
+  /** Devices that changed. Where something shines, the whole node is painted, because edges lie over its neighbours. */
+  some(devices, placeOf, look) {
+    const { context, layout } = this, { side, gap } = layout, whole = new Set();
+    for (const device of devices) {
+      const place = placeOf(device), index = device - layout.nodes[place].first, seen = look(device);
+      if (seen.lit !== null) {
+        whole.add(place);
+        continue;
+      }
+      const { x, y } = cellAt(layout, place, index);
+      context.clearRect(x, y, side + gap / 2, side + gap / 2);
+      this.cell(place, index, seen);
+    }
+    for (const place of whole) {
       const { x, y } = tileAt(layout, place);
       context.clearRect(x - 2, y - 2, layout.tileWidth + 4, layout.tileHeight + 4);
       this.node(place, look);

@@ -6,7 +6,7 @@ const ROW = 26; // pixels; style/parts.css says the same
 const MORE = 3; // rows beyond both edges, so that a small scroll shows no gap
 
 /**
- * Props: `rows` (what is shown, in order), `id(row)`, `columns` ({key, title, cell(row), className, sortable}), `sort` ({key, down}),
+ * Props: `rows` (what is shown, in order), `id(row)`, `columns` (of `columnsFor`: {key, title, cell(row), className}), `sort` ({key, down}),
  * `onSort(key)`, `active` (an id), `onActive(id)`, `chosen` (a Set of ids, or null where nothing can be chosen), `onChoose(id, extend)`,
  * `label`, `empty` (what is said when there is nothing).
  */
@@ -56,17 +56,36 @@ export class Table extends Component {
     event.preventDefault();
   };
 
-  render({ rows, id, columns, sort, onSort, active, onActive, chosen, onChoose, onOpen, label, empty, prefix = "row" }, { top, height }) {
+  /** The id of the row that an event is about: rows have no listeners of their own, because they are made anew all the time. */
+  rowOf(event) {
+    const element = event.target.closest("[data-place]");
+    return element ? this.props.id(this.props.rows[Number(element.dataset.place)]) : undefined;
+  }
+
+  onClick = (event) => {
+    const name = this.rowOf(event), { chosen, onActive, onChoose } = this.props;
+    if (name === undefined) return;
+    const ticks = event.target.closest(".c-choose") || event.ctrlKey || event.metaKey || event.shiftKey;
+    if (chosen && ticks) onChoose(name, event.shiftKey);
+    else onActive(name);
+  };
+
+  onDoubleClick = (event) => {
+    const name = this.rowOf(event);
+    if (name !== undefined) this.props.onOpen?.(name);
+  };
+
+  render({ rows, id, columns, sort, onSort, active, chosen, label, empty, prefix = "row" }, { top, height }) {
     const first = Math.max(0, Math.floor(top / ROW) - MORE);
     const last = Math.min(rows.length, Math.ceil((top + height) / ROW) + MORE);
     const inSight = [];
     for (let place = first; place < last; place++) {
       const row = rows[place], name = id(row);
-      inSight.push(h(Row, { key: place % (last - first), row, name, place, columns, chosen: chosen ? chosen.has(name) : null, active: name === active, onActive, onChoose, onOpen, prefix }));
+      inSight.push(h(Row, { key: place % (last - first), row, name, place, columns, chosen: chosen ? chosen.has(name) : null, active: name === active, prefix }));
     }
     const there = inSight.some((one) => one.props.active);
     return h("div", {
-      class: "grid", role: "grid", ref: this.body, tabIndex: 0, onScroll: () => this.measure(), onKeyDown: this.onKey, "aria-label": label,
+      class: "grid", role: "grid", ref: this.body, tabIndex: 0, onScroll: () => this.measure(), onKeyDown: this.onKey, onClick: this.onClick, onDblClick: this.onDoubleClick, "aria-label": label,
       "aria-rowcount": rows.length + 1, "aria-multiselectable": chosen ? "true" : null, "aria-activedescendant": there ? `${prefix}-${active}` : null,
     },
       h("div", { class: "grid-head", role: "rowgroup" },
@@ -82,24 +101,20 @@ export class Table extends Component {
 function Head({ column, sort, onSort }) {
   const on = sort && sort.key === column.key;
   const order = on ? (sort.down ? "descending" : "ascending") : null;
-  const content = column.sortable === false ? column.title : h("button", { type: "button", onClick: () => onSort(column.key) }, column.title);
-  return h("div", { class: `c-${column.key} ${column.className ?? ""}`, role: "columnheader", "aria-sort": order }, content);
+  const content = h("button", { type: "button", onClick: () => onSort(column.key) }, column.title);
+  return h("div", { class: column.cellClass, role: "columnheader", "aria-sort": order }, content);
 }
 
 class Row extends Component {
-  render({ row, name, place, columns, chosen, active, onActive, onChoose, onOpen, prefix }) {
-    const choose = (event) => {
-      event.stopPropagation();
-      onChoose(name, event.shiftKey);
-    };
+  render({ row, name, place, columns, chosen, active, prefix }) {
     return h("div", {
       id: `${prefix}-${name}`, class: active ? "grid-row active" : "grid-row", role: "row", "aria-rowindex": place + 2,
-      "aria-selected": active || chosen ? "true" : "false", style: { transform: `translateY(${place * ROW}px)` },
-      onClick: (event) => (event.ctrlKey || event.metaKey || event.shiftKey) && chosen !== null ? choose(event) : onActive(name),
-      onDblClick: () => onOpen && onOpen(name),
+      "aria-selected": active || chosen ? "true" : "false", "data-place": place, style: { transform: `translateY(${place * ROW}px)` },
     },
-      chosen === null ? null : h("div", { class: "c-choose", role: "gridcell" },
-        h("input", { type: "checkbox", tabIndex: -1, checked: chosen, "aria-label": `choose ${name}`, onClick: choose })),
-      columns.map((column) => h("div", { key: column.key, class: `c-${column.key} ${column.className ?? ""}`, role: "gridcell" }, column.cell(row))));
+      chosen === null ? null : h("div", { class: "c-choose", role: "gridcell" }, h("input", { type: "checkbox", tabIndex: -1, checked: chosen, "aria-label": `choose ${name}` })),
+      columns.map((column) => h("div", { key: column.key, class: column.cellClass, role: "gridcell" }, column.cell(row))));
   }
 }
+
+/** Columns with what their cells are called in the style sheet, worked out once. */
+export const columnsFor = (columns) => columns.map((column) => ({ ...column, cellClass: `c-${column.key} ${column.className ?? ""}`.trim() }));
