@@ -39,8 +39,7 @@ export class Results extends Component {
   }
 
   tick(name) {
-    const { chosen } = this.state;
-    this.setState({ chosen: chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name] });
+    this.setState(({ chosen }) => ({ chosen: chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name] }));
   }
 
   render({ app, route }, { find, offset, chosen }) {

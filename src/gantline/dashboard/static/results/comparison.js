@@ -7,9 +7,7 @@ import { Gantt } from "../parts/gantt.js";
 import { LineChart } from "../parts/line_chart.js";
 import { Loader } from "../parts/loader.js";
 import { Refused } from "../parts/refused.js";
-import { spell } from "./measures.js";
-
-const FIRST = 8;
+import { bestOf, speller, split } from "./measures.js";
 
 export class Comparison extends Component {
   state = { from: undefined, to: undefined };
@@ -68,15 +66,14 @@ function Measures({ runs, names }) {
   const order = good[0]?.measures ?? [];
   const value = (run, key) => run.measures.find((one) => one.key === key)?.value ?? null;
   const row = ({ key, label, unit, better }) => {
-    const values = good.map((run) => value(run, key)), known = values.filter((one) => one !== null);
-    const best = better === "less" ? Math.min(...known) : better === "more" ? Math.max(...known) : NaN;
-    return h("tr", { key, "data-measure": key }, h("th", { scope: "row" }, label), values.map((one, at) => h("td", { key: at, class: one === best ? "number best" : "number", "data-value": one }, spell(one, unit))));
+    const values = good.map((run) => value(run, key)), best = bestOf(better, values), spelled = speller(unit, values);
+    return h("tr", { key, "data-measure": key }, h("th", { scope: "row" }, label), values.map((one, at) => h("td", { key: at, class: one === best ? "number best" : "number", "data-value": one }, spelled(one))));
   };
   const table = (rows) => h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "measures" }, h("table", { class: "list compare" },
     h("thead", null, h("tr", null, h("th", { scope: "col" }, "measure"), good.map((run, at) => h("th", { key: run.name, scope: "col", class: "number" }, h("span", { class: `swatch inline c${at % 7}` }), ` ${cut(run.name, 40)}`)))), h("tbody", null, rows.map(row))));
-  const rest = order.slice(FIRST);
+  const [matter, rest] = split(order);
   return h("section", { "aria-label": "measures of runs" },
     broken.map((line) => h("p", { key: line, class: "refused", role: "alert" }, line)),
-    order.length > 0 && table(order.slice(0, FIRST)),
-    rest.length > 0 && h("details", null, h("summary", null, `${rest.length} more`), table(rest)));
+    order.length > 0 && table(matter),
+    rest.length > 0 && h("details", null, h("summary", null, `${rest.length} more measures`), table(rest)));
 }

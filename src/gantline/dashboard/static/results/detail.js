@@ -1,14 +1,12 @@
 // One result: a run with its measures and its Gantt chart, a sweep as a grid, or the reason why it cannot be read.
 
 import { Component, h } from "../vendor/preact.js";
-import { cut } from "../format.js";
+import { cut, plural } from "../format.js";
 import { addressOf } from "../route.js";
 import { Loader } from "../parts/loader.js";
 import { Refused } from "../parts/refused.js";
-import { spell } from "./measures.js";
+import { speller, split } from "./measures.js";
 import { SweepGrid } from "./sweep_grid.js";
-
-const FIRST = 8; // measures that matter; the rest is folded
 
 export class RunDetail extends Component {
   componentDidMount() {
@@ -34,12 +32,13 @@ export class RunDetail extends Component {
 }
 
 function Run({ found }) {
-  const row = (one) => h("tr", { key: one.key, "data-measure": one.key }, h("th", { scope: "row" }, one.label), h("td", { class: "number" }, spell(one.value, one.unit)));
-  const known = found.measures.filter((one) => one.value != null), facts = Object.entries(found.summary ?? {}).filter(([, value]) => typeof value !== "object" && value !== "");
+  const row = (one) => h("tr", { key: one.key, "data-measure": one.key }, h("th", { scope: "row" }, one.label), h("td", { class: "number" }, speller(one.unit, [one.value])(one.value)));
+  const known = found.measures.filter((one) => one.value != null), [matter, rest] = split(known), facts = Object.entries(found.summary ?? {}).filter(([, value]) => typeof value !== "object" && value !== "");
   return h("div", { class: "stack" },
     known.length === 0 && h("p", { class: "empty" }, "This run holds no job that ended, so there is nothing to measure."),
     h("p", null, h("a", { href: addressOf("history", "", { run: found.name }) }, "its Gantt chart and queue over time")),
-    h("table", { class: "facts measures" }, h("tbody", null, known.slice(0, FIRST).map(row))),
-    known.length > FIRST && h("details", null, h("summary", null, `${known.length - FIRST} more`), h("table", { class: "facts measures" }, h("tbody", null, known.slice(FIRST).map(row)))),
+    h("table", { class: "facts measures" }, h("tbody", null, matter.map(row))),
+    found.doubts?.length > 0 && h("details", null, h("summary", null, plural(found.doubts.length, "doubt")), found.doubts.map((line) => h("p", { key: line, class: "wrap" }, cut(line, 600)))),
+    rest.length > 0 && h("details", null, h("summary", null, `${rest.length} more measures`), h("table", { class: "facts measures" }, h("tbody", null, rest.map(row)))),
     facts.length > 0 && h("details", null, h("summary", null, "how it was made"), h("table", { class: "facts" }, h("tbody", null, facts.map(([key, value]) => h("tr", { key }, h("th", { scope: "row" }, cut(key, 80)), h("td", null, cut(String(value), 500))))))));
 }
