@@ -135,7 +135,7 @@ def test_the_other_verbs(cli: Cli, home: Path) -> None:
     array = cli("submit", "--array", "0-4%2", "--", "sleep", "600").out.strip()
     many = cli("cancel", array)
     assert many.code == 4
-    assert "5 jobs, and nobody to ask" in many.err
+    assert "5 jobs, and no terminal to ask on" in many.err
     assert cli("cancel", array, "--yes").out.split() == [f"{array}_{index}" for index in range(5)]
     made = cli("token", "create", "ana", "--role", "viewer", "--lifetime", "1h", "-o", "json").json
     listed = {row["id"]: row for row in cli("token", "list", "-o", "json").json}

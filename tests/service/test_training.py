@@ -135,7 +135,7 @@ def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp
         assert owner.nodes()[0]["state"] == "cordoned"
         (later,) = owner.submit(["true"])
         assert owner.job(later)["state"] != "running"
-    assert seen == ["waiting until nobody is on cpu"]
+    assert seen == ["waiting until no job is on cpu"]
     assert owner.wait(later, timeout=120)[0]["state"] == "succeeded"
     words = ["--when-idle", "--home", str(service.home), "--devices", "cpu:4", "--steps", "0,5", "--repeats", "1", "--file", str(file)]
     assert main(["profile", "run", "nothing", *words, "--", sys.executable, "-S", "-c", "pass", "{steps}"]) == 0

@@ -108,8 +108,8 @@ def test_sacct_without_elapsed_takes_start_and_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("JobID|Submit|Elapsed", "no column tells the GPUs"),
-        ("JobID|Submit|AllocTRES", "no column tells the run time"),
+        ("JobID|Submit|Elapsed", "no column holds the GPUs"),
+        ("JobID|Submit|AllocTRES", "no column holds the run time"),
         ("JobID|Elapsed|AllocTRES", "column 'Submit' is missing"),
         ("JobIDx|Submit|AllocTRES", r"column 'JobID' is missing \(print it with sacct -aXP -o JobID,"),
     ],

@@ -20,7 +20,7 @@ _SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
 
 
 def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
-    """Whether the cluster, with nobody else on it, has the devices, the CPUs and the memory of each option."""
+    """Whether the cluster, with no other job on it, has the devices, the CPUs and the memory of each option."""
     size, kind = table.I[c.O_GPUS], table.I[c.O_TYPE]
     beside = np.stack([table.F[c.O_CPUS], table.F[c.O_MEMORY]])
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)

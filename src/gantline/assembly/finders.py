@@ -108,7 +108,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
 
 
 def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
-    """The thing that an option means, on this cluster; a name that nobody knows is refused."""
+    """The thing that an option means, on this cluster; an unknown name is refused."""
     value = getattr(spec, name)
     if name == "placement":
         return placement_of(value)

@@ -81,7 +81,7 @@ def check_alone(**others: Any) -> None:
 
 
 def _job(app: Application, kinds: Sequence[str], cell: dict[str, Any], asked: int, believes: bool) -> OnlineJob:
-    """What it trains; its batch stays if it is of such a kind, or if nobody adapts any. Pipelines always have the same batch a replica."""
+    """What it trains; its batch stays if its kind says so, or if the policy adapts none. Pipelines have one batch size per replica."""
     if cell["kind"] == "hybrid":
         stages = dict(part.split(":") for part in (cell["stages"] or "").split("|") if part)
         return OnlineJob(app, 1.0, 0.0, {one: Pipeline.measured(app.on(one), int(stages.get(one, 0))) for one in kinds})
@@ -122,7 +122,7 @@ def _reserved(job: OnlineJob, kinds: Sequence[str], reserved: str, cluster: Clus
 
 
 def _tuned(job: OnlineJob, kinds: Sequence[str], cell: dict[str, Any], asked: int, cluster: Cluster, node: dict[str, int]) -> _Sizes:
-    """The size asked for on every type; who sizes jobs keeps to the trace's limits, or to what batch and kind allow."""
+    """The size asked for on every type; a policy that sizes jobs keeps to the trace's limits, or to what batch and kind allow."""
     fits = [kind for kind in kinds if 0 < asked <= min(job.most(kind), cluster.gpus_of(kind)) and asked % job.unit(kind) == 0]
     ways = [WrittenOption(kind, asked, job.seconds(kind, asked, node[kind])) for kind in fits]
     if cell["kind"] == "rigid" or not fits:

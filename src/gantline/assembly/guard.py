@@ -26,7 +26,7 @@ DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package
 
 
 def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
-    """What bounds the turns of a policy; None: nothing, because it is ours and nobody asked for it."""
+    """What bounds the turns of a policy; None: nothing, because it is ours and no bound was asked for."""
     if kind_of(policy).__module__.startswith("gantline."):
         return within(budget) if budget is not None and budget < float("inf") else None
     return _Apart(within(DEFAULT_BUDGET if budget is None else budget))

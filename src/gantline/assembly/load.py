@@ -22,7 +22,7 @@ from gantline.workload.trace import Trace
 
 
 def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
-    """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, who asks for too much may get less."""
+    """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, too large a request may get less."""
     tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
     tables.names = partial(trace.texts, "job")
@@ -79,7 +79,7 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         absent = np.flatnonzero(wanted == -1)
         if len(absent):
             raise _absent(trace, int(absent[0]), names[code[absent[0]]], cluster)
-    if len(default) == 1:  # one way for everybody, the usual case
+    if len(default) == 1:  # one way for every job, the usual case
         I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
         owner: Ints | slice = slice(None)
         kinds = default if wanted is None else np.where(wanted < 0, default[0], wanted)

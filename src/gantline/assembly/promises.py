@@ -19,10 +19,10 @@ def check_promises(policy: Policy, spec: RunSpec, model: Any) -> None:
         return
     why = {
         "measured": "jobs take a while to leave their devices, which its plans do not count",
-        "faulty": "starts, stops and messages take times that nobody knows beforehand",
+        "faulty": "starts, stops and messages take times that are not known beforehand",
     }.get(name, "how long that executor takes is not known")
     raise RefusedError(
         f"policy '{policy.name or type(policy).__name__}' promises deadlines, and here {why}",
         where=f"--executor {spec.executor if name else type(spec.executor).__name__}",
-        fix="let everybody in without a promise (--set admission=off), or use another executor",
+        fix="admit every job without a promise (--set admission=off), or use another executor",
     )

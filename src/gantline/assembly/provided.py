@@ -1,4 +1,4 @@
-"""What a run can tell a policy about speeds, from its options and its performance model."""
+"""What a run provides to a policy about speeds, from its options and its performance model."""
 
 from __future__ import annotations
 

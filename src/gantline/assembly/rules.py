@@ -66,7 +66,7 @@ class RunRules:
 
     @staticmethod
     def at(snapshot: Snapshot, placement: PlacementRule | DeviceRule | str = "first-free", costs: Costs | None = None) -> RunRules:
-        """Those of the run that a snapshot is of. It does not tell how gangs are placed; `costs` are others than its own."""
+        """Those of the run that a snapshot is of. It does not say how gangs are placed; `costs` are others than its own."""
         rule = placement_of(placement)
         facts = snapshot.facts if costs is None else replace(snapshot.facts, costs=costs)
         return RunRules(find_regime(snapshot.regime).with_round(snapshot.round), rule, facts=facts, seed=snapshot.seed)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | ServerModel | None:
-    """The model of the column `scaling`; None where no job has a curve. A curve that cannot be meant is told with its line."""
+    """The model of the column `scaling`; None where no job has a curve. A curve that cannot be meant is reported with its line."""
     if "scaling" not in trace.columns:
         return None
     frame = trace.frame

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunOption:
-    """One option: how a value is `read` (with the place that a mistake is told at), and what it is called."""
+    """One option: how a value is `read` (with the place at which a mistake is reported), and what it is called."""
 
     read: Callable[[Any, str], Any]
     help: str
@@ -98,7 +98,7 @@ class RunSpec:
     placement: PlacementRule | DeviceRule | str = option(
         "first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random, ..., or FILE.py:RULE."
     )
-    admission: AdmissionRule | str = option("accept-all", name, "Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
+    admission: AdmissionRule | str = option("accept-all", name, "Which jobs may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
     queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
@@ -110,7 +110,7 @@ class RunSpec:
     min_run: float | None = option(None, finite_duration, "How long a gang runs before it may be stopped; measured: 60s.")
     grace: float | None = option(None, finite_duration, "How long a gang that is starting, or has not saved, is spared; measured: 120s.")
     turn: float | None = option(None, finite_duration, "How often an order that moves by itself may stop gangs; measured: 60s.")
-    victims: str = option("order", victims_rule, "Who is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
+    victims: str = option("order", victims_rule, "Which gang is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     performance: PerformanceModel | str = option(
         "trace", name, "How fast gangs run: trace (as it lists), a model of an installed package, or FILE.py:MODEL."

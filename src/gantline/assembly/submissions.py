@@ -1,4 +1,4 @@
-"""The jobs of a trace as values that somebody submits, one by one: a run of these is the run of the trace."""
+"""The jobs of a trace as submissions, one by one: a run of these is the run of the trace."""
 
 from __future__ import annotations
 

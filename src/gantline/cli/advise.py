@@ -16,7 +16,7 @@ _SEEDS_OF_A_GENERATOR = 5
 
 app = App(
     name="advise",
-    help_epilogue="""Where a log tells when jobs really started, what happened is one more row. Examples:
+    help_epilogue="""Where a log says when jobs really started, what happened is one more row. Examples:
 
   gantline advise accounting.txt --format sacct --cluster 16x8 --policy fifo,srtf,las
   gantline advise jobs.csv --cluster a100:16x8 --policy fifo,las --grow 10% --also a100:12x8 --prices a100=2.5""",

@@ -88,12 +88,12 @@ def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[
 
 
 def _tell(instant: Snapshot, plan: Plan) -> None:
-    """What a plan says beyond who runs."""
+    """What a plan says beyond which jobs run."""
     from gantline.core.units import human_seconds
 
     ids = instant.jobs.ids
     for one in plan.reservations:
-        whose = f"job '{ids[one.job]}'" if one.job >= 0 else "nobody in particular"
+        whose = f"job '{ids[one.job]}'" if one.job >= 0 else "no particular job"
         say(f"note: {one.gpus} GPUs are reserved for {whose} in {human_seconds(one.start - instant.now)}")
     for no in plan.refusals:
         offer = ", ".join(f"{key}={value:g}" for key, value in no.offer.items())

@@ -1,8 +1,8 @@
-"""A command that runs a policy of somebody's own, in a process that can be ended.
+"""A command that runs a user's policy, in a process that can be ended.
 
 Python cannot interrupt compiled code, nor a loop that catches everything. So such a command runs in a child of its own: a decision that
 outlasts its budget by some seconds ends the child, and the parent says where the policy was. It also says so when the child crashes, is
-killed or ends itself in the middle. Where the parent is killed, the child is told to end (on Linux).
+killed or ends itself in the middle. Where the parent is killed, the child is signalled to end (on Linux).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def in_a_child(call: Callable[[], int]) -> int:
             from gantline._alarm import may_be_ended
 
             _end_with(parent)
-            os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
+            os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether or not a terminal sent it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             may_be_ended(crash_report)
             faulthandler.enable(crash_report)
             try:
                 return call()
-            finally:  # it is on its way out: whoever asks for that again is late
+            finally:  # it is on its way out: a second request is late
                 for number in _PASSED_ON:
                     signal.signal(number, signal.SIG_IGN)
                 faulthandler.disable()
@@ -58,7 +58,7 @@ def in_a_child(call: Callable[[], int]) -> int:
 
 
 def _end_with(parent: int) -> None:
-    """Be told to end when the parent is killed: nobody would read the results, and a sweep would go on for hours."""
+    """End when the parent is killed: the results would not be read, and a sweep would go on for hours."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:  # it was faster

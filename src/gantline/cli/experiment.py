@@ -1,4 +1,4 @@
-"""``gantline experiment run|check``: many runs described by a file that anybody can run again."""
+"""``gantline experiment run|check``: many runs described by a file that can be run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gantline explain``: why a job waits, who is ahead of it, which change would start it, and when it is expected to start."""
+"""``gantline explain``: why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def explain(
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
-    """Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start."""
+    """Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start."""
     if options.snapshot is not None:
         return show_answer(options.about_file("explain", set_, job=job), options.output)
     from gantline.cli.live.connection import connect

@@ -22,7 +22,7 @@ DEFECT = 70  # a mistake of ours, not of the person
 
 
 class TerminatedError(KeyboardInterrupt):
-    """Somebody sent SIGTERM; no `SystemExit`, which a policy may raise and the engine contains."""
+    """SIGTERM was received; no `SystemExit`, which a policy may raise and the engine contains."""
 
 
 def exit_code_of(call: Callable[[], Any], app: App) -> int:
@@ -63,7 +63,7 @@ def _nobody_reads() -> int:
 
 
 def usage_message(error: CycloptsError, app: App) -> str:
-    """A mistake on the command line in one sentence, with the command whose help tells more."""
+    """A mistake on the command line in one sentence, with the command whose help says more."""
     error.verbose = False
     return f"{_told(error, app)} (see {' '.join(['gantline', *(error.command_chain or ()), '--help'])})"
 

@@ -1,4 +1,4 @@
-"""Figures by name, and the message for those who have no plotting library."""
+"""Figures by name, and the message where no plotting library is installed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 RUN_FIGURES = {
     "jct-cdf": "distribution of job completion times",
     "timeline": "waiting jobs and utilization over time",
-    "fragmentation": "free GPUs that nobody who waits could use, over time",
-    "gantt": "who held which device when (one run)",
+    "fragmentation": "free GPUs that no waiting job could use, over time",
+    "gantt": "which job held which device when (one run)",
     "fairness": "what each user received of what he asked for",
     "progress": "work done and machines held by each user over time (one run)",
 }

@@ -13,8 +13,8 @@ from gantline.core.errors import UsageError
 
 app = App(
     name="forecast",
-    help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work. Nobody new arrives,
-unless --newcomers says how; the last line tells which it was.
+    help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work. No new jobs arrive,
+unless --newcomers says how; the last line says which it was.
 Half of the starts should lie before the P50, nine of ten before the P90; see the page on questions for how that is checked. Examples:
 
   gantline forecast
@@ -67,5 +67,5 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
     setup = Setup(options.placement, uncertainty=Uncertainty(options.sigma), samples=options.samples)
     coming = (replace(options, newcomers=trace) if options.newcomers == "past" else options).coming() if options.newcomers else ()
     found = check_forecasts(trace, cluster, policy, setup, coming=coming, estimates=estimates)
-    text = "with newcomers as in the table" if coming else "nobody new"
+    text = "with newcomers as in the table" if coming else "no new jobs"
     return {**found.as_json(), "lines": [*found.lines(), f"note: {text}"]}

@@ -22,7 +22,7 @@ def import_later(name: str) -> None:
         return
     module = module_from_spec(spec)
     module.__class__ = _Later
-    module.__dict__.pop("__path__", None)  # whoever imports a part of the library asks for this first
+    module.__dict__.pop("__path__", None)  # an import of a part of the library asks for this first
     sys.modules[name] = module
 
 

@@ -32,7 +32,7 @@ COMMANDS = {
     "benchmark": "Run every policy on the five workloads of the public benchmark.",
     "coverage": "Measure how often verdicts, intervals and the overload guard are right.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
-    "explain": "Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start.",
+    "explain": "Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start.",
     "forecast": "Say when jobs are expected to start and to end: P50 and P90.",
     "what-if": "Say how the queue, or the past, would fare under another policy, with more devices or without a node.",
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",

@@ -1,4 +1,4 @@
-"""``gantline profile run|fit|apply|show``: short runs of jobs on this machine's devices, and what they tell."""
+"""``gantline profile run|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_profile(
     devices: Devices = None,
     gpus: Annotated[str, Parameter(help="How many devices per run: 1, or 1,2,4 for a scaling curve.")] = "1",
     steps: Annotated[str, Parameter(help="The lengths of the short runs.")] = "10,60",
-    repeats: Annotated[int, Parameter(help="How often each is made; two or more tell the error.")] = 2,
+    repeats: Annotated[int, Parameter(help="How often each is made; two or more show the error.")] = 2,
     watch: Annotated[
         str | None, Parameter(help="Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.")
     ] = None,
@@ -40,10 +40,10 @@ def run_profile(
     pairs: Annotated[bool, Parameter(negative="", help="Measure the pairs on GPUs that are missing in the file.")] = False,
     seconds: Annotated[str, Parameter(help="How long each pair is watched.")] = "5s",
     limit: Annotated[str, Parameter(help="When a run is given up.")] = "10m",
-    when_idle: Annotated[bool, Parameter(negative="", help="Use devices of the running service, each when nobody is on its node.")] = False,
+    when_idle: Annotated[bool, Parameter(negative="", help="Use devices of the running service, each when no job is on its node.")] = False,
     home: Annotated[Path | None, Parameter(help="The service's folder, for --when-idle.")] = None,
 ) -> None:
-    """Make short runs of a job on each device type and keep what they tell.
+    """Make short runs of a job on each device type and keep what they show.
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
     """

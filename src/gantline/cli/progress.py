@@ -11,7 +11,7 @@ Tick = Callable[[float, int, int], None]
 
 @contextmanager
 def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None]:
-    """A callback for `simulate(on_progress=...)`; None where nobody watches stderr."""
+    """A callback for `simulate(on_progress=...)`; None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -33,7 +33,7 @@ def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None
 
 @contextmanager
 def stories() -> Iterator[Callable[[int, int, str], None] | None]:
-    """A callback for `check_policy(on_story=...)`; None where nobody watches stderr."""
+    """A callback for `check_policy(on_story=...)`; None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -56,11 +56,11 @@ class QuestionOptions:
         from gantline.workload.trace import Trace
 
         if self.newcomers == "past":
-            raise UsageError("a file does not tell of the past", where="--newcomers", fix="name a table of jobs")
+            raise UsageError("a file does not hold the past", where="--newcomers", fix="name a table of jobs")
         return list(Trace.load(self.newcomers).frame.iter_rows(named=True))
 
     def asked(self) -> dict[str, Any]:
-        """What the service is told of how to answer."""
+        """What the service receives on how to answer."""
         if self.newcomers not in ("", "past"):
             raise UsageError("the service knows its own past only", where="--newcomers", fix="write --newcomers past")
         return {"samples": self.samples, "sigma": self.sigma, "newcomers": bool(self.newcomers)}

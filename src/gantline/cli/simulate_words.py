@@ -24,7 +24,7 @@ def note(text: str) -> None:
 
 
 class LostTurnWords:
-    """Lost turns are told as they happen: a mistake once, a few of them; then how many it has become at ten, a hundred, a thousand."""
+    """Lost turns are reported as they happen: a mistake once, a few of them; then how many it has become at ten, a hundred, a thousand."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -43,7 +43,7 @@ def import_trace(
     throughputs: Annotated[Path | None, Parameter(help="A table of speeds: Gavel's (JSON) or ElasticFlow's (CSV).")] = None,
     set_: Settings = None,
 ) -> None:
-    """Turn a published trace into a table of jobs; what was dropped or assumed is told on stderr."""
+    """Turn a published trace into a table of jobs; what was dropped or assumed is reported on stderr."""
     from gantline.workload.importers.reading import import_trace as read
 
     given = dict(settings_of(set_)) | ({"throughputs": str(throughputs)} if throughputs is not None else {})

@@ -46,7 +46,7 @@ _RULES = {
     "memory": "what it remembers is plain and survives JSON",
     "input": "leaves snapshot and memory as they are",
     "purity": "reads no clock, draws no unseeded randomness, does no I/O",
-    "feasible": "whoever is assigned devices can get them",
+    "feasible": "a job that is assigned devices can get them",
     "ranges": "a job that names a range holds no less and no more than it says",
     "valid_until": "skipping rounds until then gives the same run as stepping through them",
     "compiled key": "the key as compiled code evaluates it and key(), asked at every decision, give the same run",
@@ -224,7 +224,7 @@ def _outside_its_range(scenario: Scenario, run: Run) -> str:
 
 
 def _same(one: tuple[Watched, Run], two: tuple[Watched, Run]) -> bool:
-    """Whether two tellings went the same way, plan by plan. Orders and reports end with the last job, without a turn for nobody."""
+    """Whether two tellings went the same way, plan by plan. Orders and reports end with the last job, without an empty turn."""
     alike = all(ours == theirs for ours, theirs in zip(one[0].plans, two[0].plans))
     return alike and abs(len(one[0].plans) - len(two[0].plans)) <= 1 and one[1].summary["log_hash"] == two[1].summary["log_hash"]
 

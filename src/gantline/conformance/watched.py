@@ -88,7 +88,7 @@ class Watched(Policy):
         return None
 
     def _decide_again(self, snapshot: Snapshot, restored: Snapshot, answer: str) -> None:
-        """A policy rebuilt from its parameters, told the stored memory and snapshot, gives the same answer."""
+        """A policy rebuilt from its parameters, given the stored memory and snapshot, returns the same answer."""
         again = self._rebuilt(restored)
         if again == answer:
             return
@@ -101,7 +101,7 @@ class Watched(Policy):
         return json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(snapshot)), sort_keys=True)
 
     def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Assignments are final: whoever is assigned something must be able to get it. Uses the snapshot up."""
+        """Assignments are final: a job that is assigned something must be able to get it. Uses the snapshot up."""
         if plan.assignments is None or is_in_flight(snapshot):
             return
         assigned = {int(job) for job in plan.assignments.job}

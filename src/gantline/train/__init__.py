@@ -69,7 +69,7 @@ def join(
     ``folder`` holds checkpoints where the runner names no folder. ``gang`` is how the ranks of a job with several speak with
     each other (`SocketGang`, or `gantline.train.torch.ProcessGroup`), so that all of them save and leave at the same step, and so that the
     gang can change without a stop. ``sum_over_ranks``, a function that sums a list of numbers over all ranks, does for the former.
-    ``save_every`` is in seconds; 0 saves only when asked to, and at the end. ``interval`` is how often the service is told, in seconds.
+    ``save_every`` is in seconds; 0 saves only when asked to, and at the end. ``interval`` is the time between reports, in seconds.
     """
     member = Membership.read(folder=folder)
     return Job(member, gang=gang, sum_over_ranks=sum_over_ranks, hooks=hooks, save_every=save_every, interval=interval)

@@ -1,8 +1,8 @@
 """Between two steps a gang becomes another one: ranks that leave, ranks that stay, newcomers that get what the first rank has.
 
-All ranks of the old gang come here at the same step. Those who stay and the newcomers form a new gang, newcomers get the job's state
-(and its model: by the functions that `keep` was given for that, else from a checkpoint that is made for them), and everybody makes the
-next step. Nobody who stays ends, and no step is made twice.
+All ranks of the old gang come here at the same step. Ranks that stay and newcomers form a new gang, newcomers get the job's state
+(and its model: by the functions that `keep` was given for that, else from a checkpoint that is made for them), and every rank makes the
+next step. No staying rank ends, and no step is made twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def settle(job: SavedTraining) -> None:
 def carry_out(job: SavedTraining, epoch: int) -> None:
     """Go on under another epoch, as it was decided; a rank that leaves does not return."""
     decision = job.board.decision(epoch, job.member)
-    assert decision is not None  # nobody is told of an epoch before
+    assert decision is not None  # an epoch is announced only after its decision
     if not decision.regroups(job.member):
         after = decision.after(job.member)
         assert after is not None

@@ -25,7 +25,7 @@ class Gang(Protocol):
     """All ranks call the same functions in the same order."""
 
     def form(self, member: Membership) -> None:
-        """Meet the others, at ``member.address`` and ``member.port``; whoever was in an earlier gang leaves that first."""
+        """Meet the others, at ``member.address`` and ``member.port``; a rank of an earlier gang leaves that first."""
         ...
 
     def sum(self, values: list[float]) -> list[float]:

@@ -1,6 +1,6 @@
-"""Who this process is: which job, which incarnation of it, which of its ranks; read from the environment that the runner set.
+"""The identity of this process: which job, which incarnation of it, which of its ranks; read from the environment that the runner set.
 
-A process that nobody scheduled has none of these variables. It is then a job of its own with one rank and a folder on this
+A process that was not scheduled has none of these variables. It is then a job of its own with one rank and a folder on this
 machine, so that a training script needs no second way to be run.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What the runner told this process about itself."""
+    """What the runner says of this process."""
 
     url: str  # of the service; "" where there is none
     token: str  # the job's own, good for its progress alone
@@ -43,7 +43,7 @@ class Membership:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, folder: str | Path = "checkpoint") -> Membership:
-        """The membership that the environment tells; ``folder`` is used where it names none."""
+        """The membership that the environment states; ``folder`` is used where it names none."""
         given = os.environ if environment is None else environment
         world = _count(given, "WORLD_SIZE", 1, least=1)
         rank = _count(given, "RANK", 0)

@@ -1,4 +1,4 @@
-"""What a job is asked for, by whom ever: signals, the service, the clock; and what all ranks of a gang agree on."""
+"""What a job is asked for, by signals, the service or the clock; and what all ranks of a gang agree on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Orders:
             self.wire = Wire(member.url, member.token, member.job, member.epoch, interval=self._interval)
 
     def become(self, member: Membership) -> None:
-        """The rank goes on as another one; who is the first now speaks."""
+        """The rank goes on as another one; the first of them reports."""
         self.member = member
         if self.wire is not None:
             self.wire.go_on(member.epoch)
@@ -90,7 +90,7 @@ class Orders:
             self.wire.report(values, urgent=True)
 
     def close(self, seconds: float) -> None:
-        """Tell the last words, for so many seconds at most, and give the signals back."""
+        """Send the last report, for so many seconds at most, and restore the signals."""
         if self.wire:
             self.wire.flush(seconds)
             self.wire.close()

@@ -1,4 +1,4 @@
-"""One rank of a job: who it is, what it is asked for, what it tells."""
+"""One rank of a job: its identity, what it is asked for, what it reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gantline.train.wire import Answer
 
 #: how a process ends that was asked to: what a shell says of one that SIGTERM ended
 STOPPED = 143
-FLUSH = 2.0  # seconds to tell the last words
+FLUSH = 2.0  # seconds to send the last report
 FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "request"))
 
 
@@ -33,7 +33,7 @@ class Rank:
         if gang is not None and not member.is_joining:
             gang.form(member)
 
-    # who it is
+    # its identity
 
     @property
     def rank(self) -> int:
@@ -78,14 +78,14 @@ class Rank:
         """Numbers summed over all ranks; every rank must call it at the same place."""
         return self.orders.sum(values)
 
-    # what it tells
+    # what it reports
 
     def report(self, **fields: Any) -> None:
-        """Tell the service something: ``loss``, or any other field of a progress report. Costs no time."""
+        """Report to the service: ``loss``, or any other field of a progress report. Costs no time."""
         unknown = sorted(set(fields) - FIELDS)
         if unknown:
             raise ValueError(f"no field '{unknown[0]}' of a progress report: there are {', '.join(sorted(FIELDS))}")
-        if self.orders.wire:  # a loss that is no number any more is not told: JSON has none
+        if self.orders.wire:  # a loss that is not a number is not reported: JSON has none
             values = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
             self.orders.wire.report({name: value for name, value in values.items() if value is not None})
 
@@ -103,6 +103,6 @@ class Rank:
         raise SystemExit(STOPPED)
 
     def close(self) -> None:
-        """Tell the last words and give the signals back; a finished or leaving process needs not call it."""
+        """Send the last report and restore the signals; a finished or leaving process need not call it."""
         atexit.unregister(self.close)
         self.orders.close(FLUSH)

@@ -94,7 +94,7 @@ class Checkpoints:
         return [path for _, path in sorted(named, key=lambda pair: (int(pair[0][1]), int(pair[0][2])))]
 
     def _clear(self) -> None:
-        """Remove what nobody will resume from: older checkpoints, and drafts of incarnations before this one."""
+        """Remove what will not be resumed from: older checkpoints, and drafts of incarnations before this one."""
         for path in self._all()[:-_KEPT]:
             shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob(".draft-*-*"):

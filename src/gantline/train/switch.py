@@ -1,9 +1,9 @@
-"""A job that goes on with other devices without a stop: what is decided, and who is told (EDL, TPDS 2022, section 4).
+"""A job that goes on with other devices without a stop: what is decided, and which ranks are informed (EDL, TPDS 2022, section 4).
 
 The runner writes ``grant.json`` into the incarnation's folder, and starts newcomers, which make themselves ready and say so
 (``ready.EPOCH.RANK``). When all are, the first rank decides between two steps that the gang changes now: ``switch.EPOCH``, which only one
 can write; the keeper writes a refusal there if a newcomer is lost before. All ranks hear of it by the same sum, so that it is the same step
-for all. ``switched`` tells the runner that the new gang stands.
+for all. ``switched`` informs the runner that the new gang is complete.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Decision:
         return self.members is not None and (self.newcomers > 0 or self.members != tuple(range(before.world)))
 
     def after(self, before: Membership) -> Membership | None:
-        """Who a rank is from now on; None: it leaves."""
+        """The identity of a rank from now on; None: it leaves."""
         if self.members is not None and before.rank not in self.members:
             return None
         rank = before.rank if self.members is None else self.members.index(before.rank)

@@ -1,7 +1,7 @@
 """Talking to the service: reports go out and answers come in on a thread of their own, so that training never waits.
 
 Reports are merged until they are sent, the newest value of a field wins. A service that is away costs a failed
-connection now and then, ever less often; what was to be told is told when it is back.
+connection now and then, ever less often; what could not be sent is sent when it is back.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Wire:
         return self._wanted_save
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all was told, or for so many seconds; not at all while the service is away."""
+        """Wait until everything was sent, or for so many seconds; not at all while the service is away."""
         with self._changed:
             if self.failures:
                 return False
@@ -112,7 +112,7 @@ class Wire:
             )
 
     def close(self) -> None:
-        """End the thread; what was not told stays untold."""
+        """End the thread; what was not sent is dropped."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

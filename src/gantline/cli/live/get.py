@@ -84,7 +84,7 @@ def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
 
 @app.command
 def reservations(*, home: HomeOption = None, output: WideForm = "table") -> None:
-    """List windows: devices that are reserved in advance, from when to when, and for whom."""
+    """List windows: devices that are reserved in advance, from when to when, and for which users and queues."""
     with connect(home) as client:
         rows = client.reservations()
     if output in ("table", "wide"):

@@ -13,7 +13,7 @@ from gantline.core.errors import RefusedError
 
 app = App(
     name="history",
-    help_epilogue="""What such a trace cannot tell is said beside it. Examples:
+    help_epilogue="""What such a trace cannot hold is said beside it. Examples:
 
   gantline history past.csv
   gantline simulate past.csv --cluster 1x4 --policy srtf

@@ -1,4 +1,4 @@
-"""Devices of a running service in their idle time: nobody is on a node, and nobody may come until we are done."""
+"""Devices of a running service in their idle time: no job is on a node, and none may come until we are done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOK = 1.0  # seconds between looks
 
 @contextmanager
 def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
-    """Wait until nobody is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
+    """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
     reported = False
     while True:
         node = _node(client, name)
@@ -23,9 +23,9 @@ def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float =
             client.cordon(name)
             if not _node(client, name)["busy"]:
                 break
-            client.uncordon(name)  # somebody was faster
+            client.uncordon(name)  # a job was faster
         if not reported:
-            tell(f"waiting until nobody is on {name}")
+            tell(f"waiting until no job is on {name}")
             reported = True
         time.sleep(look)
     try:

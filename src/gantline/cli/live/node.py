@@ -1,4 +1,4 @@
-"""``gantline node cordon|drain|uncordon``: who may still come to a node, or to one of its devices."""
+"""``gantline node cordon|drain|uncordon``: whether a node, or one of its devices, takes new jobs."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def set_queue(
     ] = None,
     weight: Annotated[float, Parameter(help="Its weight, for policies that share by weight.")] = 1.0,
 ) -> None:
-    """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason told."""
+    """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason reported."""
     with connect(home) as client:
         client.set_queue(name, quota=quota, borrow=borrow, weight=weight)
     print(name)

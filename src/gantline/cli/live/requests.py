@@ -94,7 +94,7 @@ def _not_ended(ids: list[str], jobs: list[dict[str, Any]]) -> list[str]:
 
 def _confirm(request: str, ids: list[str]) -> None:
     if not sys.stdin.isatty():
-        raise RefusedError(f"{len(ids)} jobs, and nobody to ask", where=request, fix="add --yes")
+        raise RefusedError(f"{len(ids)} jobs, and no terminal to ask on", where=request, fix="add --yes")
     shown = ", ".join(ids[:10]) + (" ..." if len(ids) > 10 else "")
     print(f"{request} {len(ids)} jobs ({shown})? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

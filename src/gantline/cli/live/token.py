@@ -1,4 +1,4 @@
-"""``gantline token create|list|revoke``: who may speak to the service."""
+"""``gantline token create|list|revoke``: which users may call the service."""
 
 from __future__ import annotations
 

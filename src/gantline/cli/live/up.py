@@ -45,7 +45,7 @@ def up(
         str | None, Parameter(help="What runs the jobs: local, or what an installed package brings. By default as last time, else local.")
     ] = None,
     policy: Annotated[
-        str | None, Parameter(help="Who decides: a name from 'gantline policy list'. By default as last time, else fifo.")
+        str | None, Parameter(help="The policy that decides: a name from 'gantline policy list'. By default as last time, else fifo.")
     ] = None,
     set_: Settings = None,
     port: Annotated[int | None, Parameter(help="Where to listen. By default where it was last time, else anywhere.")] = None,
@@ -97,7 +97,7 @@ def up(
     ] = None,
     run_as: Annotated[
         Literal["users", "service"] | None,
-        Parameter(help="Whose processes jobs are: their users' accounts, which needs root and is the default there, or the service's."),
+        Parameter(help="Under which accounts jobs run: their users', which needs root and is the default there, or the service's."),
     ] = None,
     results: Annotated[Path | None, Parameter(help="A folder of finished simulations that the dashboard shows, too.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
@@ -152,13 +152,13 @@ def _detach(options: Options) -> int:
     home.check_room()
     before = home.announced()  # of one that was killed, or of one that still runs: then the new one says so
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
-        environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is everybody's
+        environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is visible to all
         command = [sys.executable, "-m", "gantline", *_arguments(options)]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         found = home.announced()
-        if found is not None and found != before:  # by the child, or by its own child, where the policy is somebody's file
+        if found is not None and found != before:  # by the child, or by its own child, where the policy is a user's file
             try:
                 with Client(home=home.path, timeout=5.0) as client:
                     client.status()

@@ -46,7 +46,7 @@ def _share(first: Ints, size: Ints, speedup: Floats, remaining: Floats, capacity
             if grants[best] == 0 and grants[job] == 0:
                 wins = length[job] < length[best]
             else:
-                # who holds nothing would never end: it is the later one; of two that end together the earlier job is the sooner
+                # a job that holds nothing would never end: it is the later one; of two that end together the earlier job is the sooner
                 ends_best = length[best] if grants[best] > 0 else np.inf
                 ends_job = length[job] if grants[job] > 0 else np.inf
                 if ends_best <= ends_job:

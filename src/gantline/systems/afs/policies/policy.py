@@ -23,7 +23,7 @@ class Afs(SharesOut):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     lengths: str = field(
-        default="known", metadata={"help": "'known': estimated (AFS-L); 'unknown': who has run longest is taken to have most left (AFS-P)"}
+        default="known", metadata={"help": "'known': estimated (AFS-L); 'unknown': the longest-running is taken to have most left (AFS-P)"}
     )
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ def remove_ended(w: World) -> None:
 
 @kernel
 def admit(w: World, job: int) -> None:
-    """Queue a job, or its four samples while the job waits for those of everyone who arrived with it."""
+    """Queue a job, or its four samples while the job waits for those of every job that arrived with it."""
     if w.tasks.shape[1] == w.jobs:
         append(w, job)
         return

@@ -106,7 +106,7 @@ def _errors(frame: pl.DataFrame, column: str) -> Floats:
 
 
 def build_world(jobs: IrfsimJobs, owner: Ints, arrival: Floats, users: int, pool: IrfsimPool, profiling: bool) -> World:
-    """Everything idle and nobody there yet; with profiling, four samples behind every job's row."""
+    """Everything idle and no job present yet; with profiling, four samples behind every job's row."""
     n = len(arrival)
     size = 5 * n if profiling else n
     job = np.concatenate((np.arange(n), np.repeat(np.arange(n), 4 if profiling else 0)))

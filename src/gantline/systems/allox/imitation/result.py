@@ -79,7 +79,7 @@ def seat(
     held: Ints,
     sizes: Ints,
 ) -> int:
-    """Give every run, in order of their beginnings, the lowest GPUs or the lowest CPU node that nobody has; how many GPUs in all."""
+    """Give every run, in order of their beginnings, the lowest GPUs or the lowest CPU node that is free; how many GPUs in all."""
     count = 0
     for i in range(device.size):
         if device[i] == GPU:

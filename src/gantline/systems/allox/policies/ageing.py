@@ -27,7 +27,7 @@ def check_age(age: float) -> float:
 
 
 def next_ageing(arrival: Floats, now: float, age: float) -> float:
-    """When the next of those who wait will have waited that long."""
+    """When the next waiting job will have waited that long."""
     if age == inf:
         return inf
     young = arrival[now - arrival < age]

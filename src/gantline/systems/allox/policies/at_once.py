@@ -1,7 +1,7 @@
 """A whole decision of AlloX in one compiled call.
 
 The same steps as by way of `Instant` and `allox.decide`, which is the way for everything else: preemption, short runs for estimates, and
-decisions in which somebody finds no node. Most decisions are small, and what they cost is going back and forth between steps. What
+decisions in which a job finds no node. Most decisions are small, and what they cost is going back and forth between steps. What
 is compiled here is not compiled again for the steps, unless a run needs them.
 """
 
@@ -27,7 +27,7 @@ from gantline.systems.allox.policies.seats import first_unseated, seat
 from gantline.systems.allox.policies.state import Parts, State, pack, recall, remember, unpack
 from gantline.systems.allox.policies.ticks import FINE, TICKS, count_ticks
 
-#: what comes of it: not in this way; nobody can start; somebody may
+#: the outcome: not in this way; no job can start; some may
 _OTHERWISE, _NO_ROWS, _DECIDED = 0, 1, 2
 #: columns of `offers`, what starting a job on a kind of machine would mean; cores and memory of all types follow
 _SECONDS, _WIDTH, _OPTION, _STARTS, _NEEDS = range(5)
@@ -37,7 +37,7 @@ Decided = tuple[int, Ints, Ints, int, bool, Parts, Floats, Floats, Floats]
 
 
 class Answer(NamedTuple):
-    """Who stays or starts, by position in the snapshot, and with which option."""
+    """The jobs that stay or start, by position in the snapshot, and their options."""
 
     job: Ints
     option: Ints
@@ -78,7 +78,7 @@ def answer_at_once(
 
 
 def _behind(offers: Floats, slots: Floats, free: Floats, now: float) -> tuple[Ints, Ints]:
-    """Jobs that start on machines that gangs wait for, by number among those who compete, and their options."""
+    """Jobs that start on machines that gangs wait for, by number among those competing, and their options."""
     nothing = np.empty(0)
     time, width, gain = offers[..., _SECONDS], offers[..., _WIDTH].astype(np.int64), offers[..., :0]
     named = np.arange(len(offers))
@@ -90,7 +90,7 @@ def _behind(offers: Floats, slots: Floats, free: Floats, now: float) -> tuple[In
 
 
 def _measured(snapshot: Snapshot) -> Floats:
-    """Per type and job: how much faster than listed it was measured to be; NaN: nobody knows. Empty where nothing was measured."""
+    """Per type and job: how much faster than listed it was measured to be; NaN: unknown. Empty where nothing was measured."""
     jobs, names = snapshot.jobs, [f"speed.{name}" for name in snapshot.cluster.types]
     known = set(jobs.metrics)
     return np.array([jobs.metric(name) for name in names]) if not known.isdisjoint(names) else np.empty((0, 0))
@@ -109,19 +109,19 @@ def decide_at_once(
     patience: float,
     known: Parts,
 ) -> Decided:
-    """How it went, the positions and options of those who stay or start, how many compete, whether it is steady, the solver's state.
+    """The outcome, the positions and options of jobs that stay or start, how many compete, whether it is steady, the solver's state.
 
     And where a gang is left waiting: what every job could have, of which machines, and what is free besides; else nothing.
     """
     F, I, OF, OI, NF, NI = tables
-    everybody = ints(I.shape[1], 0)
-    for row in range(everybody.size):
-        everybody[row] = row
-    stay, stay_option, compete = gather.split(I, everybody, False)
+    every_row = ints(I.shape[1], 0)
+    for row in range(every_row.size):
+        every_row[row] = row
+    stay, stay_option, compete = gather.split(I, every_row, False)
     nothing = float_table(0, 0, 0.0)
     mine, theirs = believed_speeds(measured, compete), believed_speeds(measured, stay)
     capacity, free, _ = gather.pool(I, OF, OI, NF, NI, stay, given.size, types)
-    owner, arrival, weight = gather.owners(F, I, everybody, compete, given.size)
+    owner, arrival, weight = gather.owners(F, I, every_row, compete, given.size)
     job, option, kind, time, need = gather.ways(F, I, OF, OI, compete, now, types, capacity, mine)
     machine, release, idle = machines.machines(tables, stay, now, types, kind, need, theirs)
     way, seconds, gain, further, width = machines.by_kind(owner, job, kind, time, need, capacity)
@@ -146,7 +146,7 @@ def decide_at_once(
         prices,
     )
     begins, begin_kinds, rows, count = ints(compete.size, 0), ints(compete.size, 0), ints(compete.size, 0), stay.size
-    all_jobs, all_options = ints(everybody.size, 0), ints(everybody.size, 0)
+    all_jobs, all_options = ints(every_row.size, 0), ints(every_row.size, 0)
     for i in range(stay.size):
         all_jobs[i], all_options[i] = stay[i], stay_option[i]
     for j in range(compete.size):
@@ -222,7 +222,7 @@ def believed_speeds(measured: Floats, rows: Ints) -> Floats:
 
 @compiled
 def older_than(arrival: Floats, width: Ints, now: float, age: float, patience: float) -> Ints:
-    """Who has waited that long, in order of arrival; gangs need not wait longer than `patience`."""
+    """The jobs that have waited that long, in order of arrival; gangs need not wait longer than `patience`."""
     found, count = ints(arrival.size, 0), 0
     for j in range(arrival.size):
         widest = 1

@@ -1,6 +1,6 @@
 """Machines that a gang waits for need not stand idle: jobs that are done before it could start run there meanwhile.
 
-AlloX knows jobs of one machine only. A gang that heads a list and finds too few machines idle would keep those it finds from everybody
+AlloX knows jobs of one machine only. A gang that heads a list and finds too few machines idle would keep those it finds from others
 behind it. Here the others may use them as long as no waiting gang could start later for it (by the estimates, as EASY backfilling does),
 and as long as the job itself could not end sooner on another kind of machine.
 """

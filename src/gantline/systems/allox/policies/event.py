@@ -1,4 +1,4 @@
-"""One event of AlloX: who starts where, when something arrived or ended (AlloX, EuroSys 2020, Algorithm 1).
+"""One event of AlloX: which jobs start where, when something arrived or ended (AlloX, EuroSys 2020, Algorithm 1).
 
 1. Aged jobs, if ageing is on, start or reserve (``ageing.py``).
 2. The users with the lowest scores are let in (``users.py``), and their jobs are matched to machines (``flow.py``).

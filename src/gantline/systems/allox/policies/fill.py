@@ -21,7 +21,7 @@ class FillMisfit(IntEnum):
 
     SKIP = 0  # the user's next way is tried
     PASS = 1  # the user is passed over
-    STOP = 2  # nobody starts anything more (DRF's algorithm box; IRFsim)
+    STOP = 2  # nothing more starts (DRF's algorithm box; IRFsim)
 
 
 class RankedWays(NamedTuple):

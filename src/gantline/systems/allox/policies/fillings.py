@@ -18,7 +18,7 @@ from gantline.systems.allox.policies.ways import Ways
 
 @dataclass(frozen=True)
 class Filling(Policy):
-    """A baseline: `choose` says which ways start, in order. Whoever runs stays, unless the policy is preemptive."""
+    """A baseline: `choose` returns which ways start, in order. Running jobs stay, unless the policy is preemptive."""
 
     preemptive: ClassVar[bool] = False
 
@@ -35,7 +35,7 @@ class Filling(Policy):
         raise TypeError(f"policy '{type(self).__name__}' has no choose()")
 
     def valid_until(self, instant: Instant) -> float | None:
-        """When the answer may change by itself: never, where nobody who runs competes and nobody ages."""
+        """When the answer may change by itself: never, where no running job competes and none ages."""
         return None if self.preemptive else math.inf
 
     def only_starts(self) -> bool:

@@ -21,9 +21,9 @@ LEAST = 1e-6
 
 @compiled
 def split(I: Ints, rows: Ints, everyone: bool) -> tuple[Ints, Ints, Ints]:
-    """Positions of those who stay as they are, the options they run with, and positions of those who compete.
+    """Positions of jobs that stay as they are, the options they run with, and positions of those that compete.
 
-    Without ``everyone`` all who hold something stay; with it only those whose grant is locked, or on its way out, do.
+    Without ``everyone`` all jobs that hold something stay; with it only those whose grant is locked, or on its way out, do.
     """
     stay, way, compete = ints(rows.size, 0), ints(rows.size, 0), ints(rows.size, 0)
     staying = competing = 0

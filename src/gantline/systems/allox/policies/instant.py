@@ -26,7 +26,7 @@ class Instant:
     """The jobs that stay as they are, those that compete, and what these could have.
 
     With ``everyone`` jobs that run compete too (preemption), and what they hold counts as free. `ways` are the options of those
-    who compete, in order of arrival.
+    that compete, in order of arrival.
     """
 
     def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], everyone: bool = False, samples: Samples | None = None) -> None:
@@ -35,8 +35,8 @@ class Instant:
         self.F, self.I = F, I = snapshot.jobs.matrices()
         self.OF, self.OI = OF, OI = snapshot.options.F, snapshot.options.I
         self.nodes = NF, NI, D = snapshot.cluster.matrices()
-        everybody = np.arange(len(snapshot.jobs))
-        self.staying, self.staying_option, self.competing = gather.split(I, everybody, everyone)
+        every_row = np.arange(len(snapshot.jobs))
+        self.staying, self.staying_option, self.competing = gather.split(I, every_row, everyone)
         if samples is not None:
             self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
         self.types, self.users = len(snapshot.cluster.types), len(snapshot.users)
@@ -53,7 +53,7 @@ class Instant:
         self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.staying, self.users, self.types)
         if samples is not None:
             self.capacity += samples.taken
-        owner, self.arrival, weight = gather.owners(F, I, everybody, self.competing, self.users)
+        owner, self.arrival, weight = gather.owners(F, I, every_row, self.competing, self.users)
         for name, value in weights.items():
             weight[[code for code, user in enumerate(snapshot.users) if user == name]] = value
         job, self.option, kind, time, need = gather.ways(
@@ -111,7 +111,7 @@ class Instant:
         return chosen
 
     def _unseated(self, chosen: Ints) -> int:
-        """The first of the chosen ways that finds no node, beside those who run already in the way chosen for them."""
+        """The first of the chosen ways that finds no node, beside jobs that run already in the way chosen for them."""
         if not len(chosen):
             return -1
         places = self.competing[self.ways.job[chosen]]
@@ -126,7 +126,7 @@ class Instant:
         return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
 
     def plan(self, chosen: Ints, **rest: Any) -> Plan:
-        """Whoever stays keeps what it has, short runs begin, and the chosen ways start."""
+        """Jobs that stay keep what they have, short runs begin, and the chosen ways start."""
         if self.samples is not None and (self.samples.limits or self.samples.begins):
             return self._plan_with_samples(self.samples, chosen, **rest)
         job = np.concatenate((self.staying, self.competing[self.ways.job[chosen]]))

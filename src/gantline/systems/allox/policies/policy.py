@@ -1,4 +1,4 @@
-"""`allox`: who runs where, by a least-cost matching of jobs to machines and positions (AlloX, EuroSys 2020)."""
+"""`allox`: which job runs where, by a least-cost matching of jobs to machines and positions (AlloX, EuroSys 2020)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 AlloX (EuroSys 2020, section 5) estimates times by two short runs per device, which occupy devices like any other run. They
 come first, in order of arrival, one at a time for each job; a kind of device on which one finds no room is closed to the
-others behind it. What they tell is in the estimates (`--estimates sampled:S`); what they do is not lost.
+others behind it. What they show is in the estimates (`--estimates sampled:S`); what they do is not lost.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PURPOSE = "profile"
 
 
 def check_profile(profile: bool, preemptive: bool) -> None:
-    """Short runs are not preempted, so whoever preempts cannot make them."""
+    """Short runs are not preempted, so a preemptive policy cannot make them."""
     if profile and preemptive:
         raise UsageError("short runs would be preempted", where="profile", fix="use a policy that does not preempt, or leave out profile")
 
 
 class Samples:
-    """The short runs of one instant: who makes one now, who begins one, and who still has to.
+    """The short runs of one instant: the jobs that make one now, begin one, and still have to.
 
     ``made`` says how many each row (as text) has begun; `made` afterwards is what to remember.
     """

@@ -1,4 +1,4 @@
-"""From classes to machines: who runs where, after whom, from when."""
+"""From classes to machines: which job runs where, after which other, from when."""
 
 from __future__ import annotations
 

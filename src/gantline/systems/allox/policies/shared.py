@@ -1,4 +1,4 @@
-"""Equal shares: a fixed part of every resource for each user, or one among those who want something now."""
+"""Equal shares: a fixed part of every resource for each user, or one among users with jobs now."""
 
 from __future__ import annotations
 

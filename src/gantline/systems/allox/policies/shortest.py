@@ -17,7 +17,7 @@ from gantline.systems.allox.policies.ways import Ways
 
 @dataclass(frozen=True)
 class ShortestPairFirst(Filling):
-    """The shortest (job, device) pair that fits starts, on a slow device too; nobody is preempted (SJF)."""
+    """The shortest (job, device) pair that fits starts, on a slow device too; no job is preempted (SJF)."""
 
     name: ClassVar[str] = "allox.sjf"
     paper: ClassVar[str] = "Baseline of AlloX (EuroSys 2020), section 6"
@@ -29,7 +29,7 @@ class ShortestPairFirst(Filling):
 
 @dataclass(frozen=True)
 class ShortestRemainingPairFirst(ShortestPairFirst):
-    """The shortest remaining (job, device) pair runs, whoever runs now; jobs move between devices (SRPT)."""
+    """The shortest remaining (job, device) pair runs, whichever runs now; jobs move between devices (SRPT)."""
 
     name: ClassVar[str] = "allox.srpt"
     preemptive: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class ShortestRemainingPairFirst(ShortestPairFirst):
 
 @dataclass(frozen=True)
 class AlloXPlus(Filling):
-    """Shortest (job, device) pair first, but those who have waited long before all others, the oldest first."""
+    """Shortest (job, device) pair first, but jobs that have waited long before all others, the oldest first."""
 
     name: ClassVar[str] = "allox.plus"
     paper: ClassVar[str] = f"{PAPER}, simulator"

@@ -19,7 +19,7 @@ _PUBLISHED_GAIN = 0.15
 
 
 class BloxFigure12(Study):
-    """LAS with everybody admitted, and with a limit of 1.0, 1.2 and 1.4 times the cluster."""
+    """LAS with every job admitted, and with a limit of 1.0, 1.2 and 1.4 times the cluster."""
 
     name: ClassVar[str] = "blox-fig12"
     paper: ClassVar[str] = "Agarwal et al.: Blox, A Modular Toolkit for Deep Learning Schedulers (EuroSys 2024)"

@@ -16,13 +16,13 @@ from gantline.core.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Gandiva(Policy):
-    """Round robin of whole gangs: who has waited longest since its last turn comes first, whoever fits runs."""
+    """Round robin of whole gangs: the one that has waited longest since its last turn comes first, and any that fits runs."""
 
     name: ClassVar[str] = "gandiva"
     paper: ClassVar[str] = "Xiao et al.: Gandiva: Introspective Cluster Scheduling for Deep Learning (OSDI 2018), section 3"
 
     slice: float = field(
-        default=60.0, metadata={"help": "seconds of a turn; in between nobody is preempted (regime 'elasticflow': its own)"}
+        default=60.0, metadata={"help": "seconds of a turn; in between no gang is preempted (regime 'elasticflow': its own)"}
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The end of a round of Gavel's: steps and time are credited, who is done leaves."""
+"""The end of a round of Gavel: steps and time are credited, finished jobs leave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FINISHED = int(Reason.FINISHED)
 def close_round(
     rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns
 ) -> None:
-    """The clock goes to the end of the last turn; steps and time are credited, who is done leaves."""
+    """The clock goes to the end of the last turn; steps and time are credited, finished jobs leave."""
     end, ended = clock[NOW], False
     for task in range(count[TASKS]):
         if tasks.type[task] >= 0:

@@ -19,7 +19,7 @@ _MOVED, _PREEMPTED = int(Reason.MOVED), int(Reason.PREEMPTED)
 
 @kernel
 def log_round(clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns) -> None:
-    """Open an interval for everybody on new devices, close those of everybody who has moved or stopped."""
+    """Open an interval for every job on new devices, close those of every job that has moved or stopped."""
     now, F, I = clock[NOW], jobs.F, jobs.I
     stamp = count[ROUNDS]
     for task in range(count[TASKS]):

@@ -1,7 +1,7 @@
 """Gavel's simulator, round by round, compiled; it comes back only when shares are wanted.
 
 A round ends when the last of its tasks does. A task does a whole number of steps, so rounds are a little shorter than
-their length, and end early when everybody does. Arrivals wait for the end of the round. `gavel_rounds` says the rest.
+their length, and end early when every task does. Arrivals wait for the end of the round. `gavel_rounds` says the rest.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def run_rounds(
 
 @kernel
 def admit_job(rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks) -> bool:
-    """The next job becomes a task, and one more with everybody it may share devices with. False: no room."""
+    """The next job becomes a task, and one more with every job it may share devices with. False: no room."""
     alone, job = count[TASKS], count[NEXT]
     if alone + count[ACTIVE] + 1 > len(tasks.first):
         return False

@@ -69,7 +69,7 @@ class GavelRun(GavelRunState):
         }
 
     def _paid(self) -> dict[str, float]:
-        """Device-seconds of every type that somebody pays; with the artifact both members of a pair pay."""
+        """Device-seconds of every type that a job pays; with the artifact both members of a pair pay."""
         devices = self.setup.devices
         return dict(zip(self.setup.types, map(float, devices.paid if self.setup.rules.artifact else devices.held)))
 

@@ -119,7 +119,7 @@ def _options(tables: Tables) -> Ints:
 
 
 def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints, seed: int) -> t.GavelPairs:
-    """Speeds of pairs as believed and as they are; 0 where nobody knows and estimates are wanted."""
+    """Speeds of pairs as believed and as they are; 0 where unknown and estimates are wanted."""
     truth = np.nan_to_num(model.paired)[:, :, code]
     believed = truth
     if isinstance(policy, PackingPolicy):

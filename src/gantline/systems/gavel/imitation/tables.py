@@ -36,7 +36,7 @@ COUNT_COUNT: Final = 13
 
 # --- steps of the loop -----------------------------------------------------------------------------------------------
 CLOSE: Final = 0  # the round that runs ends
-ADMIT: Final = 1  # who has arrived enters
+ADMIT: Final = 1  # arrived jobs enter
 TURNS: Final = 2  # the next round is filled
 
 

@@ -29,7 +29,7 @@ def parse_entities(text: str) -> tuple[Entity, ...]:
 
 
 def entities_of(entities: tuple[Entity, ...], owners: Sequence[str], jobs: Sequence[str]) -> dict[str, Any]:
-    """The columns of an instance that say who owns what; a job of nobody is refused."""
+    """The columns of an instance that give each job's owner; a job without one is refused."""
     place = {entity.name: i for i, entity in enumerate(entities)}
     for job, owner in zip(jobs, owners):
         if owner not in place:

@@ -67,7 +67,7 @@ def pair_worth(instance: Instance, row: int, type: int) -> float:
 
 
 def fifo(instance: Instance, memory: QueueMemory | None, seed: int) -> tuple[Allocation, QueueMemory]:
-    """The agnostic form: who runs stays where it is, who comes gets a random type among those with room."""
+    """The agnostic form: a running job stays where it is, a new one gets a random type among those with room."""
     draws = generator(seed, memory["draws"] if memory else None)
     held = dict(memory["held"]) if memory else {}
     free = dict(zip(instance.types, instance.capacity))

@@ -20,7 +20,7 @@ from gantline.systems.gavel.policies.checks import column, matrix, pair_rows, re
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Two jobs that may share devices: who, and how fast each of the two is then on every type."""
+    """Two jobs that may share devices: which, and how fast each of the two is then on every type."""
 
     members: Ints  # [p, 2] positions in the instance, first < second
     throughput: Floats  # [p, 2, k]

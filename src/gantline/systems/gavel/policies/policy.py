@@ -1,8 +1,8 @@
 """What all of Gavel's policies have in common: shares of time, computed when jobs or devices change, become turns.
 
 A policy of this family answers `shares`: which part of its time each job (or pair) should spend on each device type.
-Everything else is here: when to compute them anew, and who has its turn (`turns`, `turn_ledger`). In rounds every round
-is a turn; where decisions follow events a turn lasts `turn` seconds, and until it ends nobody is stopped.
+Everything else is here: when to compute them anew, and which job has its turn (`turns`, `turn_ledger`). In rounds every round
+is a turn; where decisions follow events a turn lasts `turn` seconds, and until it ends no job is stopped.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GavelPolicy(Policy):
     def extras(
         self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str], prices: Mapping[str, float]
     ) -> dict[str, Any]:
-        """Further columns of the question: what types cost (`prices` are the run's), who owns which job."""
+        """Further columns of the question: what types cost (`prices` are the run's), which entity owns which job."""
         return {}
 
     def together(self, snapshot: Snapshot, runs: list[list[int]]) -> Floats | None:

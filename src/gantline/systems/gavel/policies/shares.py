@@ -41,5 +41,5 @@ def isolated_throughput(instance: Instance) -> Floats:
 
 
 def no_pairs(instance: Instance) -> Floats:
-    """Shares of pairs when nobody shares devices."""
+    """Shares of pairs when no jobs share devices."""
     return np.zeros((0 if instance.pairs is None else len(instance.pairs), len(instance.types)))

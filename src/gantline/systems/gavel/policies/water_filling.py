@@ -2,7 +2,7 @@
 
 Raise the throughput of all jobs together until some can rise no more, freeze those, and go on with the rest. With
 entities the weights are given out anew in every pass: an entity with rule *fairness* divides its weight among its jobs
-that still rise, one with rule *fifo* gives all of it to the first of them. Who can still rise is asked of a mixed-integer
+that still rise, one with rule *fifo* gives all of it to the first of them. Which can still rise is asked of a mixed-integer
 program, as in the artifact: the largest number of jobs that can all grow by one part in ten thousand.
 """
 
@@ -65,7 +65,7 @@ def water_filling(instance: Instance, solving: Solving = DEFAULT) -> Allocation:
 
 
 def _order(instance: Instance) -> Floats:
-    """Jobs of a first-in-first-out entity are told apart by their place in the queue, all others are not."""
+    """Jobs of a first-in-first-out entity are distinguished by their place in the queue, all others are not."""
     order = np.zeros(len(instance))
     if instance.entity is not None:
         queued = np.array([entity.rule == "fifo" for entity in instance.entities])[instance.entity]

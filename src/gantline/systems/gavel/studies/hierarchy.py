@@ -26,7 +26,7 @@ _TYPES = ("k80", "p100", "v100")
 
 
 class GavelHierarchy(GavelStudy):
-    """Who gets which part of the cluster while jobs of three owners arrive one after the other."""
+    """Which owner gets which part of the cluster while jobs of three owners arrive one after the other."""
 
     name: ClassVar[str] = "gavel-hierarchy"
     figure: ClassVar[str] = "Figure 11: parts of the total effective throughput under hierarchical fairness, three entities"

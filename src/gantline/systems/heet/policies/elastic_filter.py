@@ -1,4 +1,4 @@
-"""Speeds that nobody measured, from those that were: collaborative filtering over jobs, device types and counts.
+"""Speeds that were not measured, from those that were: collaborative filtering over jobs, device types and counts.
 
 Logarithms of speeds, each job's relative to its own, are a mean, a number per job, type and count, and a sum of a few products of one
 factor each (a canonical polyadic model with biases; Funk's SVD is the form with two axes), fitted by alternating ridge regressions. A

@@ -1,7 +1,7 @@
 """Free devices find jobs by minimum-weight full matching: first jobs that wait, then jobs that would grow.
 
-One side are jobs, the other slots, groups of 1, 2, 4 or 8 free devices of a type (more where somebody needs more at least). Who waits
-is matched at the price that it would then have, fully: as many as possible, at the least sum of prices. Who runs is matched at the change
+One side are jobs, the other slots, groups of 1, 2, 4 or 8 free devices of a type (more where a job needs more at least). A waiting job
+is matched at the price that it would then have, fully: as many as possible, at the least total. One that runs is matched at the change
 of its price, and only if that falls. Rounds are repeated until nothing changes.
 """
 
@@ -64,12 +64,12 @@ def best_way(prices: Prices, job: int, kind: int, room: int, held: Way | None) -
 
 
 def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Way]) -> list[Way]:
-    """Groups of free devices: powers of two up to eight, and one large enough for whoever needs more than any of them."""
+    """Groups of free devices: powers of two up to eight, and one large enough for a job that needs more than any of them."""
     found: list[Way] = []
     for kind, room in enumerate(free):
         needs = [_step(prices, job, kind, held.get(job)) for job in jobs]
         usual = min(_SLOT, 1 << (room.bit_length() - 1)) if room > 0 else 0
-        odd = usual if not any(0 < need <= usual for need in needs) else _SLOT  # three devices are no two slots for who needs all three
+        odd = usual if not any(0 < need <= usual for need in needs) else _SLOT  # three devices are not two slots where all three are needed
         large = min((need for need in needs if odd < need <= room), default=0)
         if large:
             found.append((kind, large))

@@ -21,7 +21,7 @@ from gantline.systems.heet.policies.ways import Way, put_to_the_test, read_ways
 
 @dataclass(frozen=True)
 class HeetLike(Policy):
-    """Estimated speeds of all configurations, a price for each, matching of jobs and free devices, then trades among those who run."""
+    """Estimated speeds of all configurations, a price for each, matching of jobs and free devices, then trades among running jobs."""
 
     name: ClassVar[str] = "heet-like"
     paper: ClassVar[str] = "after Mo, Xu, Xu: Heet: Accelerating Elastic Training in Heterogeneous Deep Learning Clusters (ASPLOS 2024)"
@@ -78,7 +78,7 @@ class HeetLike(Policy):
 
 
 def _note(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    """How far beliefs were off, told now and then: whenever twice as many have been put to the test."""
+    """How far beliefs were off, reported whenever twice as many have been tested."""
     tried, was = after.get("errors", [0, 0.0]), before.get("errors", [0, 0.0])
     if tried[0] < 8 or tried[0].bit_length() == was[0].bit_length():
         return ()

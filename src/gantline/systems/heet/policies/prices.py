@@ -40,7 +40,7 @@ def price_all(ways: HeetWays, capacity: list[int], kappa: float, power: float) -
             (kind, count): ways.left[job] / speed * (1.0 + kappa * pressure * worth[kind] * count / total) / (speed / count / best) ** power
             for (kind, count), speed in speeds.items()
         }
-    wait = min((ways.time(job, way) for job, way in ways.held.items()), default=0.0)  # until somebody ends
+    wait = min((ways.time(job, way) for job, way in ways.held.items()), default=0.0)  # until a job ends
     idle = {}
     for job, speeds in ways.speed.items():
         shortest = ways.left[job] / max(speeds.values(), default=1.0)

@@ -30,7 +30,7 @@ class HeetWays:
     speed: dict[int, dict[Way, float]]
     held: dict[int, Way]  # what they hold now
     left: dict[int, float]  # estimated work left
-    free: list[int]  # devices per type that nobody else has
+    free: list[int]  # devices per type that no other job has
     known: dict[int, set[Way]]  # ways whose speed was measured
 
     def time(self, job: int, way: Way) -> float:

@@ -1,4 +1,4 @@
-"""One round of PAL's placements: from the order of the jobs to who is suspended and what is launched where."""
+"""One round of PAL's placements: from the order of the jobs to which are suspended and which are launched where."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PalEntry(NamedTuple):
 
 
 class PalRound(NamedTuple):
-    """Who loses its devices, and who gets which."""
+    """Which jobs lose their devices, and which get others."""
 
     suspend: list[int]
     launch: list[tuple[int, Devices]]

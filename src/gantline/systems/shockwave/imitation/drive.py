@@ -28,7 +28,7 @@ _BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
-    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells fairness by both definitions."""
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary has fairness by both definitions."""
     state, policy = simulation.state, simulation.engine.policy
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
@@ -110,5 +110,5 @@ def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:
 def _planned(chooser: Chooser) -> dict[str, Any]:
     if not isinstance(chooser, Planner):
         return {}
-    counted = {"plans": chooser.planned, "fair_plans": chooser.fair, "cut_plans": chooser.cut}  # the others keep nobody's fair finish time
+    counted = {"plans": chooser.planned, "fair_plans": chooser.fair, "cut_plans": chooser.cut}  # the others keep no fair finish time
     return counted | {"estimates": "told" if chooser.told else "learned"}

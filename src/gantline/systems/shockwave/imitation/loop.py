@@ -15,7 +15,7 @@ _FAILURES = 5  # in a row, after which a job is dropped
 
 
 class Chooser(Protocol):
-    """Who runs in the next round."""
+    """Which jobs run in the next round."""
 
     def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         """A round has been closed; called before arrivals are let in."""
@@ -43,23 +43,23 @@ class ShockwaveRounds:
     chooser: Chooser
     length: float = 120.0
     patience: float = 1.5  # a job that has run so many times its profiled time is taken for complete
-    on_task: Callable[[ShockwaveTask, bool], None] | None = None  # told of every task that closed, and whether its job is complete
+    on_task: Callable[[ShockwaveTask, bool], None] | None = None  # called for every task that closed, with whether its job is complete
     on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
     clock: float = 0.0
     passes: int = 0
     active: list[ShockwaveJob] = field(default_factory=list)  # in order of admission
     running: list[ShockwaveTask] = field(default_factory=list)
-    changed: bool = False  # somebody came, left or failed since the chooser last cared
+    changed: bool = False  # a job came, left or failed since the last choice
     counts: list[int] = field(default_factory=list)  # active jobs, per pass
     lives: dict[int, tuple[int, int]] = field(default_factory=dict)  # job -> passes [admission, completion)
     busy: float = 0.0  # GPU-seconds
 
     def __post_init__(self) -> None:
         self._waiting = sorted(self.jobs, key=lambda job: (job.arrival, job.index))
-        self._began = self._ended = 0.0  # the round that is closed: since the end of the one before, though nobody may have run for a while
+        self._began = self._ended = 0.0  # the round that is closed: since the end of the one before, though no job may have run for a while
 
     def run(self, until: float = inf) -> None:
-        """To the end: nobody is active, though arrivals may be left (as in the original)."""
+        """To the end: no job is active, though arrivals may be left (as in the original)."""
         while self.step() and self.clock <= until:
             pass
 

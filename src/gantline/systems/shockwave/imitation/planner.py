@@ -20,7 +20,7 @@ _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
 @dataclass
 class Planner:
-    """Who is about, what is believed of them, and the plan in force."""
+    """The jobs present, what is believed of them, and the plan in force."""
 
     makespan: float = 1e-3
     power: float = 12.0
@@ -30,7 +30,7 @@ class Planner:
     told: bool = True  # whether the planner knows batch sizes that are still to come
     beat: int = 8  # rounds between re-plans although nothing happened
     planned: int = 0
-    fair: int = 0  # plans in which everybody could keep the fair finish time
+    fair: int = 0  # plans in which every job could keep the fair finish time
     cut: int = 0  # plans whose rounds per job could not be packed and were cut by priority
     number: int = 0  # rounds ended; planner time is nominal
     _predictors: dict[int, Predictor | Learner] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A recorded schedule: who was started in which round."""
+"""A recorded schedule: which jobs were started in which round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gantline.workload.unpack import read_text
 
 
 class RecordedRounds:
-    """Starts in every round whom the table names, as far as they are still there."""
+    """Starts in every round the jobs that the table names, as far as they are still present."""
 
     def __init__(self, path: str, jobs: Sequence[ShockwaveJob]) -> None:
         if not path:

@@ -18,7 +18,7 @@ from gantline.solvers.embedded import feasible_point
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 
 Shares = dict[int, float]  # by job
-_HALVINGS = 60  # of an interval no longer than twice its lower end: more than a float can tell apart
+_HALVINGS = 60  # of an interval no longer than twice its lower end: more than a float can resolve
 
 
 @dataclass
@@ -59,7 +59,7 @@ def max_sum_throughput(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, me
 
 
 def min_total_duration(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
-    """The shortest horizon in which everybody can finish (OSSP), found to a twentieth; then where the original's solver stops in it."""
+    """The shortest horizon in which every job can finish (OSSP), found to a twentieth; then where the original's solver stops in it."""
     gang, work = _gangs(jobs), np.array([job.left / job.throughput for job in jobs])
     low, high = 100.0, 1e6
     while high > 1.05 * low:
@@ -104,7 +104,7 @@ def finish_time_fairness(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, 
 
 
 def _reaches(ratio: float, passed: Floats, left: Floats, speed: Floats, fair: Floats, gang: Floats, gpus: int) -> bool:
-    """Whether everybody can have that ratio or a better one."""
+    """Whether every job can have that ratio or a better one."""
     time = ratio * fair - passed
     if (time <= 0.0).any():
         return False
@@ -113,7 +113,7 @@ def _reaches(ratio: float, passed: Floats, left: Floats, speed: Floats, fair: Fl
 
 
 def allox(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
-    """The least sum of completion times by matching; a fifth of those who wait may take part, the oldest first."""
+    """The least sum of completion times by matching; a fifth of the waiting jobs may take part, the oldest first."""
     held = {index for index, share in memory.shares.items() if share == 1.0}
     shares = {job.index: memory.shares.get(job.index, 0.0) for job in jobs}
     free = gpus - sum(job.index in held for job in jobs)
@@ -125,7 +125,7 @@ def allox(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory)
     time = np.array([job.left / job.throughput for job in others])
     cost = time[:, None] * position[None, :] + np.array([clock - job.arrival for job in others])[:, None]
     rows, columns = linear_sum_assignment(cost)
-    last: dict[int, tuple[int, int]] = {}  # per GPU: the largest position, and who has it
+    last: dict[int, tuple[int, int]] = {}  # per GPU: the largest position, and which job has it
     for row, column in zip(rows.tolist(), columns.tolist()):
         last[column % free] = max(last.get(column % free, (0, 0)), (int(position[column]), row))
     for _, row in last.values():

@@ -14,7 +14,7 @@ _BETWEEN_RESETS = 1000.0
 
 @dataclass
 class Turns:
-    """Who has had how much since the last reset, and whose turn it is."""
+    """What each job has received since the last reset, and which is next."""
 
     rule: Rule
     memory: Memory = field(default_factory=Memory)
@@ -44,7 +44,7 @@ class Turns:
         for job in order:
             if job.gang <= left:
                 left -= job.gang
-                if job.index in self.shares:  # who has no share yet may take a place, but is not run
+                if job.index in self.shares:  # a job without a share may take a place, but is not run
                     chosen.append(job)
         return chosen
 

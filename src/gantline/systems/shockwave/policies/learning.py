@@ -1,4 +1,4 @@
-"""The same prediction without being told the future: batch sizes that a job has not had are unknown, and no prior speaks of them."""
+"""The same prediction without knowledge of the future: batch sizes that a job has not had are unknown, and no prior speaks of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`shockwave`: plan a window of rounds so that jobs progress alike, late ones first and nobody is left for the end (NSDI 2023)."""
+"""`shockwave`: plan a window of rounds so that jobs progress alike, late ones first and none left for the end (NSDI 2023)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shockwave(Policy):
     makespan: float = field(default=1e-3, metadata={"help": "weight of the longest job left after the window"})
     power: float = field(default=12.0, metadata={"help": "how much more a job counts the later it is"})
     largest: float = field(default=1.0, metadata={"help": "ratio to the fair finish time above which a job is late"})
-    beat: int = field(default=8, metadata={"help": "rounds after which is planned anew although nobody came or went"})
+    beat: int = field(default=8, metadata={"help": "rounds after which a new plan is made although no job came or went"})
     futures: str = field(default="learned", metadata={"help": "regime shockwave: whether batch sizes to come are 'told' or 'learned'"})
     calibrate: bool = field(default=False, metadata={"help": "regime shockwave: correct durations as the artifact does, waiting included"})
     compat: str = field(default="", metadata={"help": "'shockwave': as the artifact does (told futures, calibration)"})

@@ -1,8 +1,8 @@
-"""The window of Shockwave's planner (section 6 of the paper): how many of the next rounds each job gets, in which, and who fills the rest.
+"""The window of Shockwave's planner (section 6 of the paper): how many of the next rounds each job gets, which, and what fills the rest.
 
 Three questions to the solver in the original; f is concave and priorities are positive, so counts of rounds are enough for the second:
 
-    fair     everybody keeps the fair finish time, if that is possible at all
+    fair     every job keeps the fair finish time, if that is possible at all
     relaxed  utility of progress weighted by how late a job is, less the longest job that is left
     ranked   the same counts, jobs that are late first
 """
@@ -52,7 +52,7 @@ def priorities(lateness: Floats, remaining: Floats, *, largest: float, power: fl
 
 
 def fair_window(w: PlanningWindow, target: Floats, share: float, largest: float, end: float) -> PlanningWindow | None:
-    """The window in which everybody keeps the fair finish time; None: somebody's lies before the window's end, or nobody can pay for it.
+    """The window in which every job keeps the fair finish time; None: one lies before the window's end, or the budgets do not suffice.
 
     What is left after the window must be done by the target on an equal share: a lower bound on the work within the window.
     """
@@ -228,7 +228,7 @@ def settle_ties(w: PlanningWindow, plan: Bools) -> Bools:
 
 
 def plan_window(w: PlanningWindow) -> Bools:
-    """Who runs in which round of the window."""
+    """Which jobs run in which round of the window."""
     return plan_and_tell(w)[0]
 
 

@@ -70,7 +70,7 @@ def artifact_plan(
             runs.add(row)
     jump = math.inf
     for q, queue in enumerate(queues):
-        queue.sort(key=lambda row: row not in runs)  # those who wait stand behind those who run
+        queue.sort(key=lambda row: row not in runs)  # waiting jobs stand behind running ones
         for row in queue:
             if row in runs and q < len(limits):
                 left = limits[q] - executed[row]

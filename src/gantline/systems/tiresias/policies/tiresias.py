@@ -17,7 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.systems.tiresias.policies.artifact import LIMITS, artifact_plan, gittins_table
 
-_LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; who never started stands behind those who did
+_LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; a job that never started stands behind those that did
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Tiresias(OrderPolicy):
         return replace(self, compat=regime if regime in {"tiresias", "blox"} else "none")
 
     def only_starts(self) -> bool:
-        return self.compat != "tiresias"  # whose queues are lists that every event changes, whether somebody waits or not
+        return self.compat != "tiresias"  # whose queues are lists that every event changes, whether a job waits or not
 
     def order_moves(self) -> bool:
         return True

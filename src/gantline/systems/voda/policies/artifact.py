@@ -129,7 +129,7 @@ def _elastic_tiresias(ready: Ready, capacity: int) -> Ints:
 
     heap = [(-gain(job), queue[job], job, job) for job in np.flatnonzero((grants < ready.most) & (ready.least <= free)).tolist()]
     heapify(heap)
-    place = 0  # the original sorts one list again and again: whoever was at its head stays before those who gain as much
+    place = 0  # the original sorts one list again and again: the job at its head stays before those that gain as much
     while free > 0 and heap:
         best, _, _, job = heappop(heap)
         if best >= 0:
@@ -199,7 +199,7 @@ def _shares(speedup: Singles, most: Ints, remaining: Singles, order: Ints, capac
             job = alive[k]
             workers = grants[best]
             if workers == 0:
-                # nobody's length is known with no workers, so the challenger counts as the sooner
+                # no length is known with no workers, so the challenger counts as the sooner
                 wins = remaining[best] >= remaining[job] if grants[job] == 0 else not as_later[best] > as_sooner[job]
             elif length[best] >= _quotient(remaining[job], speedup[job, workers]):  # the champion's workers for both
                 wins = not as_later[best] > as_sooner[job]

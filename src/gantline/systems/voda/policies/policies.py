@@ -74,7 +74,7 @@ class Voda(LaysOut):
 
 @dataclass(frozen=True)
 class VodaFifo(Voda):
-    """First come, first served at the minimum size; whoever does not fit is passed."""
+    """First come, first served at the minimum size; a job that does not fit is passed."""
 
     name: ClassVar[str] = "voda.fifo"
 

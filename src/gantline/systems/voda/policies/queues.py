@@ -40,7 +40,7 @@ class Queues:
 
 
 def read_queues(snapshot: Snapshot, promoted: dict[str, Any], limit: float, knob: float) -> Queues:
-    """Queues now; whoever has waited `knob` times as long as it ran since its last promotion returns to the first."""
+    """Queues now; a job that has waited `knob` times as long as it ran since its last promotion returns to the first."""
     jobs, rows = snapshot.jobs, [str(row) for row in snapshot.jobs.rows.tolist()]
     base = np.array([promoted.get(row, (0.0, 0.0)) for row in rows]).reshape(-1, 2)
     gained, ran = jobs.attained_gpu - base[:, 0], jobs.attained - base[:, 1]
