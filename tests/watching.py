@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.oracles.books import PhaseWatch
 
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.virtual import Virtual
-from gantline.engine.books import PhaseWatch
 from gantline.engine.engine import Engine
 from gantline.engine.reconcile import Reconciler
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from tests.engine.states import engine_of
+from tests.oracles.books import check_books
 from tests.oracles.plain_commit import PlainCommit
 from tests.oracles.plain_walk import Gang, Place, Way
 
@@ -14,7 +15,6 @@ from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.gather import elapsed
 from gantline.core.phases import Phase
-from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 
 JOBS, WORK = 7, 1e6

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.oracles.books import check_books
 from tests.watching import watch_phases
 
 from gantline.core.plan import Plan
-from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 
 

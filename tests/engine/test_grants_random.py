@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engine.states import engine_of
+from tests.oracles.books import check_books
 
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.engine.advance import finish_due, next_finish
-from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import drain_node, lose_node, return_node
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.oracles.books import check_books
 
 from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.reasons import Reason
-from gantline.engine.books import check_books
 from gantline.performance.model import Gang, PerformanceModel
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.oracles.books import check_books
 
 from gantline.core import columns as c
 from gantline.core.cluster import Node
@@ -18,7 +19,6 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node

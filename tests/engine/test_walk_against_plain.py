@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both, text
 from tests.engine.states import engine_of
+from tests.oracles.books import check_books
 from tests.oracles.plain_walk import Way
 
 from gantline.core import columns as c
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
-from gantline.engine.books import check_books
 from gantline.engine.node_changes import drain_node, lose_node, return_node
 from gantline.engine.ranks import sort_rows
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.oracles.books import check_books
 from tests.watching import watch_phases
 
 from gantline.core import columns as c
@@ -17,7 +18,6 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 from gantline.simulator.run import Run
 

@@ -20,11 +20,6 @@ def text(value: Any, where: str) -> str:
     return str(value)
 
 
-def text_or_none(value: Any, where: str) -> str:
-    """A text, or nothing."""
-    return "" if value == "" else text(value, where)
-
-
 def yes_or_no(value: Any, where: str) -> bool:
     """True or false; on command lines they are words."""
     found = {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower())

@@ -21,6 +21,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
+from gantline.engine.same_grants import PlanLook
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
@@ -33,46 +34,44 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
     if keeps is not None and len(keeps):
         Commit(grants, who, table, _named(grants, np.concatenate([who, keeps])), by_hand).run()
         state.rebuild()
-        state.out[2] = len(state.waiting_rows)
         grants.repeats.forget(np.concatenate([who, keeps]))
         return
     if not grants.left and grants.repeats.seen(who, table):
-        state.out[:] = 0, 0, len(state.waiting_rows), 0
+        state.out[:] = 0
         return
-    waiting = None if by_hand else _keep(grants, who, table)
-    if waiting is None:
+    look = PlanLook.NOT_READ if by_hand else _look(grants, who, table)
+    if look is PlanLook.NOT_READ:
         unmoved = Commit(grants, who, table, _named(grants, who), by_hand).run()
-    elif waiting == 0 or (waiting > 0 and _start(grants, who, table, waiting)):
-        unmoved = waiting == 0
+    elif look is PlanLook.SAME or (look is PlanLook.ONLY_STARTS and _start(grants, who, table)):
+        unmoved = look is PlanLook.SAME
     else:
         changes = ~grants.look.seen.kept[: len(who)]
         unmoved = Commit(grants, who[changes], table.some(changes), _named(grants, who)).run()
     state.rebuild()
-    state.out[2] = len(state.waiting_rows)
     if unmoved:
         grants.repeats.note(who, table)
     else:
         grants.repeats.forget(who)
 
 
-def _keep(grants: Grants, who: Ints, table: Assignments) -> int | None:
-    """How many wait for their start where all others keep what they have; below zero: there is more to do; None: nobody has looked."""
+def _look(grants: Grants, who: Ints, table: Assignments) -> PlanLook:
+    """Which rows have what the plan gives them, where it gives nothing but devices, or nothing but options."""
     if grants.left or grants.used_fluid:
-        return None
+        return PlanLook.NOT_READ
     grants.state.out[:] = 0
     if grants.by_row:
-        return grants.look.by_devices(who, table) if grants.in_force.only_devices(table) else None
+        return grants.look.by_devices(who, table) if grants.in_force.only_devices(table) else PlanLook.NOT_READ
     plain = grants.in_force.nothing_special and table.tells_at_most("option")
-    return grants.look.by_option(who, table) if plain else None
+    return grants.look.by_option(who, table) if plain else PlanLook.NOT_READ
 
 
-def _start(grants: Grants, who: Ints, table: Assignments, waiting: int) -> bool:
-    """Those who wait take their turns; False: not in this way, because somebody has to be asked about them."""
+def _start(grants: Grants, who: Ints, table: Assignments) -> bool:
+    """Rows that wait take their turns; False: not in this way, because a model has to be asked about them."""
     if grants.speeds.model is not None:
         return False
     if grants.by_row:
-        return start_on_devices(grants, who, table, waiting)
-    start_gangs(grants, waiting)
+        return start_on_devices(grants, who, table)
+    start_gangs(grants)
     return True
 
 
@@ -99,7 +98,7 @@ class Commit:
         self.special = set(grants.by_row)
 
     def run(self) -> bool:
-        """All steps; state.out gets [started, stopped, waiting left, refused]. Whether everybody was as the plan wants it comes back."""
+        """All steps; state.out gets [started, stopped]. Whether everybody was as the plan wants it comes back."""
         self.out[:] = 0
         phase = self.t.I[c.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
@@ -266,7 +265,7 @@ class Commit:
         """Speeds of those who changed, and of those whose company did."""
         touched |= self.grants.left
         self.grants.left.clear()
-        if touched or (self.grants.speeds.about_everyone and self.out[:2].any()):
+        if touched or (self.grants.speeds.about_everyone and self.out.any()):
             self.grants.speeds.refresh_around(touched)
 
 

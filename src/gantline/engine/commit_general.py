@@ -89,7 +89,6 @@ class CommitGeneral:
 
     def _give_up_one(self, w: Wanted, change: Change) -> None:
         if change.manner is Manner.LEAVES and not self._past_minimum(w.row):
-            self.out[3] += 1
             return
         self.changes[w.row] = change
         if change.manner is not Manner.STAYS:
@@ -116,8 +115,8 @@ class CommitGeneral:
         """One row's turn."""
         change = self.changes.get(w.row)
         if change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING:
-            self.out[3] += int(not w.sound)  # locked, in flight, within its minimum run, or meaningless: it stays as it was
-        elif not w.sound:
+            return  # locked, in flight, within its minimum run, or meaningless: it stays as it was
+        if not w.sound:
             self._refuse(w, Reason.INFEASIBLE)
         elif w.fluid:
             self._turn_of_share(w)
@@ -213,7 +212,6 @@ class CommitGeneral:
         self.books.give_back(w.row)
         fits = self.books.fits(fresh, w.group, held)
         self.books.take(w.row, fresh if fits else held)
-        self.out[3] += int(not fits)
         if not fits:
             self.t.I[c.REASON, w.row] = int(Reason.RESOURCES)
         return fits
@@ -237,7 +235,6 @@ class CommitGeneral:
     def _refuse(self, w: Wanted, reason: Reason) -> None:
         """The row gets nothing of this; whoever gave something up for it gets that back if it is still there."""
         row, t = w.row, self.t
-        self.out[3] += 1
         t.I[c.REASON, row] = int(reason)
         if row not in self.before:
             return

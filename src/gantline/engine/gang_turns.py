@@ -108,17 +108,15 @@ def take_turns(
     scratch: Ints,
     out: Ints,
 ) -> None:
-    """One gang after the other. `reserved` is, per type, what shares of the time were promised; out: started, stopped, -, refused."""
+    """One gang after the other. `reserved` is, per type, what shares of the time were promised; out: started, stopped."""
     I, found = t.I, Spots(scratch[0], scratch[1], scratch[2], scratch[3])
     for k in range(begin, end):
         row, option, way = turns.rows[k], turns.options[k], turns.work[W_WAY, k]
         if way == BOUND:
-            out[3] += 1
             continue
         if way == STAYS:
             if I[c.OPTION, row] != option and not restyle(t, row, option, False):
                 I[c.REASON, row] = _RESOURCES
-                out[3] += 1
             continue
         kind, need = t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
         free = 0.0
@@ -138,7 +136,6 @@ def take_turns(
             _begin_there(t, turns, k, way, used, now, rules, log, found, out)
             continue
         reason = _FRAGMENTED if free >= need and not lacks else _RESOURCES
-        out[3] += 1
         I[c.REASON, row] = reason
         if way == WAITS:
             continue

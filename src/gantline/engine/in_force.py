@@ -17,8 +17,6 @@ from gantline.engine.state import State
 SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 RAGGED = ("devices", "nodes", "parts", "within", "purpose")
 RAW = ("option", "gpus", "type", "cpus", "memory")  # what was asked; compared as such only where the option is made up (devices, parts)
-#: columns that decide neither where a gang goes nor who is on its devices with it
-NOTES = frozenset({"fraction", "memory_cap", "offset", "batch", "accumulation", "limit", "purpose", "required", "size"})
 
 
 class Groups:

@@ -25,18 +25,19 @@ from gantline.engine.wanted import exact_option
 _NO_ROWS: frozenset[int] = frozenset()
 
 
-def start_gangs(grants: Grants, count: int) -> None:
+def start_gangs(grants: Grants) -> None:
     """Those whom the last look has listed start with their options, where the engine finds a place for them."""
     state, turns = grants.state, grants.look.turns
-    t, rows = state.tables, turns.rows[:count]
+    t, count = state.tables, grants.look.waiting
+    rows = turns.rows[:count]
     take_turns(state.matrices, turns, 0, count, grants.fluid.used, state.now, state.rules, state.log.columns, state.scratch, state.out)
     t.F[c.LIMIT_END, rows[t.I[c.PHASE][rows] != PENDING]] = np.inf
 
 
-def start_on_devices(grants: Grants, rows: Ints, table: Assignments, count: int) -> bool:
+def start_on_devices(grants: Grants, rows: Ints, table: Assignments) -> bool:
     """Those whom the last look has listed start on the devices that they name; False: one names what cannot be, and nothing is done."""
     asked, found = table.entries("devices"), []
-    for place in grants.look.seen.places[:count].tolist():
+    for place in grants.look.seen.places[: grants.look.waiting].tolist():
         row, devices = int(rows[place]), asked[place]
         option = _option(grants, row, devices)
         if option == IMPOSSIBLE:
@@ -47,7 +48,6 @@ def start_on_devices(grants: Grants, rows: Ints, table: Assignments, count: int)
     for row, held in found:
         if not books.fits(held, _NO_ROWS):
             t.I[c.REASON, row] = int(Reason.RESOURCES)
-            state.out[3] += 1
             force.forget(row)
             continue
         begins.start(row, held)

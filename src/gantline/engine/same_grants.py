@@ -6,6 +6,7 @@ those who are there. A commit is about the others; where these only wait for the
 
 from __future__ import annotations
 
+from enum import Enum
 from operator import eq
 from typing import NamedTuple
 
@@ -25,8 +26,15 @@ from gantline.engine.lists import Lists
 from gantline.engine.state import State
 
 _DEFERRED = int(Reason.DEFERRED)
-#: what a look comes back with where somebody has to stop or to change, or may not be touched
-MORE = -1
+
+
+class PlanLook(Enum):
+    """What a look at a plan has found."""
+
+    NOT_READ = "it says more than this look reads"
+    SAME = "every row has what the plan gives it"
+    ONLY_STARTS = "some rows wait for their start, all others keep what they have"
+    CHANGES = "a row has to stop or to change, or may not be touched"
 
 
 class Seen(NamedTuple):
@@ -44,6 +52,7 @@ class PlanReader:
 
     def __init__(self, state: State, force: InForce) -> None:
         self.state, self.force = state, force
+        self.waiting = 0  # how many rows the last look has listed, to be started
         self._number = 0
         self._make(0, 0)
 
@@ -53,8 +62,8 @@ class PlanReader:
         self.seen = Seen(columns[0], columns[1], np.zeros(rows, dtype=np.bool_), columns[2], places)
         self.turns = GangTurns(columns[3], columns[4], work, listed)  # of those who wait, filled by the look
 
-    def by_devices(self, rows: Ints, table: Assignments) -> int:
-        """How many wait for their start, where all others keep their devices; `MORE`: there is more to do."""
+    def by_devices(self, rows: Ints, table: Assignments) -> PlanLook:
+        """Whether rows keep their devices."""
         granted, asked = self.force.column("devices")[rows].tolist(), table.entries("devices")
         same = np.fromiter(map(eq, granted, asked), dtype=np.bool_, count=len(rows))
         if not all(asked):  # whoever names none means an option
@@ -63,8 +72,8 @@ class PlanReader:
         self.seen.kept[: len(rows)] = same
         return self._look(rows, True)
 
-    def by_option(self, rows: Ints, table: Assignments) -> int:
-        """The same, where all others keep their option."""
+    def by_option(self, rows: Ints, table: Assignments) -> PlanLook:
+        """Whether rows keep their option."""
         self._fit(len(rows))
         self.seen.option[: len(rows)] = table.column("option") if table.has("option") else -1
         return self._look(rows, False)
@@ -75,16 +84,20 @@ class PlanReader:
         if rows > len(self.seen.rows) or rows + devices > len(self.turns.listed):
             self._make(rows, devices)
 
-    def _look(self, rows: Ints, by_devices: bool) -> int:
+    def _look(self, rows: Ints, by_devices: bool) -> PlanLook:
         state = self.state
         self._number += 1
         self.seen.rows[: len(rows)] = rows
-        found = _look(state.matrices, state.lists, self.seen, self.turns, self.force.epoch, len(rows), by_devices, self._number)
-        return int(found)
+        changes, self.waiting = _look(
+            state.matrices, state.lists, self.seen, self.turns, self.force.epoch, len(rows), by_devices, self._number
+        )
+        return PlanLook.CHANGES if changes else PlanLook.ONLY_STARTS if self.waiting else PlanLook.SAME
 
 
 @kernel
-def _look(t: Matrices, lists: Lists, seen: Seen, turns: GangTurns, epoch: Ints, count: int, by_devices: bool, number: int) -> int:
+def _look(
+    t: Matrices, lists: Lists, seen: Seen, turns: GangTurns, epoch: Ints, count: int, by_devices: bool, number: int
+) -> tuple[bool, int]:
     """Whoever keeps what it has loses the reason and the lease of an earlier plan; those who wait are listed; nobody else is touched."""
     I, waiting, more = t.I, 0, False
     for k in range(count):
@@ -113,9 +126,9 @@ def _look(t: Matrices, lists: Lists, seen: Seen, turns: GangTurns, epoch: Ints, 
         row = lists.active[k]
         more = more or (seen.named[row] != number and I[c.PHASE, row] != PENDING)
     if more:
-        return MORE
+        return True, waiting
     for k in range(lists.number[ls.ACTIVE]):
         row = lists.active[k]
         if seen.named[row] != number:
             I[c.REASON, row] = _DEFERRED
-    return waiting
+    return False, waiting

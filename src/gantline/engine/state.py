@@ -56,7 +56,7 @@ class State:
         self.log = Log()
         self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
-        self.out: Ints = np.zeros(4, dtype=np.int64)
+        self.out: Ints = np.zeros(2, dtype=np.int64)  # gangs that a commit has started, and stopped
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
         self.SF = np.zeros(s.SF_COUNT)
         self.rules = EngineRules(self.SI, self.SF)

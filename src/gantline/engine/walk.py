@@ -43,7 +43,7 @@ _PLACED = -1  # instead of a reason why not
 
 @kernel
 def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints) -> None:
-    """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped, waiting left]."""
+    """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped]."""
     F, I, running, waiting = t.F, t.I, lists.running, lists.waiting
     notes = notes_on(scratch)
     number = notes.number
@@ -89,7 +89,7 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
             number[w.STOPPED] += 1
     if number[w.STARTED] > 0 or number[w.STOPPED] > 0:
         _regroup(F, I, lists, number[w.AT_WAITING], notes.gain)
-    out[0], out[1], out[2] = number[w.STARTED], number[w.STOPPED], lists.number[ls.WAITING]
+    out[0], out[1] = number[w.STARTED], number[w.STOPPED]
 
 
 @kernel

@@ -152,7 +152,7 @@ def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
         if ASKS:
             if how[PASSES] == 1 and _nothing_fits(on.t.NI, on.lists, on.rules):
                 count[lc.DECISIONS] += 1
-                out[0], out[1], out[2] = 0, 0, number[ls.WAITING]
+                out[0], out[1] = 0, 0
                 return lc.GO_ON
             count[lc.READY] = lc.KNOWN
             return lc.KEYS
