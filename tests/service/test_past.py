@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -37,9 +38,13 @@ class Events:
         return found
 
 
-def past_of(store: Events, now: float) -> LivePast:
+def past_of(store: Events, now: float, **jobs: Any) -> LivePast:
     devices = tuple(DeviceView(f"n{k // 2}:{k % 2}", "v100", f"n{k // 2}", True, ()) for k in range(4))
-    return LivePast(store, lambda: View(now, "fifo", {}, {}, devices), lambda at: 1000.0 + at, lambda: 1000.0 + now)
+    return LivePast(store, lambda: View(now, "fifo", {}, jobs, devices), lambda at: 1000.0 + at, lambda: 1000.0 + now)
+
+
+def known(id: str, state: str, queue: str, gpus: int, submitted: float = 0.0) -> Any:
+    return SimpleNamespace(id=id, name="", user="ann", queue=queue, gpus=gpus, state=state, submitted=submitted)
 
 
 STORY = (
@@ -96,6 +101,16 @@ def test_lines_are_means_and_shares_by_weight() -> None:
     demand = np.array([[1.0, 8.0], [8.0, 8.0], [8.0, 0.0]])
     shares = fair_shares(demand, np.array([1.0, 1.0, 2.0]), 8.0)
     assert np.allclose(shares.T, [[1.0, 7 / 3, 14 / 3], [4.0, 4.0, 0.0]]), "what one does not ask for is shared by the others"
+
+
+def test_a_queue_that_waits_is_due_its_share_from_submission_on() -> None:
+    store = Events(state(1, 1, "1", "running", "n0:0", "n0:1", "n1:0"))
+    jobs = {"1": known("1", "running", "large", 3, submitted=0.5), "2": known("2", "pending", "small", 4, submitted=0.0)}
+    past = past_of(store, 8.0, **jobs).occupancy()
+    found = series_of_window(past, 1004, 1008, 2, {"small": 3.0}, everybody)
+    assert (found["waiting"], found["held"]["queue"]["large"]) == ([1, 1], [3, 3])
+    assert found["due"]["queue"] == {"large": [1, 1], "small": [3, 3]}
+    assert sorted(past.wait_stop - past.wait_start) == [0.5, 8.0]
 
 
 @pytest.mark.parametrize(("begin", "end", "words"), [(5.0, 5.0, "empty"), (9.0, 5.0, "before it begins")])

@@ -43,6 +43,9 @@ class LivePast:
         with self._lock:
             self._fold()
             now, view = self._now(), self._view()
+            for job in view.jobs.values():  # one that has waited ever since it was submitted has no event that says so
+                if job.state == "pending" and (place := self._places.setdefault(job.id, len(self._places))) not in self._waiting:
+                    self._waiting[place] = self._wall(job.submitted)
             device_of = {device.name: place for place, device in enumerate(view.devices)}
             stays = [*self._stays, *((since, now, job, held) for job, (since, held) in self._open.items())]
             waits = [*self._waits, *((since, now, job) for job, since in self._waiting.items())]
@@ -72,8 +75,10 @@ class LivePast:
             del self._waits[: _MOST // 2]
 
     def _entered(self, row: Mapping[str, Any]) -> None:
-        job = self._places.setdefault(str(row["job"]), len(self._places))
-        at, state = self._wall(float(row["time"])), str(row["state"])
+        id, at, state = str(row["job"]), self._wall(float(row["time"])), str(row["state"])
+        if id not in self._places and state != "held" and (known := self._view().jobs.get(id)) is not None:
+            self._waiting[len(self._places)] = self._wall(known.submitted)
+        job = self._places.setdefault(id, len(self._places))
         held = tuple(row.get("devices", ())) if state in RUNS else ()
         before = self._open.get(job)
         if before is not None and before[1] != held:

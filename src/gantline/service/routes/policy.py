@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from typing import Annotated, Any
 
@@ -49,10 +50,16 @@ def _policies() -> str:
     found = []
     for name in policy_names():
         policy = find_policy(name)
-        listed = [{"name": one.name, "type": one.type, "default": one.default, "help": one.help} for one in parameters(policy)]
+        listed = [{"name": one.name, "type": one.type, "default": _spelled(one.default), "help": one.help} for one in parameters(policy)]
         words = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
         found.append({"name": name, "help": words, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
-    return json.dumps({"policies": found}, ensure_ascii=False, default=str)
+    return json.dumps({"policies": found}, ensure_ascii=False, allow_nan=False)
+
+
+def _spelled(default: Any) -> Any:
+    """A default as JSON holds it; what it has no word for is spelled as people do."""
+    plain = default is None or isinstance(default, (bool, int, str)) or (isinstance(default, float) and math.isfinite(default))
+    return default if plain else str(default)
 
 
 @router.at("PUT", "/v1/policy", Role.OPERATOR)
