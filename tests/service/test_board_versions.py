@@ -168,9 +168,10 @@ def test_other_nodes_are_another_board() -> None:
 
 
 def test_an_order_is_told_by_what_entered_and_left_or_as_a_whole() -> None:
-    assert queue_change([1, 2, 3], [1, 2, 3]) is None
-    assert queue_change([1, 2, 3], [2, 4, 3, 5]) == {"drop": [1], "add": [[1, 4], [3, 5]]}
-    assert queue_change([1, 2, 3], [3, 2, 1]) == {"all": [3, 2, 1]}
+    before = np.array([1, 2, 3])
+    assert queue_change(before, np.array([1, 2, 3])) is None
+    assert queue_change(before, np.array([2, 4, 3, 5])) == {"drop": [1], "add": [[1, 4], [3, 5]]}
+    assert queue_change(before, np.array([3, 2, 1])) == {"all": [3, 2, 1]}
 
 
 def test_many_jobs_that_ended_long_ago_do_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,16 +13,16 @@ from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.live import Live
-from gantline.engine.window_choice import devices_of
 from gantline.runtime.book import ENDED, Book, Job
 from gantline.runtime.clock import WallClock
+from gantline.runtime.device_views import DeviceViews
 from gantline.runtime.endings import Endings
 from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
 from gantline.runtime.records import Entry
 from gantline.runtime.setup import Setup
 from gantline.runtime.store_writer import StoreWriter
-from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
+from gantline.runtime.view import JobView, View, job_view, old_view, state_of, waiting_view
 from gantline.runtime.window_events import WindowEvents
 
 _WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
@@ -43,6 +43,7 @@ class Observer:
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._rows = 0  # how many rows there were
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in book})
+        self._devices = DeviceViews()
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
@@ -201,16 +202,7 @@ class Observer:
     def view(self, setup: Setup, counters: Mapping[str, float]) -> View:
         """What others see from now on, with what is counted elsewhere."""
         loop, state, t = self.loop, self.loop.state, self.loop.state.tables
-        devices = []
-        occupants = loop.reconciler.reality.occupants
-        reserved = {window.name: devices_of(t.cluster, window.places) for window in t.windows.values()}
-        for device in range(t.D.shape[1]):
-            node = int(t.D[c.D_NODE, device])
-            jobs = tuple(sorted(t.ids[row] for row in occupants.get(device, ())))
-            name = t.cluster.nodes[node].name
-            up = bool(t.NI[c.N_UP, node] == 1 and (t.D[c.D_CLOSED, device] == 0 or device in t.kept_free))
-            kept = tuple(window for window, places in reserved.items() if device in places)
-            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs, kept))
+        devices = self._devices.look(t, loop.reconciler.reality.occupants)
         counters = {
             **counters,
             "store_failures": self.writer.failures,
@@ -225,7 +217,7 @@ class Observer:
             setup.policy,
             dict(setup.settings),
             views,
-            tuple(devices),
+            devices,
             counters,
             told,
             standing_of(loop.engine, self.version),

@@ -22,6 +22,7 @@ class ForecastDraws:
     learn: bool = False
 
 
+_PROMPT = ("changes", "submission")  # questions about one job, which no forecast of all of them holds up
 USUAL = ForecastDraws()  # the forecast that lists and pages show
 
 
@@ -33,7 +34,8 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
     head = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
     ratios = scheduler.ask(lambda: list(scheduler.book.ratios))
     about = str(scheduler.view().standing.version)
-    return here.service.asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot)
+    asker = here.service.prompt if ask in _PROMPT else here.service.asker
+    return asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot)
 
 
 def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str, Any] | None:
@@ -77,7 +79,7 @@ def expected_starts(here: Context, *, ask: bool) -> ExpectedStarts:
 
 def shared_changes(here: Context, job: str, since: int) -> dict[str, Any] | None:
     """Which change would start a job that waits; None: the answer is on its way."""
-    return here.service.shared.get(("changes", job), lambda: ask_now(here, "changes", job=job), since)
+    return here.service.changes.get(job, lambda: ask_now(here, "changes", job=job), since)
 
 
 def shared_what_if(here: Context, since: int, draws: ForecastDraws, **change: Any) -> dict[str, Any] | None:

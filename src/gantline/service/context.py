@@ -43,8 +43,10 @@ class Service:
     archive: Archive = field(default_factory=lambda: Archive(Path("archive")))
     retention: Retention | None = None  # set by whoever serves it
     started: float = field(default_factory=time.time)
-    asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
+    asker: Asker = field(default_factory=Asker)  # rolls futures forward in a process of its own
+    prompt: Asker = field(default_factory=Asker)  # answers what takes less, in another one that is not held up by that
     shared: SharedAnswers = field(init=False)  # forecasts that all askers share
+    changes: SharedAnswers = field(init=False)  # which change would start a job
     starts: tuple[object, Mapping[str, Instants]] = field(default_factory=lambda: (None, {}))  # of the forecast that was read last
     texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
@@ -55,7 +57,7 @@ class Service:
     pump: Pump = field(init=False)  # tells them what changes
 
     def __post_init__(self) -> None:
-        self.shared = SharedAnswers(lambda: self.scheduler.view().standing.version)
+        self.shared, self.changes = (SharedAnswers(lambda: self.scheduler.view().standing.version) for _ in range(2))
         self.past = LivePast(self.store, self.scheduler.view, lambda at: self.scheduler.clock.wall(at), self._now)
         board = LiveBoard(self.scheduler.view, self.wall, self._now, lambda: self.scheduler.alive)
         self.audiences, self.pump = Audiences(board), Pump(board, lambda: self.leaving())

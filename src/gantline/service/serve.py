@@ -120,6 +120,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         service.retention.close()
         ending.finish()
         service.asker.close()
+        service.prompt.close()
         held.close()
         log.info("ended")
         home.address.unlink(missing_ok=True)  # last of all: whoever waits for that may start another one

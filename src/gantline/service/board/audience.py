@@ -61,7 +61,8 @@ class Audience:
         nodes = list(zip(*board.nodes)) or [()] * 4
         return {
             "version": board.version, "now": board.now, "head": board.head, "columns": COLUMNS,
-            "jobs": dict(zip(COLUMNS, columns)), "queue": board.queue, "nodes": dict(zip(("name", "type", "first", "count"), nodes)),
+            "jobs": dict(zip(COLUMNS, columns)), "queue": board.queue.tolist(),
+            "nodes": dict(zip(("name", "type", "first", "count"), nodes)),
             "devices": {"state": "".join(one[1] for one in board.devices), "jobs": [one[2] for one in board.devices]},
         }  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.runtime.view import DeviceView, JobView, View
 from gantline.service.board.change import BoardChange, Device, queue_change
 from gantline.service.board.rows import ENDED, KEY, RUNS, STATE, SUBMITTED, Row, Wall, row_of, shown_of
@@ -42,7 +42,7 @@ class LiveBoard:
         self.layout = 0  # counts how often there were other nodes
         self.now = 0.0
         self.rows: dict[int, Row] = {}  # by key, in order of submission
-        self.queue: list[int] = []  # keys
+        self.queue: Ints = np.zeros(0, dtype=np.int64)  # keys
         self.nodes: list[tuple[str, str, int, int]] = []  # name, type, first device, devices
         self.devices: list[Device] = []
         self.head: dict[str, Any] = {}
@@ -50,14 +50,17 @@ class LiveBoard:
         self._oldest_known = 0  # the version behind which all changes are remembered
         self._looked = -PAUSE
         self._seen: View | None = None
-        self._jobs: dict[str, tuple[JobView, Any]] = {}  # by id: as it was seen last, and what was shown of it
+        self._jobs: dict[str, Any] = {}  # by id: what was shown of it last
         self._keys: dict[str, int] = {}
         self._next_key = 1
         self._over: deque[str] = deque()  # ids of jobs on the board that have ended, oldest first
         self._left: set[str] = set()  # ids of jobs that have ended and are no longer on the board
         self._states: Counter[str] = Counter()
         self._places: tuple[DeviceView, ...] = ()
-        self._waiting: Ints = np.zeros(0, dtype=np.int64)
+        self._waiting: Ints = np.zeros(0, dtype=np.int64)  # rows
+        self._key_of: Ints = np.zeros(0, dtype=np.int64)  # by row of the engine; 0: none
+        self._since: Floats = np.zeros(0)  # by row: when it was submitted
+        self._order: list[JobView] = []  # all views that were seen last
         self._busy = self._cordoned = 0
         self._oldest: float | None = None
 
@@ -90,9 +93,6 @@ class LiveBoard:
             self.now = self._wall(view.now) or 0.0
             jobs, gone = self._look_at_jobs(view)
             devices = self._look_at_devices(view)
-            if devices is None or devices:
-                self._busy = sum(1 for _, _, on_it in self.devices if on_it)
-                self._cordoned = sum(1 for _, letter, _ in self.devices if letter == "c")
             queue = self._look_at_queue(view)
             head = self._head_of(view)
             if not first and not (jobs or gone or devices or queue) and head == self.head:
@@ -115,16 +115,16 @@ class LiveBoard:
 
     # --- jobs -------------------------------------------------------------------------------------------------------------
     def _look_at_jobs(self, view: View) -> tuple[list[Row], list[int]]:
-        values, known, changed = view.jobs.values(), self._jobs, []
-        for job in values:
-            before = known.get(job.id)
-            if before is None or before[0] is not job:
-                if job.finished is not None and job.id in self._left:
-                    continue
-                shown = shown_of(job)
-                if before is None or before[1] != shown:
-                    changed.append(job)
-                known[job.id] = (job, shown)
+        before, self._order = self._order, list(view.jobs.values())
+        known, changed = self._jobs, []
+        others = [new for old, new in zip(before, self._order) if old is not new]  # all, where some have left; else what is new
+        for job in (*others, *self._order[len(before) :]):
+            if job.finished is not None and job.id in self._left:
+                continue
+            shown = shown_of(job)
+            if known.get(job.id) != shown:
+                changed.append(job)
+                known[job.id] = shown
         over = sorted((job for job in changed if job.finished is not None and not self._is_over(job.id)), key=_end_of)
         for job in over[:-ENDED_SHOWN]:  # more than the board has room for: these never enter
             self._left.add(job.id)
@@ -132,7 +132,7 @@ class LiveBoard:
                 del known[job.id]
         rows = [self._enter(job) for job in changed if job.id in known]
         self._over += [job.id for job in over]
-        gone = self._leave(view.jobs, len(values))
+        gone = self._leave(view.jobs, len(self._order))
         return [row for row in rows if row[KEY] in self.rows], gone
 
     def _is_over(self, id: str) -> bool:
@@ -152,8 +152,17 @@ class LiveBoard:
         if before is not None:
             self._states[before[STATE]] -= 1
         self.rows[key] = row
+        self._place(job.row, key, row[SUBMITTED])
         self._left.discard(job.id)
         return row
+
+    def _place(self, row: int, key: int, submitted: float) -> None:
+        """Remember which job is at a row of the engine."""
+        if row >= len(self._key_of):
+            self._key_of = np.concatenate([self._key_of, np.zeros(row + 1, dtype=np.int64)])
+            self._since = np.concatenate([self._since, np.zeros(row + 1)])
+        if row >= 0:
+            self._key_of[row], self._since[row] = key, submitted
 
     def _leave(self, jobs: Mapping[str, JobView], count: int) -> list[int]:
         """Jobs that are no longer at hand, and those of which enough have ended since; their keys."""
@@ -169,6 +178,7 @@ class LiveBoard:
             self._over = deque(id for id in self._over if id in self._jobs)
             left += archived
         keys = [key for id in left if (key := self._keys.pop(id, None)) is not None]
+        self._key_of[np.isin(self._key_of, keys)] = 0
         for key in keys:
             self._states[self.rows.pop(key)[STATE]] -= 1
         return keys
@@ -179,16 +189,24 @@ class LiveBoard:
         before, self._places = self._places, view.devices
         if before is view.devices:
             return []
-        if [(one.name, one.type) for one in before] != [(one.name, one.type) for one in view.devices]:
-            self.nodes = _nodes_of(view.devices)
-            self.devices = [self._device(place, one) for place, one in enumerate(view.devices)]
+        places = [place for place, (old, new) in enumerate(zip(before, view.devices)) if old is not new]
+        if len(before) != len(view.devices) or any(_called(before[place]) != _called(view.devices[place]) for place in places):
+            self.nodes, self.devices = _nodes_of(view.devices), []
+            self._busy = self._cordoned = 0
+            for place, one in enumerate(view.devices):
+                self.devices.append(self._device(place, one))
+                self._count(self.devices[place], 1)
             return None
-        changed = []
-        for place, (old, new) in enumerate(zip(before, view.devices)):
-            if old is not new and (found := self._device(place, new)) != self.devices[place]:
-                self.devices[place] = found
-                changed.append(found)
+        changed = [found for place in places if (found := self._device(place, view.devices[place])) != self.devices[place]]
+        for found in changed:
+            self._count(self.devices[found[0]], -1)
+            self._count(found, 1)
+            self.devices[found[0]] = found
         return changed
+
+    def _count(self, device: Device, sign: int) -> None:
+        self._busy += sign * bool(device[2])
+        self._cordoned += sign * (device[1] == "c")
 
     def _device(self, place: int, one: DeviceView) -> Device:
         state = "cordoned" if not one.up else "reserved" if one.windows else "up"
@@ -199,9 +217,10 @@ class LiveBoard:
         if np.array_equal(standing.waiting, self._waiting):
             return None
         self._waiting = standing.waiting
-        found = [self._keys.get(standing.ids[row]) for row in standing.waiting.tolist()]
-        before, self.queue = self.queue, [key for key in found if key is not None]
-        self._oldest = min((self.rows[key][SUBMITTED] for key in self.queue), default=None)
+        known = standing.waiting[standing.waiting < len(self._key_of)]
+        before, keys = self.queue, self._key_of[known]
+        self.queue = keys[keys > 0]
+        self._oldest = float(self._since[known][keys > 0].min()) if len(self.queue) else None
         return queue_change(before, self.queue)
 
     def _head_of(self, view: View) -> dict[str, Any]:
@@ -212,6 +231,10 @@ class LiveBoard:
             "running": sum(self._states[state] for state in RUNS), "waiting": self._states["pending"], "held": self._states["held"],
             "oldest": self._oldest,
         }  # fmt: skip
+
+
+def _called(device: DeviceView) -> tuple[str, str]:
+    return device.name, device.type
 
 
 def _end_of(job: JobView) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from gantline.core.arrays import Ints
 from gantline.service.board.rows import Row
 
 Device: TypeAlias = tuple[int, str, list[int]]  # its place, its state as a letter, the keys of the jobs on it
@@ -25,12 +27,12 @@ class BoardChange:
     devices: list[Device] = field(default_factory=list)
 
 
-def queue_change(before: Sequence[int], after: Sequence[int]) -> dict[str, Any] | None:
+def queue_change(before: Ints, after: Ints) -> dict[str, Any] | None:
     """How one order of keys becomes another: those that leave and those that enter at a place, or the whole where others moved."""
-    if before == after:
+    if np.array_equal(before, after):
         return None
-    old, new = set(before), set(after)
-    drop = [key for key in before if key not in new]
-    add = [[place, key] for place, key in enumerate(after) if key not in old]
-    stayed = [key for key in before if key in new] == [key for key in after if key in old]
-    return {"drop": drop, "add": add} if stayed and len(drop) + len(add) <= _FEW else {"all": list(after)}
+    leave, enter = ~np.isin(before, after), ~np.isin(after, before)
+    drop, places = before[leave].tolist(), np.flatnonzero(enter).tolist()
+    if len(drop) + len(places) > _FEW or not np.array_equal(before[~leave], after[~enter]):
+        return {"all": after.tolist()}
+    return {"drop": drop, "add": [[place, key] for place, key in zip(places, after[enter].tolist())]}

@@ -1,0 +1,56 @@
+"""Devices as others see them: those that stay as they are stay the same values, so that whoever looks sees at once what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.tables import Tables
+from gantline.engine.window_choice import devices_of
+from gantline.runtime.view import DeviceView
+
+Facts: TypeAlias = tuple[bool, frozenset[int], tuple[str, ...]]  # whether it is up, rows on it, windows that it is kept for
+_IDLE: frozenset[int] = frozenset()
+
+
+class DeviceViews:
+    """The devices as they were seen last."""
+
+    def __init__(self) -> None:
+        self._views: tuple[DeviceView, ...] = ()
+        self._seen: list[Facts] = []
+        self._cluster: object = None
+
+    def look(self, t: Tables, occupants: Mapping[int, Collection[int]]) -> tuple[DeviceView, ...]:
+        """As they are now; `occupants` are rows by device."""
+        before, self._seen = self._seen, _facts(t, occupants)
+        if t.cluster is not self._cluster or len(before) != len(self._seen):
+            self._cluster = t.cluster
+            self._views = tuple(_view(t, device, facts) for device, facts in enumerate(self._seen))
+        elif before != self._seen:
+            pairs = enumerate(zip(self._views, before, self._seen))
+            self._views = tuple(old if was == now else _view(t, device, now) for device, (old, was, now) in pairs)
+        return self._views
+
+
+def _facts(t: Tables, occupants: Mapping[int, Collection[int]]) -> list[Facts]:
+    count = t.D.shape[1]
+    up = (t.NI[c.N_UP, t.D[c.D_NODE]] == 1) & ((t.D[c.D_CLOSED] == 0) | np.isin(np.arange(count), list(t.kept_free)))
+    found: list[Facts] = [(is_up, _IDLE, ()) for is_up in up.tolist()]
+    for device, rows in occupants.items():
+        found[device] = (found[device][0], frozenset(rows), ())
+    for window in t.windows.values():
+        for device in devices_of(t.cluster, window.places):
+            is_up, on_it, windows = found[device]
+            found[device] = (is_up, on_it, (*windows, window.name))
+    return found
+
+
+def _view(t: Tables, device: int, facts: Facts) -> DeviceView:
+    number = int(t.D[c.D_NODE, device])
+    node, (is_up, rows, windows) = t.cluster.nodes[number], facts
+    name = f"{node.name}:{device - int(t.cluster.first_device[number])}"
+    return DeviceView(name, node.type, node.name, is_up, tuple(sorted(t.ids[row] for row in rows)), windows)
