@@ -15,8 +15,8 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from gantline.report.figures import gantt
+from gantline.report.figures.for_page import figure
 from gantline.report.figures.with_matplotlib import save
-from gantline.report.figures.with_plotly import figure
 from gantline.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
 
 

@@ -33,7 +33,7 @@ class Slow(Policy):
         time.sleep(60)
         return Plan()
 """
-HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "scipy.special", "highspy", "pydantic", "matplotlib", "plotly")
+HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "scipy.special", "highspy", "pydantic", "matplotlib")
 #: not needed for a small run: some are left for those who need them, some come with a frame
 _DRIVERS = ("drivers.faulty", "drivers.journal", "drivers.python_keys.run", "drivers.python_keys.table_verbs")
 _MODELS = ("performance.goodput", "performance.throughput_table", "report.metrics")

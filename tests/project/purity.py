@@ -26,7 +26,7 @@ MODULES = {
         "os", "io", "pathlib", "shutil", "tempfile", "glob", "fileinput", "mmap", "fcntl", "sqlite3", "shelve", "dbm",
         "socket", "ssl", "select", "selectors", "http", "urllib", "ftplib", "smtplib", "requests", "httpx", "aiohttp",
         "subprocess", "multiprocessing", "concurrent", "ctypes", "platform", "getpass", "logging", "warnings", "syslog",
-        "rich", "cyclopts", "matplotlib", "plotly", "sqlalchemy", "runpy",
+        "rich", "cyclopts", "matplotlib", "sqlalchemy", "runpy",
     },
 }  # fmt: skip
 

@@ -1,14 +1,17 @@
-"""Figures: the numbers they show, and that both libraries draw the same ones."""
+"""Figures: the numbers they show, and that paper and page show the same ones."""
 
+import base64
+import io
+import json
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from tests.report.example_runs import example_run
 
 from gantline.core.errors import GantlineError, UsageError
@@ -16,9 +19,10 @@ from gantline.report import figures
 from gantline.report.figures import DARK, LIGHT
 from gantline.report.figures.comparison import not_dominated
 from gantline.report.figures.durations import log_duration_axis, unit_for
+from gantline.report.figures.for_page import DASHES, figure, picture_url
+from gantline.report.figures.palette import dash
 from gantline.report.figures.panels import spread_apart
 from gantline.report.figures.with_matplotlib import Look, draw, save
-from gantline.report.figures.with_plotly import figure
 from gantline.report.metrics import measure
 
 FIFO, SHORT = example_run(jobs=50, name="fifo"), example_run(jobs=50, name="short", shortest_first=True)
@@ -113,11 +117,11 @@ def test_any_metric_may_stand_against_the_load():
     assert chart.panels[0].y.percent
 
 
-def test_the_front_holds_what_nobody_beats():
-    front, beaten, best = layers("pareto")
-    assert best.texts == ("a", "b")
-    assert beaten.texts == ("c",)
-    assert front.x.tolist() == sorted(front.x.tolist())
+def test_the_front_joins_the_runs_that_no_other_run_beats():
+    front, *points = layers("pareto")
+    assert [point.texts for point in points] == [("a",), ("b",), ("c",)]
+    assert front.x.tolist() == [points[0].x[0], points[1].x[0]]
+    assert points[0].toward == points[1].toward != points[2].toward  # names stand on the side that is free
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
@@ -174,21 +178,20 @@ def test_every_axis_says_what_it_shows(name):
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("name", CHARTS)
-def test_both_libraries_accept_every_chart(name, theme):
+def test_every_chart_is_drawn_on_paper_and_on_a_page(name, theme):
     chart = CHARTS[name]
     drawn = draw(chart, theme)
-    spec = figure(chart, theme)
-    go.Figure(spec)  # refuses any property it does not know
-    assert len(drawn.axes) == len(chart.panels)
+    spec = json.loads(json.dumps(figure(chart), allow_nan=False))
+    assert len(drawn.axes) == len(spec["panels"]) == len(chart.panels)
     titles = [axes.get_ylabel() for axes in drawn.axes]
-    assert titles == [panel.y.title for panel in chart.panels]
-    assert spec["layout"]["yaxis"]["title"]["text"] == titles[0]
+    assert titles == [panel.y.title for panel in chart.panels] == [panel["y"]["title"] for panel in spec["panels"]]
+    assert [len(panel["layers"]) for panel in spec["panels"]] == [len(panel.layers) for panel in chart.panels]
 
 
-def test_both_libraries_draw_the_same_numbers():
+def test_paper_and_page_show_the_same_numbers():
     chart = CHARTS["jct-cdf"]
     on_paper = draw(chart).axes[0].lines
-    on_page = figure(chart)["data"]
+    on_page = figure(chart)["panels"][0]["layers"]
     for line, trace in zip(on_paper, on_page):
         assert np.allclose(line.get_xdata(), trace["x"], rtol=1e-5)
         assert np.allclose(line.get_ydata(), trace["y"], rtol=1e-5)
@@ -207,14 +210,14 @@ def test_an_unknown_ending_is_refused(tmp_path):
         save(CHARTS["pareto"], tmp_path / "x.gif")
 
 
-def test_names_are_text_in_both_libraries(tmp_path):
+def test_names_are_text_on_paper_and_on_a_page(tmp_path):
     hostile = "<b>$x^{$</b>"
     run = example_run(jobs=20, users=[hostile, "bob"], name=hostile)
     chart = figures.fairness_per_user([run, FIFO])
     assert hostile.replace("<", "&lt;").replace(">", "&gt;") in str(save(chart, tmp_path / "f.svg").read_text())
     spec = figure(chart)
-    assert "&lt;b&gt;$x^{$&lt;/b&gt;" in spec["layout"]["yaxis"]["ticktext"]
-    assert spec["data"][0]["name"] == "&lt;b&gt;$x^{$&lt;/b&gt;"
+    assert hostile in [text for _, text in spec["panels"][0]["y"]["ticks"]]  # the script makes text nodes of names
+    assert hostile in [entry["name"] for entry in spec["legend"]]
 
 
 def test_a_figure_fits_a_column_of_a_paper() -> None:
@@ -235,5 +238,38 @@ def test_many_runs_have_panels_of_their_own_and_points_differ_by_shape():
     assert len(chart.panels) == 6
     assert len({panel.y.label for panel in chart.panels}) == 6
     assert len(figures.fragmentation_over_time(runs[:3]).panels) == 1
-    drawn = figure(figures.fairness_per_user(runs), LIGHT)
-    assert len({trace["marker"]["symbol"] for trace in drawn["data"]}) == 6
+    drawn = figure(figures.fairness_per_user(runs))
+    assert len({layer["mark"] for layer in drawn["panels"][0]["layers"]}) == 6
+
+
+def test_a_run_has_one_colour_and_one_dash_in_all_figures():
+    runs = [replace(TOLD[0], summary={**TOLD[0].summary, "name": f"run {number}"}) for number in range(6)]
+    rows = [{"name": f"run {number}", "jct_mean": 1000.0 * number, "jain_users": 0.1 * number} for number in range(6)]
+    made = (figures.jct_cdf, figures.queue_and_utilization, figures.fragmentation_over_time, figures.fairness_per_user)
+    for chart in [*(make(runs) for make in made), figures.pareto_front(pl.DataFrame(rows))]:
+        looks = {}
+        for layer in (layer for panel in figure(chart)["panels"] for layer in panel["layers"] if layer["name"].startswith("run")):
+            looks.setdefault(layer["name"], set()).add((layer["colour"], layer["dash"]))
+        assert looks == {f"run {number}": {(number, DASHES[dash(number)])} for number in range(6)}, chart.name
+
+
+def test_stacked_pictures_of_devices_share_time_and_users():
+    cut = example_run(jobs=50, name="cut", until=9000.0)
+    chart = figures.gantts([FIFO, cut], "user")
+    first, second = chart.panels
+    assert first.x == second.x
+    assert [panel.y.label for panel in chart.panels] == ["fifo", "cut"]
+    whole, part = (panel.layers[0] for panel in chart.panels)
+    assert part.right < whole.right == pytest.approx(first.x.high)
+    assert len(figure(chart)["legend"]) == 3  # each user once
+
+
+def test_the_picture_of_a_page_is_the_raster():
+    raster = figures.gantt(FIFO, "user").panels[0].layers[0]
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture_url(raster.pixels).partition(",")[2]))).convert("RGBA"))
+    repeated = shown.shape[0] // raster.pixels.shape[0]
+    rows = shown[::repeated][::-1].astype(int)
+    busy = raster.pixels[..., 3] > 0
+    assert (rows[..., :3][busy] == raster.pixels[..., :3][busy]).all()
+    assert np.abs(rows[..., 3] - raster.pixels[..., 3]).max() <= 16  # steps of opacity
+    assert (rows[..., 3][~busy] == 0).all()

@@ -95,7 +95,7 @@ def test_users_keep_their_colour_and_the_small_ones_share_grey():
     run = example_run(jobs=60, users=[f"u{i}" for i in range(9)], gap=100)
     legend = picture_of(gantt(run, "user")).legend
     top = run.jobs.group_by("user").agg(pl.col("gpu_seconds").sum()).sort("gpu_seconds", descending=True)["user"]
-    assert [name for name, _ in legend] == [*top.to_list()[:7], "2 others"]
+    assert [name for name, _ in legend] == [*top.to_list()[:6], "3 others"]
     assert legend[0][1] == rgb(RASTER[0])
 
 

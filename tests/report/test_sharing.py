@@ -86,7 +86,7 @@ def test_the_figure_has_a_rising_line_for_each_user() -> None:
     assert all(np.all(np.diff(line.y) >= -1e-9) for line in above.layers)
     many = progress_per_user(example_run(jobs=200, users=[f"u{k}" for k in range(12)]))
     assert len(many.panels[0].layers) == 8
-    assert many.notes == ("The 8 users with the most work of 12.",)
+    assert many.notes == ("The 8 users with the most GPU time of 12.",)
 
 
 def test_the_largest_holder_at_any_moment_is_the_largest_of_all() -> None:

@@ -75,26 +75,86 @@ def test_numbers_equal_the_run_files(page, directories):
 
 
 def test_every_figure_is_drawn(page):
-    figures = page.evaluate("[...document.querySelectorAll('.plot')].map(p => [p.id, p.querySelectorAll('.main-svg').length])")
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")  # folded figures are drawn when they unfold
+    page.wait_for("!document.querySelector('.plot:empty')")
+    figures = page.evaluate("[...document.querySelectorAll('.plot')].map(p => [p.id, p.querySelectorAll('svg.figure').length])")
     assert len(figures) >= 5
-    assert all(drawn > 0 for _, drawn in figures), figures
-    points = page.evaluate("document.getElementById('figure-jct').data.map(t => t.x.length)")
-    assert len(points) == 3
-    assert min(points) > 100
-    picture = page.evaluate(
-        "new Promise(done => { const i = new Image(); i.onload = () => done([i.width, i.height]);"
-        " i.src = document.querySelector('#figure-gantt-0 image').getAttribute('href'); })"
+    assert all(drawn == 1 for _, drawn in figures), figures
+    lines = page.evaluate("[...document.querySelectorAll('#figure-jct svg.figure path.line')].map(p => p.getTotalLength())")
+    assert len(lines) == 3
+    assert min(lines) > 300
+    pictures = page.evaluate(
+        "Promise.all([...document.querySelectorAll('#figure-gantt image')].map(p => new Promise(done => { const i = new Image();"
+        " i.onload = () => done([i.width, p.getBoundingClientRect().left]); i.src = p.getAttribute('href'); })))"
     )
-    assert picture[0] == 1600
+    assert [width for width, _ in pictures] == [1600] * 3
+    assert len({left for _, left in pictures}) == 1  # one time axis
+
+
+def test_a_run_looks_the_same_in_the_table_and_in_every_figure(page):
+    look = "e => [...e.classList].filter(c => /^c\\d$/.test(c))[0] + ' ' + (e.getAttribute('stroke-dasharray') ?? '')"
+    heads = page.evaluate(f"[...document.querySelectorAll('#comparison table:first-child thead .sample path')].slice(0, 3).map({look})")
+    assert len(set(heads)) == 3
+    for figure in ("jct", "timeline"):
+        assert page.evaluate(f"[...document.querySelectorAll('#figure-{figure} .legend path')].map({look})") == heads
+
+
+def box_of(page, figure):
+    """Where a figure is on the screen, once it is there."""
+    page.evaluate(f"document.getElementById('figure-{figure}').scrollIntoView({{block: 'center'}})")
+    found = f"document.querySelector('#figure-{figure} svg.figure').getBoundingClientRect()"
+    return page.evaluate(f"(b => [b.left, b.top, b.width, b.height])({found})")
+
+
+def drag(page, figure, begin, end):
+    """Move the mouse over a figure with its button down, from one share of the width to another."""
+    page.evaluate(f"document.getElementById('figure-{figure}').scrollIntoView({{block: 'center'}})")
+    box = page.evaluate(
+        f"(b => [b.left, b.top, b.width, b.height])(document.querySelector('#figure-{figure} svg.figure').getBoundingClientRect())"
+    )
+    steps = [("mousePressed", begin), ("mouseMoved", end), ("mouseReleased", end)]
+    for kind, share in steps:
+        where = {"x": box[0] + share * box[2], "y": box[1] + 0.4 * box[3]}
+        page.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **where)
+
+
+def test_a_drag_looks_closer_and_a_double_click_comes_back(page):
+    ticks = "[...document.querySelectorAll('#figure-timeline .tick[text-anchor=middle]')].map(t => t.textContent)"
+    before = page.evaluate(ticks)
+    drag(page, "timeline", 0.5, 0.6)
+    assert page.evaluate(ticks) != before
+    page.evaluate("document.querySelector('#figure-timeline svg.figure').dispatchEvent(new MouseEvent('dblclick'))")
+    assert page.evaluate(ticks) == before
+
+
+def test_pointing_tells_values_and_a_name_takes_its_curve_away(page):
+    page.evaluate("document.getElementById('figure-jct').scrollIntoView({block: 'center'})")
+    box = page.evaluate(
+        "(b => [b.left, b.top, b.width, b.height])(document.querySelector('#figure-jct svg.figure').getBoundingClientRect())"
+    )
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] / 2, y=box[1] + box[3] / 2)
+    told = page.evaluate("[...document.querySelectorAll('#figure-jct .tip:not([hidden]) div')].map(d => d.textContent)")
+    assert len(told) == 4
+    assert told[1].startswith("fifo: ")
+    page.evaluate("document.querySelector('#figure-jct .legend button').click()")
+    assert page.evaluate("document.querySelectorAll('#figure-jct svg.figure path.line').length") == 2
+    assert page.evaluate("document.querySelector('#figure-jct .legend button').getAttribute('aria-pressed')") == "false"
+
+
+def test_the_page_is_small_and_one_screen_holds_the_answer(page, report):
+    assert report.stat().st_size < 2e6
+    assert page.evaluate("document.querySelector('#comparison .scroll').getBoundingClientRect().bottom") < 900
 
 
 def test_hostile_names_stay_text(page):
     names = [row[0] for row in rows_of(page)]
     assert names[: len(HOSTILE)] == HOSTILE
     heads = page.evaluate("[...document.querySelectorAll('#comparison thead th')].map(h => h.textContent)")
-    assert heads == ["Metric", "fifo", "<img src=x onerror=window.owned='run'>", "cut short"]
-    assert page.evaluate("document.querySelectorAll('table img, table svg, table b, h3 img').length") == 0
-    ticks = page.evaluate("[...document.querySelectorAll('#figure-fairness .ytick')].map(t => t.textContent)")
+    assert heads == 2 * ["Metric", "fifo", "<img src=x onerror=window.owned='run'>", "cut short"]
+    assert page.evaluate("document.querySelectorAll('table img, table svg:not(.sample), table b, h3 img').length") == 0
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    page.wait_for("!document.querySelector('.plot:empty')")
+    ticks = page.evaluate("[...document.querySelectorAll('#figure-fairness .tick')].map(t => t.textContent)")
     assert any(tick.startswith("<b onmouseover") for tick in ticks)
 
 
@@ -125,24 +185,30 @@ def test_it_fits_a_phone(browser, report, tmp_path):
     browser.open(report.as_uri())
     browser.screenshot(tmp_path / "phone.png")
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390
-    widths = browser.evaluate("[...document.querySelectorAll('.plot, .plot .main-svg')].map(p => p.getBoundingClientRect().right)")
+    widths = browser.evaluate("[...document.querySelectorAll('.plot, .plot svg.figure')].map(p => p.getBoundingClientRect().right)")
     assert max(widths) <= 390
     narrowest = browser.evaluate("Math.min(...[...document.querySelectorAll('#comparison th[scope=row]')].map(h => h.clientWidth))")
     assert narrowest >= 120  # a metric's name is read as words, not as a column of letters
+    frame = "document.querySelector('#comparison .scroll')"
+    hint = f"getComputedStyle({frame}.nextElementSibling).display"
+    assert browser.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth")
+    assert browser.evaluate(hint) == "block"  # columns go on, and the page says so
+    browser.evaluate(f"{frame}.scrollLeft = 10000")
+    browser.wait_for(f"{hint} === 'none'")
     assert browser.errors == []
 
 
 def test_dark_follows_the_system_and_the_button(browser, report, tmp_path):
     ground = "getComputedStyle(document.body).backgroundColor"
-    paper = "document.querySelector('#figure-jct .main-svg').style.background"
+    paper = "getComputedStyle(document.querySelector('#figure-jct .tick')).fill"
     browser.become(1100, dark=True)
     browser.open(report.as_uri())
     browser.screenshot(tmp_path / "dark.png")
     assert browser.evaluate(ground) == "rgb(20, 23, 26)"
-    assert browser.evaluate(paper) == "rgb(20, 23, 26)"
+    assert browser.evaluate(paper) == "rgb(232, 234, 237)"
     browser.evaluate("document.getElementById('theme').click()")
     assert browser.evaluate(ground) == "rgb(255, 255, 255)"
-    browser.wait_for(f"{paper} === 'rgb(255, 255, 255)'")
+    assert browser.evaluate(paper) == "rgb(27, 31, 36)"
     assert browser.errors == []
 
 
@@ -151,11 +217,11 @@ def test_it_prints_light_and_unfolded_even_from_a_dark_screen(browser, report, t
     browser.open(report.as_uri())
     browser.evaluate(
         "addEventListener('beforeprint', () => { window.printed = [document.querySelectorAll('details:not([open])').length,"
-        " document.querySelector('#figure-jct .main-svg').style.background]; })"
+        " document.querySelectorAll('.plot:empty').length, document.querySelector('#figure-jct svg.figure').clientWidth]; })"
     )
     browser.print(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
-    assert browser.evaluate("window.printed") == [0, "rgb(255, 255, 255)"]
+    assert browser.evaluate("window.printed") == [0, 0, 690]
     browser.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     body = "(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))"
     assert browser.evaluate(body) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]

@@ -87,10 +87,7 @@ def show_comparison(names: Sequence[str], runs: Sequence[Run], charged: Sequence
 
 
 def _write_page(runs: Sequence[Run], path: Path) -> None:
-    try:
-        from gantline.report.html import write_report
-    except ModuleNotFoundError as error:
-        say(f"note: without {error.name} there is no page; pip install 'gantline[plot]'")
-        return
+    from gantline.report.html import write_report
+
     write_report(runs, path, title="A day of a cluster under six policies")
     say(f"figures, Gantt charts and every job: open {path}")

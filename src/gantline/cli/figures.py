@@ -36,7 +36,7 @@ def plotting() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("matplotlib", "plotly"):
+        if (error.name or "").split(".")[0] != "matplotlib":
             raise
         raise UsageError(f"figures need {error.name}", fix="pip install 'gantline[plot]'") from None
 

@@ -9,7 +9,6 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import finite_time_of, window_of
 from gantline.cli.console import chart_width, is_watched, say, show_text
-from gantline.cli.figures import plotting
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,10 +48,9 @@ def report(
     from gantline.report.rundir import read_run
 
     if out is not None and len(runs) == 1 and is_sweep(runs[0]) and not (track or warmup != "0" or prices or watts or chrome_trace):
-        with plotting():
-            from gantline.experiment.sweep import read_sweep
+        from gantline.experiment.sweep import read_sweep
 
-            read_sweep(runs[0]).report(out, title=title)
+        read_sweep(runs[0]).report(out, title=title)
         say(f"note: wrote {out}")
         return
 
@@ -64,10 +62,9 @@ def report(
     if out is None:
         return
     measure_with = _measure(track, warmup, prices, watts)
-    with plotting():
-        from gantline.report.html import write_report
+    from gantline.report.html import write_report
 
-        write_report(found, out, title=title, measure_with=measure_with)
+    write_report(found, out, title=title, measure_with=measure_with)
     if is_watched():
         from gantline.report.terminal import comparison, run_summary
 

@@ -14,7 +14,9 @@ from gantline.experiment.remarks import notes_of, warnings_of
 from gantline.experiment.setting import Setting
 from gantline.report.html import figures_section, page
 from gantline.report.metrics import BY_KEY
-from gantline.report.numbers import speller
+from gantline.report.numbers import spellers
+from gantline.report.page.answer import folded
+from gantline.report.page.tables import framed
 
 _SIDE_BY_SIDE = tuple(key for key in SHOWN if key != "money")
 
@@ -22,14 +24,13 @@ _SIDE_BY_SIDE = tuple(key for key in SHOWN if key != "money")
 def render_advice(found: Advice, base: Setting, title: str = "Gantline advice") -> str:
     """The page as text; the same runs give the same text."""
     charts = {chart.name: chart for chart in charts_of(found.sweep.results)}
-    doubts = [f'<p class="warning">{escape(text)}</p>' for text in warnings_of(found.sweep)]
-    doubts += [f'<p class="note">{escape(text)}.</p>' for text in notes_of(found.sweep)]
+    doubts = folded(warnings_of(found.sweep), [f"{text}." for text in notes_of(found.sweep)])
     details = [f"<li>{escape(text)}</li>" for text in found.sentences[: len(found.sentences) - len(found.answer)]]
     sections = [
         *(f'<p class="headline">{escape(text)}</p>' for text in found.answer),
+        *doubts,
         "<h2>Clusters side by side</h2>",
         _table(found.means, monthly_costs(found.sweep, base)),
-        *doubts,
         *(figures_section(charts) if charts else ()),
         f"<details><summary>Every comparison</summary><ul>{''.join(details)}</ul></details>" if details else "",
     ]
@@ -40,7 +41,7 @@ def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:
     """A row per policy, what happened last; under each cluster its metrics, and what it costs a month."""
     clusters = list(dict.fromkeys(means["cluster"].to_list()))
     policies = sorted(dict.fromkeys(means["policy"].to_list()), key=lambda name: name == NAME)
-    writers = {key: speller(BY_KEY[key], means[key].to_list()) for key in _SIDE_BY_SIDE}
+    writers = spellers([BY_KEY[key] for key in _SIDE_BY_SIDE], {key: means[key].to_list() for key in _SIDE_BY_SIDE})
     heads = ['<th scope="col"></th>', *(f'<th scope="col" colspan="{len(_SIDE_BY_SIDE)}">{escape(name)}</th>' for name in clusters)]
     names = ['<th scope="col" class="name">policy</th>']
     names += [f'<th scope="col">{escape(BY_KEY[key].title)}</th>' for _ in clusters for key in _SIDE_BY_SIDE]
@@ -55,4 +56,4 @@ def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:
         cells = [f'<td colspan="{len(_SIDE_BY_SIDE)}">{costs[name]:,.0f} a month</td>' for name in clusters]
         rows.append(f'<tr><td class="text">price</td>{"".join(cells)}</tr>')
     head = f"<thead><tr>{''.join(heads)}</tr><tr>{''.join(names)}</tr></thead>"
-    return f'<div class="scroll"><table id="clusters">{head}<tbody>{"".join(rows)}</tbody></table></div>'
+    return framed(f'<table id="clusters">{head}<tbody>{"".join(rows)}</tbody></table>')

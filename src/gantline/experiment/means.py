@@ -31,6 +31,29 @@ def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN, *, confidenc
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def best_places(results: pl.DataFrame) -> str:
+    """Which policy has the lowest mean completion time at which place of the other axes; runs in doubt are left out."""
+    frame = means_of(results, ("jct_mean",))
+    axes = [axis for axis in frame.columns[1 : frame.columns.index("runs")] if frame[axis].n_unique() > 1]
+    best: dict[str, list[str]] = {}
+    for place, group in frame.group_by(axes, maintain_order=True) if axes else [((), frame)]:
+        fit = group.filter((pl.col("mark") == "") & pl.col("jct_mean").is_finite()).sort("jct_mean")
+        where = ", ".join(f"{axis} {value:g}" if isinstance(value, float) else f"{axis} {value}" for axis, value in zip(axes, place))
+        best.setdefault(str(fit["policy"][0]) if fit.height > 1 else "", []).append(where)
+    undecided = best.pop("", [])
+    if not best:
+        return "No two policies can be compared: their runs failed or are in doubt."
+    if len(best) == 1 and not undecided:
+        return f"{next(iter(best))} has the lowest mean JCT{' everywhere' if axes else ''}."
+    told = [f"{policy} has the lowest mean JCT at {_and(places)}" for policy, places in best.items()]
+    told += [f"at {_and(undecided)} runs failed or are in doubt"] if undecided else []
+    return f"{'; '.join(told)}."
+
+
+def _and(places: Sequence[str]) -> str:
+    return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
+
+
 def spread(low: float, high: float, spell: Any) -> str:
     """An interval as people read it: ``2.1..2.6 h``; nothing where there is none, or where nothing varies."""
     if not low < high:

@@ -29,14 +29,26 @@ def spell(metric: Metric, value: float) -> str:
     return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "kg", "jobs") else digits
 
 
-def speller(metric: Metric, values: Sequence[float]) -> Callable[[float], str]:
-    """How to write these values, and others like them, in one unit: times in that of the middle one."""
-    known = sorted(abs(value) for value in values if math.isfinite(value) and value)
+def speller(metric: Metric, values: Sequence[float], alike: Sequence[float] = ()) -> Callable[[float], str]:
+    """How to write these values, and others like them, in one unit: times in that of the middle one (of those `alike`, where given)."""
+    known, of_kind = (sorted(abs(value) for value in some if math.isfinite(value) and value) for some in (values, alike or values))
     if metric.unit != "s" or not known:
         return lambda value: spell(metric, value)
-    size, unit = unit_of_seconds(known[len(known) // 2])
+    size, unit = unit_of_seconds(of_kind[len(of_kind) // 2])
     digits = 1 if known[0] / size >= 1 else 2 if known[0] / size >= 0.1 else 3
     return lambda value: f"{value / size:,.{digits}f} {unit}" if math.isfinite(value) else UNKNOWN
+
+
+def spellers(metrics: Sequence[Metric], values: Mapping[str, Sequence[float]]) -> dict[str, Callable[[float], str]]:
+    """How to write the values of each metric: one unit for all of a kind, such as the mean and the percentiles of JCT."""
+    kinds: dict[str, list[float]] = {}
+    for metric in metrics:
+        kinds.setdefault(_kind(metric), []).extend(values[metric.key])
+    return {metric.key: speller(metric, values[metric.key], kinds[_kind(metric)]) for metric in metrics}
+
+
+def _kind(metric: Metric) -> str:
+    return metric.key.partition("_")[0]
 
 
 def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:

@@ -1,11 +1,11 @@
-"""Figures of runs and traces: functions that prepare a chart, drawn by matplotlib or plotly from the same numbers."""
+"""Figures of runs and traces: functions that prepare a chart, drawn by matplotlib or in a page from the same numbers."""
 
 from gantline.report.figures.chart import Chart
 from gantline.report.figures.comparison import boxes_over_seeds, pareto_front
 from gantline.report.figures.completion import jct_against_load, jct_cdf
 from gantline.report.figures.fairness import fairness_per_user
 from gantline.report.figures.fragmentation import fragmentation_over_time
-from gantline.report.figures.gantt import gantt
+from gantline.report.figures.gantt import gantt, gantts
 from gantline.report.figures.palette import DARK, LIGHT, THEMES, Theme
 from gantline.report.figures.progress import progress_per_user
 from gantline.report.figures.timeline import queue_and_utilization
@@ -22,6 +22,7 @@ __all__ = [
     "fairness_per_user",
     "fragmentation_over_time",
     "gantt",
+    "gantts",
     "hours_of_day",
     "jct_against_load",
     "jct_cdf",

@@ -34,22 +34,21 @@ def pareto_front(points: pl.DataFrame, x: str = "jct_mean", y: str = "jain_users
     ``points`` has the column ``name`` and one column per metric.
     """
     first, second = BY_KEY[x], BY_KEY[y]
-    known = points.filter(pl.col(x).is_finite() & pl.col(y).is_finite())
+    known = points.with_row_index("number").filter(pl.col(x).is_finite() & pl.col(y).is_finite())
     xs, ys = floats(known[x].to_numpy()), floats(known[y].to_numpy())
     x_axis, x_scale = metric_axis(first, xs)
     y_axis, y_scale = metric_axis(second, ys)
     best = not_dominated(xs, ys, first.better == "higher", second.better == "higher")
-    names = np.array(known["name"].to_list(), dtype=object)
     order = np.argsort(xs[best], kind="stable")
-    front = Line("front", xs[best][order] / x_scale, ys[best][order] / y_scale, colour=0)
+    front = Line("front", xs[best][order] / x_scale, ys[best][order] / y_scale, quiet=True)
     # Nothing lies on the better side of the front, so its names have room there.
     good = (1 if first.better == "higher" else -1, 1 if second.better == "higher" else -1)
     bad = (-good[0], -good[1])
     layers: list[Line | Points] = [front]
-    for name, which, toward in (("beaten", ~best, bad), ("on the front", best, good)):
-        texts, quiet = tuple(brief(str(name)) for name in names[which]), toward == bad
-        layers.append(Points(name, xs[which] / x_scale, ys[which] / y_scale, 0, texts, toward, quiet))
-    note = f"Better: {first.better} {first.title}, {second.better} {second.title}. Grey runs are beaten by another one."
+    for at, (number, name) in enumerate(known.select("number", pl.col("name").cast(pl.String)).iter_rows()):
+        text, toward = brief(name), good if best[at] else bad
+        layers.append(Points(text, xs[at : at + 1] / x_scale, ys[at : at + 1] / y_scale, number, (text,), toward))
+    note = f"Better: {first.better} {first.title}, {second.better} {second.title}. The line joins the runs that no other one beats in both."
     return Chart("pareto", f"{first.title} against {second.title}", (Panel(x_axis, y_axis, tuple(layers)),), (note,))
 
 

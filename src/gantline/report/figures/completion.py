@@ -29,7 +29,7 @@ def jct_cdf(runs: Sequence[RunLike], window: Window | None = None) -> Chart:
 
 
 def distribution_chart(name: str, title: str, label: str, what: str, samples: dict[str, Floats]) -> Chart:
-    """Empirical distribution functions of durations, in the legend by their medians."""
+    """Empirical distribution functions of durations."""
     lines, thinned = [], False
     for index, (series, values) in enumerate(samples.items()):
         curve = cdf(pl.Series(values[values > 0]))
@@ -43,7 +43,6 @@ def distribution_chart(name: str, title: str, label: str, what: str, samples: di
             lines.append(Line(brief(series), value, share, colour=index, step=True))
     everything = np.concatenate([line.x for line in lines]) if lines else np.zeros(0)
     y = Axis(f"share of {what}", percent=True, low=0.0, high=1.0)
-    lines.sort(key=lambda line: float(np.interp(0.5, line.y, line.x)))
     legend: Legend = "corner" if len(samples) > 1 else "none"
     panel = Panel(log_duration_axis(label, everything), y, tuple(lines), legend)
     sizes = [f"{values.size:,}" for values in samples.values()]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 
 from gantline.report.figures.chart import Chart
 from gantline.report.figures.panels import Axis, Panel, Points, brief
+from gantline.report.figures.users import users_by_time
 from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics import received_share
 from gantline.report.names import names_of
@@ -20,9 +20,7 @@ def fairness_per_user(runs: Sequence[RunLike]) -> Chart:
     """The share of the GPU time they asked for that each user received, a row per user and a point per run."""
     names, runs = names_of(runs), [settled(run) for run in runs]
     shares = [dict(received_share(run.jobs, span_of(run)[1], "user").drop_nulls().iter_rows()) for run in runs]
-    demand = pl.concat([run.jobs.select("user", "gpu_seconds") for run in runs])
-    ranked = demand.group_by("user").agg(pl.col("gpu_seconds").sum()).sort(["gpu_seconds", "user"], descending=True)
-    known = [user for user in ranked["user"].to_list() if any(user in share for share in shares)]
+    known = [user for user in users_by_time(runs) if any(user in share for share in shares)]
     shown = known[:MOST_USERS]
     shown.sort(key=lambda user: float(np.mean([share[user] for share in shares if user in share])))
     row = {user: float(i) for i, user in enumerate(shown)}

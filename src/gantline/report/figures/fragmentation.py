@@ -38,7 +38,7 @@ def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Ch
     y = Axis("fragmentation", percent=True, low=0.0, high=1.0)
     note = "Of the GPUs that were free while somebody waited, the share that was of no use to them (mean over those who waited)."
     if len(runs) > MOST_TOGETHER:
-        each = [Panel(x, replace(y, label=brief(line.name, 16)), (replace(line, colour=0),), height=0.4) for line in lines]
+        each = [Panel(x, replace(y, label=brief(line.name, 16)), (line,), height=0.4) for line in lines]
         return Chart("fragmentation", "Fragmentation over time, run by run", tuple(each), (note,))
     panel = Panel(x, y, tuple(lines), legend="above" if len(runs) > 1 else "none")
     return Chart("fragmentation", "Fragmentation over time", (panel,), (note,))

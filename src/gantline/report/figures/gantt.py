@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -15,73 +16,87 @@ from gantline.report.figures.in_charge import strip
 from gantline.report.figures.palette import RASTER, rgb
 from gantline.report.figures.panels import Axis, Panel, Raster, brief
 from gantline.report.figures.raster import draw_intervals
-from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
+from gantline.report.figures.users import users_by_time
+from gantline.report.frames import RunLike, StoredRun, node_gpus_of, settled, span_of
+from gantline.report.names import names_of
 
 WIDTH, ROWS = 1600, 1000
-NAMED_USERS = 7
 OTHERS = "#a3a8ae"
+USERS = tuple(RASTER[at] for at in (0, 5, 2, 3, 1, 4))
+"""The hues of the first series, so that a user has one colour in pictures and in curves."""
 MOST_NAMES = 16
+ColourBy = Literal["job", "user"]
+Legend = tuple[tuple[str, tuple[int, int, int]], ...]
 
 
-def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
+def gantt(run: RunLike, colour_by: ColourBy = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
     """Devices over time as a picture, each interval in the colour of its job or user; free time shows the ground."""
+    return gantts([run], colour_by, width, rows)
+
+
+def gantts(runs: Sequence[RunLike], colour_by: ColourBy = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
+    """The devices of several runs one above the other on one time axis; a user has the same colour in all of them."""
     if colour_by not in ("job", "user"):
         raise UsageError(f"colours cannot mean '{colour_by}'", where="by", fix="job or user")
-    run = settled(run)
-    start, end = span_of(run)
-    unit = unit_for(end - start)
-    held = run.allocations
-    ids = held["devices"].explode().drop_nulls().to_numpy().astype(np.int64)
-    device_count = max(1, int(ids.max()) + 1 if ids.size else 1, _cluster_size(run))
-    codes, legend = _by_user(run) if colour_by == "user" else (_by_job(held), ())
-    pixels = draw_intervals(
-        held["start"].to_numpy(),
-        held["end"].to_numpy(),
-        np.concatenate(([0], np.cumsum(held["devices"].list.len().to_numpy()))).astype(np.int64),
-        ids,
-        codes,
-        np.array([rgb(colour) for colour in (*RASTER, OTHERS)], dtype=np.uint8),
+    names, told = names_of(runs), [settled(run) for run in runs]
+    longest = max(end - start for start, end in map(span_of, told))
+    unit = unit_for(longest)
+    time = Axis("time since the first arrival", unit.name, low=0.0, high=max(longest, 1e-9) / unit.seconds)
+    users, legend = _users(told) if colour_by == "user" else (None, ())
+    panels: list[Panel] = []
+    notes = ["Each colour is a user." if colour_by == "user" else "Neighbouring colours are different jobs."]
+    for number, (name, run) in enumerate(zip(names, told)):
+        count = _device_count(run)
+        above = strip(run, time, unit.seconds)
+        start, end = span_of(run)
+        pixels = _picture(run, users, start, end, count, width, rows)
+        picture = Raster(pixels, 0.0, max(end - start, 1e-9) / unit.seconds, 0.0, float(count), legend if not number else ())
+        axis = _devices(run, count, brief(name, 16) if len(runs) > 1 else "", -(-MOST_NAMES // len(runs)))
+        height = 1.2 if len(runs) == 1 else 0.8
+        panels += [*above, Panel(time, axis, (picture,), legend="above" if legend and not number else "none", height=height)]
+        if above and "strip" not in notes[-1]:
+            notes.append("The strip shows which policy was in charge.")
+        if count > rows:
+            notes.append(f"{count:,} devices in {rows:,} rows of the picture.")
+    return Chart("gantt", f"Devices over time, coloured by {colour_by}", tuple(panels), tuple(dict.fromkeys(notes)))
+
+
+def _picture(run: StoredRun, users: pl.DataFrame | None, start: float, end: float, count: int, width: int, rows: int) -> NDArray[np.uint8]:
+    spans = run.columns.spans
+    return draw_intervals(
+        spans.start,
+        spans.end,
+        spans.first,
+        spans.devices,
+        _by_job(run.allocations) if users is None else _by_user(run, users),
+        np.array([rgb(colour) for colour in (*(RASTER if users is None else USERS), OTHERS)], dtype=np.uint8),
         begin=start,
         end=end,
-        device_count=device_count,
+        device_count=count,
         width=width,
         most_rows=rows,
     )
-    span = max(end - start, 1e-9) / unit.seconds
-    picture = Raster(pixels, 0.0, span, 0.0, float(device_count), legend)
-    notes = [f"Each colour is a {colour_by}." if colour_by == "user" else "Neighbouring colours are different jobs."]
-    if device_count > rows:
-        notes.append(f"{device_count:,} devices in {rows:,} rows of the picture.")
-    time = Axis("time since the first arrival", unit.name, low=0.0, high=span)
-    above = strip(run, time, unit.seconds)
-    if above:
-        notes.append("The strip shows which policy was in charge.")
-    panel = Panel(
-        time,
-        _devices(run, device_count),
-        (picture,),
-        legend="above" if legend else "none",
-        height=1.2,
-    )
-    return Chart("gantt", f"Devices over time, coloured by {colour_by}", (*above, panel), tuple(notes))
 
 
-def _devices(run: RunLike, count: int) -> Axis:
+def _device_count(run: StoredRun) -> int:
+    """As many as were there, and as were ever held."""
+    there = int(run.series["total_gpus"].max() or 0) if run.series.height else 0  # type: ignore[arg-type]
+    held = run.columns.spans.devices
+    return max(1, int(held.max()) + 1 if held.size else 1, there)
+
+
+def _devices(run: RunLike, count: int, label: str, most: int) -> Axis:
     """Devices by the names of their nodes, where the run tells its nodes; as many names as can be read."""
     sizes = [size for size in node_gpus_of(run) if size]
     told = run.summary.get("node_names")
     names = [str(name) for name in told] if told and len(told) == len(sizes) else [f"node{number}" for number in range(len(sizes))]
     if sum(sizes) != count:
-        return Axis("device", "number", low=0.0, high=float(count))
+        return Axis(label or "device", "number", low=0.0, high=float(count))
     ends = np.cumsum(sizes)
     middles = ends - np.array(sizes) / 2
-    step = -(-len(sizes) // MOST_NAMES)
+    step = -(-len(sizes) // most)
     ticks = tuple((float(middles[row]), brief(names[row], 16)) for row in range(0, len(sizes), step))
-    return Axis("node", low=0.0, high=float(count), ticks=ticks)
-
-
-def _cluster_size(run: RunLike) -> int:
-    return int(run.series["total_gpus"].max() or 0) if run.series.height else 0  # type: ignore[arg-type]
+    return Axis(label or "node", low=0.0, high=float(count), ticks=ticks)
 
 
 def _by_job(held: pl.DataFrame) -> NDArray[np.int64]:
@@ -91,14 +106,17 @@ def _by_job(held: pl.DataFrame) -> NDArray[np.int64]:
     return codes.astype(np.int64) % len(RASTER)
 
 
-def _by_user(run: RunLike) -> tuple[NDArray[np.int64], tuple[tuple[str, tuple[int, int, int]], ...]]:
-    """A colour for each of the users with the most GPU time, grey for the others."""
-    demand = run.jobs.group_by("user").agg(pl.col("gpu_seconds").sum()).sort(["gpu_seconds", "user"], descending=True)
-    named = demand["user"].to_list()[:NAMED_USERS]
-    users = pl.DataFrame({"user": named, "code": range(len(named))}, schema={"user": pl.String, "code": pl.Int64})
+def _users(runs: Sequence[RunLike]) -> tuple[pl.DataFrame, Legend]:
+    """A colour for each of the users with the most GPU time in all runs together, grey for the others."""
+    known = users_by_time(runs)
+    named = known[: len(USERS)]
+    legend = [(brief(user) or "(no user)", rgb(colour)) for user, colour in zip(named, USERS)]
+    if len(known) > len(named):
+        legend.append((f"{len(known) - len(named)} others", rgb(OTHERS)))
+    return pl.DataFrame({"user": named, "code": range(len(named))}, schema={"user": pl.String, "code": pl.Int64}), tuple(legend)
+
+
+def _by_user(run: RunLike, users: pl.DataFrame) -> NDArray[np.int64]:
     owner = run.jobs.select("job", "user").join(users, on="user", how="left").unique("job")
     codes = run.allocations.select("job").join(owner, on="job", how="left", maintain_order="left")["code"]
-    legend = [(brief(user) or "(no user)", rgb(RASTER[code])) for code, user in enumerate(named)]
-    if demand.height > len(named):
-        legend.append((f"{demand.height - len(named)} others", rgb(OTHERS)))
-    return codes.fill_null(len(RASTER)).to_numpy().astype(np.int64), tuple(legend)
+    return codes.fill_null(len(USERS)).to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""A figure as values: panels with axes and layers, drawn alike by matplotlib (files) and plotly (pages).
+"""A figure as values: panels with axes and layers, drawn alike by matplotlib (files) and as SVG (pages).
 
 Figure functions only prepare numbers; what a line looks like on paper or in a browser is said once per library.
 """
@@ -35,7 +35,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; ``low`` and ``high`` add a band around it, ``step`` holds each value until the next."""
+    """A curve; ``low`` and ``high`` add a band around it, ``step`` holds each value until the next, a ``quiet`` one recedes."""
 
     name: str
     x: Floats
@@ -45,6 +45,7 @@ class Line:
     markers: bool = False
     low: Floats | None = None
     high: Floats | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.jit import compiled
+from gantline.core.jit import kernel
 
 
 def draw_intervals(
@@ -31,29 +31,33 @@ def draw_intervals(
     """
     rows = min(device_count, most_rows)
     scale = width / (end - begin) if end > begin else 0.0
-    return _draw(starts, ends, first_device, devices, colours, palette, begin, scale, device_count, rows, width)
+    busy, most = np.zeros((rows, width)), np.zeros((rows, width))
+    colour = np.zeros((rows, width), dtype=np.int64)
+    _cover(starts, ends, first_device, devices, colours, float(begin), float(scale), device_count, busy, most, colour)
+    in_row = np.bincount(np.arange(device_count) * rows // device_count, minlength=rows)
+    share = np.minimum(busy / in_row[:, None], 1.0)
+    pixels = np.zeros((rows, width, 4), dtype=np.uint8)
+    pixels[..., :3] = np.where((busy > 0.0)[..., None], palette[colour], 0)
+    pixels[..., 3] = (share * 255.0 + 0.5).astype(np.uint8)
+    return pixels
 
 
-@compiled
-def _draw(
+@kernel
+def _cover(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],
     first_device: NDArray[np.int64],
     devices: NDArray[np.int64],
     colours: NDArray[np.int64],
-    palette: NDArray[np.uint8],
     begin: float,
     scale: float,
     device_count: int,
-    rows: int,
-    width: int,
-) -> NDArray[np.uint8]:
-    busy = np.zeros((rows, width), dtype=np.float32)
-    most = np.zeros((rows, width), dtype=np.float32)
-    colour = np.zeros((rows, width), dtype=np.int32)
-    in_row = np.zeros(rows, dtype=np.float32)
-    for device in range(device_count):
-        in_row[device * rows // device_count] += 1.0
+    busy: NDArray[np.float64],
+    most: NDArray[np.float64],
+    colour: NDArray[np.int64],
+) -> None:
+    """Add up how far each pixel is busy, and by which interval most."""
+    rows, width = busy.shape
     for i in range(starts.size):
         left = max(0.0, (starts[i] - begin) * scale)
         right = min(float(width), (ends[i] - begin) * scale)
@@ -63,19 +67,10 @@ def _draw(
         for d in range(first_device[i], first_device[i + 1]):
             row = devices[d] * rows // device_count
             for x in range(first, last + 1):
-                covered = np.float32(min(right, x + 1.0) - max(left, float(x)))
+                covered = min(right, x + 1.0) - max(left, float(x))
                 if covered <= 0.0:
                     continue
                 busy[row, x] += covered
                 if covered > most[row, x]:
                     most[row, x] = covered
                     colour[row, x] = colours[i]
-    pixels = np.zeros((rows, width, 4), dtype=np.uint8)
-    for row in range(rows):
-        for x in range(width):
-            if busy[row, x] > 0.0:
-                for channel in range(3):
-                    pixels[row, x, channel] = palette[colour[row, x], channel]
-                share = min(np.float32(1.0), busy[row, x] / in_row[row])
-                pixels[row, x, 3] = np.uint8(share * 255.0 + 0.5)
-    return pixels

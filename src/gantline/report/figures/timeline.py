@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -52,8 +51,7 @@ def _multiples(queues: Sequence[Line], shares: Sequence[Line], end: float, unit:
     panels = []
     for queue, share in zip(queues, shares):
         unseen, nothing = np.full(share.y.size, np.nan), np.zeros(share.y.size)
-        busy = Line("busy GPUs", share.x, unseen, colour=6, low=nothing, high=share.y * most)  # a band without a line
-        queue = replace(queue, colour=0)  # the axis tells whose it is
+        busy = Line("busy GPUs", share.x, unseen, low=nothing, high=share.y * most, quiet=True)  # a band without a line
         axis = Axis(brief(queue.name, 16), "jobs", low=0.0, high=1.05 * most)
         panels.append(Panel(Axis("time since the first arrival", unit, low=0.0, high=end), axis, (busy, queue), height=0.5))
     note = "Line: jobs that wait, all panels to one scale. Grey: busy GPUs, the full height is all of them."

@@ -153,7 +153,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
         axes.imshow(layer.pixels, origin="lower", extent=box, aspect="auto", interpolation="antialiased", zorder=2)
         axes.grid(False)
         return
-    colour = series_colour(theme, layer.colour)
+    colour = theme.quiet if getattr(layer, "quiet", False) else series_colour(theme, layer.colour)
     if isinstance(layer, Line):
         style = _LINE_STYLES[dash(layer.colour)]
         drawstyle = "steps-post" if layer.step else "default"
@@ -162,8 +162,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
         if layer.low is not None and layer.high is not None:
             axes.fill_between(layer.x, layer.low, layer.high, color=colour, alpha=0.16, linewidth=0)
     elif isinstance(layer, Points):
-        tone = theme.quiet if layer.quiet else colour
-        axes.plot(layer.x, layer.y, _MARKS[mark(layer.colour)], color=tone, ms=6, alpha=0.9, mec=theme.ground, mew=0.7, zorder=3)
+        axes.plot(layer.x, layer.y, _MARKS[mark(layer.colour)], color=colour, ms=6, alpha=0.9, mec=theme.ground, mew=0.7, zorder=3)
         for x, y, text in zip(layer.x, layer.y, layer.texts):
             away, up = layer.toward
             axes.annotate(
@@ -171,7 +170,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
                 (x, y),
                 (6 * away, 5 * up),
                 textcoords="offset points",
-                color=tone,
+                color=colour,
                 fontsize="smaller",
                 zorder=4,
                 ha="left" if away > 0 else "right",

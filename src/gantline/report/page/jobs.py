@@ -1,8 +1,9 @@
-"""The jobs of a run as columns for the searchable table."""
+"""The jobs of runs as columns for the searchable table."""
 
 from __future__ import annotations
 
-import math
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import polars as pl
 from gantline.report.metrics import bounded_slowdown
 
 MOST_JOBS = 10_000
+_DIGITS = 6  # more than the table shows
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,45 @@ COLUMNS = (
 )
 
 
-def job_columns(jobs: pl.DataFrame, most: int = MOST_JOBS) -> dict[str, Any]:
-    """The columns in arrival order, and a note when only every so-manieth job is listed."""
+def job_tables(tables: Sequence[pl.DataFrame], most: int = MOST_JOBS) -> dict[str, Any]:
+    """The jobs of several runs; columns that runs of one trace have in common are there once."""
+    pool: list[Any] = []
+    places: dict[str, int] = {}
+    runs = []
+    for jobs in tables:
+        listed, note = _listed(jobs, most)
+        own = []
+        for column in COLUMNS:
+            values = _values(listed[column.name], column)
+            key = json.dumps(values)
+            if key not in places:
+                places[key] = len(pool)
+                pool.append(values)
+            own.append(places[key])
+        runs.append({"columns": own, "note": note})
+    return {"columns": [{"title": column.title, "kind": column.kind} for column in COLUMNS], "pool": pool, "runs": runs}
+
+
+def _listed(jobs: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str]:
+    """The jobs in arrival order, and a note when only every so-manieth of them is listed."""
     ordered = jobs.with_columns(slowdown=bounded_slowdown(jobs)).sort("arrival", maintain_order=True)
-    note = ""
-    if ordered.height > most:
-        rows = np.linspace(0, ordered.height - 1, most).astype(np.int64)
-        note = f"Listed are {most:,} of {ordered.height:,} jobs, evenly over their arrivals; the numbers above count all."
-        ordered = ordered[rows]
-    return {"columns": [_values(ordered[column.name], column) for column in COLUMNS], "note": note}
+    if ordered.height <= most:
+        return ordered, ""
+    rows = np.linspace(0, ordered.height - 1, most).astype(np.int64)
+    return ordered[rows], f"Listed are {most:,} of {ordered.height:,} jobs, evenly over their arrivals; the numbers above count all."
 
 
-def _values(series: pl.Series, column: JobColumn) -> list[Any]:
+def _values(series: pl.Series, column: JobColumn) -> Any:
+    """The values; few words are written as their numbers in a list of words."""
     if column.kind == "text":
-        return series.cast(pl.String).fill_null("").to_list()
+        texts = series.cast(pl.String).fill_null("")
+        words = texts.unique(maintain_order=True)
+        if len(words) > max(1, len(texts) // 4):
+            return texts.to_list()
+        codes = texts.replace_strict(words, range(len(words)), return_dtype=pl.Int64)
+        return {"words": words.to_list(), "codes": codes.to_list()}
     if column.kind == "count":
         return series.to_list()
-    numbers = series.cast(pl.Float64).to_list()
-    return [None if value is None or not math.isfinite(value) else float(f"{value:.8g}") for value in numbers]
+    known = series.cast(pl.Float64)
+    known = pl.select(pl.when(known.is_finite()).then(known.round_sig_figs(_DIGITS))).to_series()
+    return known.to_list()
