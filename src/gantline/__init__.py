@@ -27,6 +27,7 @@ _EXPORTS = {
     "parse_cluster": "gantline.core.cluster_spec",
     "Policy": "gantline.core.policy",
     "OrderPolicy": "gantline.core.policy",
+    "about": "gantline.core.takes",
     "DeviceRule": "gantline.placement.device_rule",
     "FreeDevices": "gantline.placement.device_rule",
     "GangRequest": "gantline.placement.device_rule",

@@ -78,7 +78,7 @@ def test_what_an_older_version_remembered_is_read():
     assert encode(plans[0].memory) == encode(plans[1].memory)
 
 
-@pytest.mark.parametrize(("settings", "told"), [({"by": "group"}, "queue,user"), ({"half_life": 0}, "above zero")])
+@pytest.mark.parametrize(("settings", "told"), [({"by": "group"}, "queue,user"), ({"half_life": 0}, "above 0")])
 def test_a_parameter_out_of_range_is_refused(settings, told):
     with pytest.raises(UsageError, match=told):
         run(stream("ana", 0, 1), **settings)

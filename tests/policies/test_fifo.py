@@ -75,7 +75,7 @@ def test_backfill_that_needs_estimates_is_refused_without_them():
 
 
 def test_an_unknown_way_is_named_with_the_known_ones():
-    with pytest.raises(UsageError, match="none, skip, shrink, easy, conservative"):
+    with pytest.raises(UsageError, match="none, skip, shrink, easy or conservative"):
         starts(GAP, "agressive")
 
 

@@ -166,10 +166,10 @@ def test_every_layout_runs_every_job_of_a_busy_cluster(policy: str, layout: str)
     assert not run.incidents
 
 
-@pytest.mark.parametrize(("setting", "told"), [({"layout": "pakced"}, "packed"), ({"move_cost": "-1"}, "move_cost is '-1'")])
+@pytest.mark.parametrize(("setting", "told"), [({"layout": "pakced"}, "packed"), ({"move_cost": "-1"}, "'move_cost' is '-1'")])
 @pytest.mark.parametrize("policy", ["afs", "voda.fifo", "sia", "ffdl"])
 def test_a_layout_that_nobody_knows_is_told(policy: str, setting: dict[str, str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         make_policy(policy, setting)
-    with pytest.raises(UsageError, match="layout is 'x'"):
+    with pytest.raises(UsageError, match="parameter 'layout' is 'x'"):
         make_policy("elasticflow", {"layout": "x"})

@@ -43,7 +43,7 @@ def show_policy(
     from gantline.files.policies import opened, policy_class
 
     policy, (_, kept) = policy_class(name), opened(name)
-    listed = [{"name": p.name, "type": p.type, "default": p.default, "help": p.help} for p in parameters(policy)]
+    listed = [{"name": p.name, "type": p.type, "default": p.default, "takes": p.takes, "help": p.help} for p in parameters(policy)]
     facts = {
         "policy": policy.name or policy.__name__,
         "what it does": sentence_of(policy),
@@ -56,11 +56,16 @@ def show_policy(
     if output == "table" and is_watched():
         _show_to_person(facts, listed)
     elif output == "csv":
-        show(Sheet.of("name type default help", [list(one.values()) for one in listed]), "csv")
+        show(Sheet.of("name type default takes help", [list(one.values()) for one in listed]), "csv")
     elif output == "json":
         show_object({**facts, "parameters": listed}, "json")
     else:
-        show_object({**facts, **{f"parameter {p['name']}": f"{p['type']} = {p['default']}; {p['help']}" for p in listed}}, "table")
+        show_object({**facts, **{f"parameter {p['name']}": _in_a_line(p) for p in listed}}, "table")
+
+
+def _in_a_line(parameter: dict[str, Any]) -> str:
+    takes = f" ({parameter['takes']})" if parameter["takes"] else ""
+    return f"{parameter['type']} = {parameter['default']}{takes}; {parameter['help']}"
 
 
 def _show_to_person(facts: dict[str, Any], listed: list[dict[str, Any]]) -> None:
@@ -70,8 +75,8 @@ def _show_to_person(facts: dict[str, Any], listed: list[dict[str, Any]]) -> None
     if not listed:
         show_text("It has no parameters.")
         return
-    rows = [(p["name"], p["type"], str(p["default"]), p["help"]) for p in listed]
-    show_text(table(Sheet((Column("--set"), Column("type"), Column("default"), Column("meaning")), rows)))
+    rows = [(p["name"], p["type"], str(p["default"]), p["takes"], p["help"]) for p in listed]
+    show_text(table(Sheet((Column("--set"), Column("type"), Column("default"), Column("takes"), Column("meaning")), rows)))
 
 
 @app.command(name="check")

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.plan import Misfit, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import Takes
 
 
 @dataclass(frozen=True)
 class Policy:
     """Base of all policies. Subclasses are frozen dataclasses whose fields are the parameters; they keep no other state.
 
-    A field's help is its metadata: ``limit: float = field(default=1.0, metadata={"help": "..."})``.
+    What a parameter means and takes is metadata of its field: ``limit: float = field(default=1.0, metadata=about("...", low=0.0))``
+    (`gantline.core.takes`). It is checked here; a class with a `__post_init__` of its own calls this one first.
     """
 
     name: ClassVar[str] = ""
@@ -31,6 +33,15 @@ class Policy:
     node_sizes: ClassVar[bool] = False  # whether it wants gangs of powers of two within a node and of whole nodes beyond it, and no others
     usual_round: ClassVar[float] = 0.0  # seconds between its decisions as its paper has them; 0: it decides on events
     ties: ClassVar[str] = "equal ranks: the earlier arrival first, then the order of the trace"
+
+    def __post_init__(self) -> None:
+        """Refuse a parameter that is none of what its field takes."""
+        for item in fields(self):
+            takes, value = item.metadata.get("takes"), getattr(self, item.name)
+            if isinstance(takes, Takes) and not takes.admits(value):
+                shown = f"'{value}'" if isinstance(value, str) else value
+                where = f"policy '{self.name or type(self).__name__}'"
+                raise UsageError(f"parameter '{item.name}' is {shown}", where=where, fix=f"give {takes}")
 
     def decide(self, snapshot: Snapshot) -> Plan:
         """The plan for this instant: a pure function of the snapshot, its memory and its seed.
@@ -122,6 +133,7 @@ class Parameter:
     type: str
     default: Any
     help: str
+    takes: str = ""  # which values, in words; empty: any of that type
 
 
 def parameters(policy: type[Policy]) -> list[Parameter]:
@@ -135,7 +147,7 @@ def parameters(policy: type[Policy]) -> list[Parameter]:
         shown = getattr(hints[item.name], "__name__", None) or str(hints[item.name])
         if "[" in str(hints[item.name]) or "|" in str(hints[item.name]):
             shown = str(hints[item.name]).replace("typing.", "")
-        listed.append(Parameter(item.name, shown, default, item.metadata.get("help", "")))
+        listed.append(Parameter(item.name, shown, default, item.metadata.get("help", ""), str(item.metadata.get("takes", ""))))
     return listed
 
 

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.queues import ancestors
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,16 @@ class FairShare(Policy):
 
     ranks: ClassVar[bool] = True
 
-    by: str = field(default="user", metadata={"help": "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)"})
-    half_life: float = field(default=86400.0, metadata={"help": "seconds after which usage counts half; inf: never forget"})
+    by: str = field(
+        default="user",
+        metadata=about(
+            "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)", one_of=("user", "queue", "queue,user")
+        ),
+    )
+    half_life: float = field(
+        default=86400.0, metadata=about("seconds after which usage counts half; inf: never forget", above=0.0, unit="seconds")
+    )
     preempt: bool = field(default=True, metadata={"help": "whether running gangs give way"})
-
-    def __post_init__(self) -> None:
-        if self.by not in {"user", "queue", "queue,user"}:
-            raise UsageError(f"by is '{self.by}'", where="policy 'fair-share'", fix="use user, queue or queue,user")
-        if not self.half_life > 0:
-            raise UsageError("half_life must be above zero", where="policy 'fair-share'", fix="seconds, or inf")
 
     def order_moves(self) -> bool:
         return self.preempt

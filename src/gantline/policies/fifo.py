@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.backfill import backfill
 
 _WAYS = ("none", "skip", "shrink", "easy", "conservative")
@@ -32,16 +32,13 @@ class Fifo(OrderPolicy):
 
     backfill: str = field(
         default="none",
-        metadata={
-            "help": "what may pass a job that does not fit: 'none', 'skip' (any that fits), 'shrink' (any, but it may start with a "
+        metadata=about(
+            "what may pass a job that does not fit: 'none', 'skip' (any that fits), 'shrink' (any, but it may start with a "
             "smaller option of its own), 'easy' (any that does not delay the first), "
-            "'conservative' (any that delays none); the last two need estimates"
-        },
+            "'conservative' (any that delays none); the last two need estimates",
+            one_of=_WAYS,
+        ),
     )
-
-    def __post_init__(self) -> None:
-        if self.backfill not in _WAYS:
-            raise UsageError(f"backfill is '{self.backfill}'", where="policy 'fifo'", fix="use " + ", ".join(_WAYS))
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.errors import UsageError
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,10 @@ class LeastAttainedService(OrderPolicy):
     name: ClassVar[str] = "las"
     paper: ClassVar[str] = "Agarwal et al.: Blox (EuroSys 2024), section 4; Gu et al.: Tiresias (NSDI 2019), section 3.1"
 
-    service: str = field(default="time", metadata={"help": "what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)"})
-
-    def __post_init__(self) -> None:
-        if self.service not in {"time", "gpu-time"}:
-            raise UsageError(f"service is '{self.service}'", where="policy 'las'", fix="use time or gpu-time")
+    service: str = field(
+        default="time",
+        metadata=about("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
+    )
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.attained if self.service == "time" else snapshot.jobs.attained_gpu

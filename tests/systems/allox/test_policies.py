@@ -214,14 +214,14 @@ def test_low_alpha_trades_mean_time_for_the_worst_user() -> None:
 @pytest.mark.parametrize(
     ("name", "given_settings", "told"),
     [
-        ("allox", {"alpha": "0"}, "alpha is 0"),
-        ("allox", {"alpha": "1.2"}, "alpha is 1.2"),
-        ("allox", {"alpha": "nan"}, "alpha is nan"),
-        ("allox", {"age": "-1"}, "age is -1"),
-        ("allox.plus", {"age": "nan"}, "age is nan"),
+        ("allox", {"alpha": "0"}, "'alpha' is 0"),
+        ("allox", {"alpha": "1.2"}, "'alpha' is 1.2"),
+        ("allox", {"alpha": "nan"}, "'alpha' is nan"),
+        ("allox", {"age": "-1"}, "'age' is -1"),
+        ("allox.plus", {"age": "nan"}, "'age' is nan"),
         ("drf", {"weights": "ann"}, "'ann' is not a weight"),
         ("allox", {"weights": "ann=0"}, "'ann=0' is not a weight"),
-        ("drf", {"misfit": "wait"}, "misfit is 'wait'"),
+        ("drf", {"misfit": "wait"}, "'misfit' is 'wait'"),
     ],
 )
 def test_wrong_parameters_are_named(name: str, given_settings: dict[str, str], told: str) -> None:

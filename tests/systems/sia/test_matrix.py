@@ -49,7 +49,7 @@ def test_more_goodput_costs_less_for_every_power(p: float, wanted: list[float]) 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lambda_n": 0.9}, "no more than its least configuration"),
+        ({"lambda_n": 0.9}, "above 1"),
         ({"p": float("nan")}, "parameter 'p'"),
         ({"fit": "best"}, "parameter 'fit'"),
         ({"placement": "anywhere"}, "parameter 'placement'"),

@@ -127,9 +127,9 @@ def test_the_worst_rho_falls_with_f_and_is_below_that_of_first_come() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"f": 1.5}, "f is 1.5"),
-        ({"f": float("nan")}, "f is nan"),
-        ({"lease": 0.0}, "a lease of"),
+        ({"f": 1.5}, "'f' is 1.5"),
+        ({"f": float("nan")}, "'f' is nan"),
+        ({"lease": 0.0}, "'lease' is 0"),
         ({"most_bidders": 0}, "most_bidders"),
         ({"payment": "cash"}, "payment"),
         ({"of_app": "sum"}, "of_app"),

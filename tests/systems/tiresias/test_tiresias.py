@@ -93,8 +93,8 @@ def test_gittins_orders_a_queue_by_the_index_of_the_sample():
     [
         ({"limits": "3600,60"}, "do not rise"),
         ({"limits": "0,60"}, "do not rise"),
-        ({"promote": "0"}, "above zero"),
-        ({"service": "tokens"}, "policy show tiresias"),
+        ({"promote": "0"}, "above 0"),
+        ({"service": "tokens"}, "give gpu-time or time"),
     ],
 )
 def test_a_parameter_out_of_range_is_refused(settings, told):

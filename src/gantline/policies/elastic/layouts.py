@@ -15,7 +15,6 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
-from gantline.core.errors import UsageError, near
 from gantline.core.jit import kernel
 from gantline.core.snapshot import Snapshot
 from gantline.placement.buddies import fits_buddies, place_buddies
@@ -31,18 +30,6 @@ LAYOUTS = {
 }
 LAYOUT = "which nodes: " + "; ".join(f"'{name}' {text}" for name, text in LAYOUTS.items())
 MOVE_COST = "seconds that a move costs, for layout=defragmented; 'auto': as --costs"
-
-
-def check_layout(layout: str, move_cost: str, policy: str) -> None:
-    """Refuse an unknown layout, and costs that are not costs."""
-    if layout not in LAYOUTS:
-        raise UsageError(f"layout is '{layout}'", where=f"policy '{policy}'", fix=near(layout, LAYOUTS))
-    try:
-        valid = move_cost == "auto" or 0.0 <= float(move_cost) < float("inf")
-    except ValueError:
-        valid = False
-    if not valid:
-        raise UsageError(f"move_cost is '{move_cost}'", where=f"policy '{policy}'", fix="seconds, zero or more, or auto")
 
 
 def move_seconds(snapshot: Snapshot, move_cost: str) -> float:

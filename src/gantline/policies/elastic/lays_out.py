@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from gantline.core.arrays import Ints
 from gantline.core.policy import Policy
+from gantline.core.takes import about
 from gantline.policies.elastic.held_devices import NamedDevices
-from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, TypeLayout, check_layout
+from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, TypeLayout
 from gantline.policies.elastic.pools import Pool, SeatsOf
 
 
@@ -15,11 +16,8 @@ from gantline.policies.elastic.pools import Pool, SeatsOf
 class LaysOut(Policy):
     """Shares out devices, and may say which."""
 
-    layout: str = field(default="engine", kw_only=True, metadata={"help": LAYOUT})
-    move_cost: str = field(default="auto", kw_only=True, metadata={"help": MOVE_COST})
-
-    def __post_init__(self) -> None:
-        check_layout(self.layout, self.move_cost, self.name)
+    layout: str = field(default="engine", kw_only=True, metadata=about(LAYOUT, one_of=LAYOUTS))
+    move_cost: str = field(default="auto", kw_only=True, metadata=about(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
 
     @property
     def seats(self) -> SeatsOf | None:

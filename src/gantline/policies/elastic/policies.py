@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
@@ -23,15 +23,11 @@ from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_aga
 class SharesOut(LaysOut):
     """Shares out the devices of each type anew whenever a job comes or goes or the nodes change."""
 
-    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
+    resize_cost: float = field(
+        default=0.0, metadata=about("seconds that a change of size costs; growth that saves less is left out", low=0.0, unit="seconds")
+    )
 
-    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("resize_cost", "rate_limit"):
-            if not getattr(self, name) >= 0.0:
-                raise UsageError(f"{name} is {getattr(self, name)}", where=f"policy '{self.name}'", fix="seconds, zero or more")
+    rate_limit: float = field(default=0.0, metadata=about(RATE_LIMIT, low=0.0, unit="seconds"))
 
     @abstractmethod
     def share(self, pool: Pool) -> Ints:

@@ -50,7 +50,10 @@ def _policies() -> str:
     found = []
     for name in policy_names():
         policy = find_policy(name)
-        listed = [{"name": one.name, "type": one.type, "default": _spelled(one.default), "help": one.help} for one in parameters(policy)]
+        listed = [
+            {"name": one.name, "type": one.type, "default": _spelled(one.default), "takes": one.takes, "help": one.help}
+            for one in parameters(policy)
+        ]
         words = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
         found.append({"name": name, "help": words, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
     return json.dumps({"policies": found}, ensure_ascii=False, allow_nan=False)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
+from gantline.core.takes import about
 from gantline.policies.elastic.policies import SharesOut
 from gantline.policies.elastic.pools import Pool
 from gantline.systems.afs.policies.apathetic import apathetic_shares
@@ -23,13 +23,11 @@ class Afs(SharesOut):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     lengths: str = field(
-        default="known", metadata={"help": "'known': estimated (AFS-L); 'unknown': the longest-running is taken to have most left (AFS-P)"}
+        default="known",
+        metadata=about(
+            "'known': estimated (AFS-L); 'unknown': the longest-running is taken to have most left (AFS-P)", one_of=("known", "unknown")
+        ),
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.lengths not in {"known", "unknown"}:
-            raise UsageError(f"lengths is '{self.lengths}'", where="policy 'afs'", fix="use known or unknown")
 
     def share(self, pool: Pool) -> Ints:
         left = pool.remaining if self.lengths == "known" else _guessed(pool)

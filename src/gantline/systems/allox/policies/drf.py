@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.errors import UsageError
+from gantline.core.takes import about
 from gantline.systems.allox.policies import baselines
 from gantline.systems.allox.policies.fill import FillMisfit
 from gantline.systems.allox.policies.fillings import Filling
@@ -29,12 +29,9 @@ class DominantResourceFairness(Filling):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
     order: ClassVar[str] = "sjf"
 
-    misfit: str = field(default="skip", metadata={"help": "when a job does not fit: skip it, pass over its user, or stop there"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.misfit not in _MISFITS:
-            raise UsageError(f"misfit is '{self.misfit}'", where="misfit", fix=f"use one of {', '.join(_MISFITS)}")
+    misfit: str = field(
+        default="skip", metadata=about("when a job does not fit: skip it, pass over its user, or stop there", one_of=_MISFITS)
+    )
 
     def demands(self, instant: Instant, ways: Ways) -> Ints:
         """The one way per job that counts as its demand: the fastest, with devices if equal."""

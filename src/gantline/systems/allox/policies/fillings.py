@@ -27,6 +27,7 @@ class Filling(Policy):
     profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are started"})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         read_weights(self.weights)
         check_profile(self.profile, self.preemptive)
 

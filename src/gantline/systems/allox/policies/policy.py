@@ -13,13 +13,14 @@ from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.systems.allox.policies.ageing import check_age, next_ageing
+from gantline.core.takes import about
+from gantline.systems.allox.policies.ageing import next_ageing
 from gantline.systems.allox.policies.allox import decide, nothing_hangs
 from gantline.systems.allox.policies.at_once import Answer, answer_at_once
 from gantline.systems.allox.policies.behind import behind_gangs
 from gantline.systems.allox.policies.instant import Instant
 from gantline.systems.allox.policies.profiling import Samples, check_profile
-from gantline.systems.allox.policies.users import check_alpha, read_weights, weights_of
+from gantline.systems.allox.policies.users import read_weights, weights_of
 from gantline.systems.allox.policies.ways import Ways
 
 PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
@@ -38,16 +39,20 @@ class AlloX(Policy):
 
     alpha: float = field(
         default=0.5,
-        metadata={"help": "part of the users let in, least progress first: near 0 is fair, 1 is shortest mean time"},
+        metadata=about(
+            "part of the users let in, least progress first: near 0 is fair, 1 is shortest mean time", above=0.0, high=1.0, unit="a part"
+        ),
     )
     weights: tuple[str, ...] = field(default=(), metadata={"help": "how much users count: alice=2,bob=1 (else the weight of their jobs)"})
     preemptive: bool = field(default=False, metadata={"help": "whether jobs that run are matched again, and moved or stopped"})
     age: float = field(
-        default=math.inf, metadata={"help": "seconds of waiting after which a job goes before all others, so that none starves"}
+        default=math.inf,
+        metadata=about("seconds of waiting after which a job goes before all others, so that none starves", low=0.0, unit="seconds"),
     )
 
     patience: float = field(
-        default=1800.0, metadata={"help": "the same for gangs, which small jobs would overtake for ever; the original has none"}
+        default=1800.0,
+        metadata=about("the same for gangs, which small jobs would overtake for ever; the original has none", low=0.0, unit="seconds"),
     )
     fill: bool = field(
         default=True, metadata={"help": "whether others use the machines that a gang waits for, as long as it does not start later"}
@@ -55,9 +60,7 @@ class AlloX(Policy):
     profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are matched"})
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-        check_age(self.age)
-        check_age(self.patience)
+        super().__post_init__()
         read_weights(self.weights)
         check_profile(self.profile, self.preemptive)
 

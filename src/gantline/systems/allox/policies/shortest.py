@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gantline.core.arrays import Ints
+from gantline.core.takes import about
 from gantline.systems.allox.policies import baselines
-from gantline.systems.allox.policies.ageing import check_age, next_ageing
+from gantline.systems.allox.policies.ageing import next_ageing
 from gantline.systems.allox.policies.fillings import Filling
 from gantline.systems.allox.policies.instant import Instant
 from gantline.systems.allox.policies.policy import PAPER
@@ -43,11 +44,7 @@ class AlloXPlus(Filling):
     paper: ClassVar[str] = f"{PAPER}, simulator"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    age: float = field(default=500.0, metadata={"help": "seconds of waiting after which a job goes first"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_age(self.age)
+    age: float = field(default=500.0, metadata=about("seconds of waiting after which a job goes first", low=0.0, unit="seconds"))
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
         return baselines.allox_plus(ways, instant.pool, instant.arrival, instant.now, self.age)

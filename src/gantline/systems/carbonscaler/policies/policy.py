@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import RefusedError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 from gantline.systems.carbonscaler.policies.greedy import ServerProfile, greedy
 from gantline.systems.carbonscaler.policies.slots import Slots
@@ -33,11 +33,9 @@ class CarbonScaler(Policy):
     )
     needs: ClassVar[frozenset[str]] = frozenset({"remaining", "carbon"})
 
-    slack: float = field(default=1.0, metadata={"help": "deadline of a job that has none: so many times its length later than at once"})
-
-    def __post_init__(self) -> None:
-        if not (self.slack >= 0.0 and math.isfinite(self.slack)):
-            raise UsageError(f"a slack of {self.slack}", where="policy 'carbonscaler'", fix="give 0 or more, such as 1")
+    slack: float = field(
+        default=1.0, metadata=about("deadline of a job that has none: so many times its length later than at once", low=0.0, finite=True)
+    )
 
     def decide(self, snapshot: Snapshot) -> Plan:
         signal, memory = snapshot.facts.grid.carbon, snapshot.memory or {}

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS
 
 PAPER = "Gu et al.: ElasticFlow: An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
-_WORDS = {
-    "compat": ("none", "elasticflow"),
-    "admission": ("auto", "single", "group", "off"),
-    "spare_order": ("auto", "least_added", "artifact"),
-    "judge": ("auto", "exact", "slot"),
-    "scale_limit": ("auto", "knee", "table"),
-    "layout": ("auto", *LAYOUTS),
-}
 
 
 @dataclass(frozen=True)
@@ -29,33 +21,46 @@ class DeadlinePolicy(Policy):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
     elastic: ClassVar[bool] = True
 
-    compat: str = field(default="none", metadata={"help": "'elasticflow': every choice below as its artifact makes it; or 'none'"})
+    compat: str = field(
+        default="none",
+        metadata=about("'elasticflow': every choice below as its artifact makes it; or 'none'", one_of=("none", "elasticflow")),
+    )
     admission: str = field(
-        default="auto", metadata={"help": "'single' (newcomers one by one), 'group' (all that arrive at once, or none of them), 'off'"}
+        default="auto",
+        metadata=about(
+            "'single' (newcomers one by one), 'group' (all that arrive at once, or none of them), 'off'",
+            one_of=("auto", "single", "group", "off"),
+        ),
     )
     spare_order: str = field(
-        default="auto", metadata={"help": "whose step is first: 'least_added' GPU-time per GPU, or 'artifact' (most: a slip of the sign)"}
+        default="auto",
+        metadata=about(
+            "whose step is first: 'least_added' GPU-time per GPU, or 'artifact' (most: a slip of the sign)",
+            one_of=("auto", "least_added", "artifact"),
+        ),
     )
     judge: str = field(
-        default="auto", metadata={"help": "regime elasticflow: by the 'exact' planned end, or by the 'slot' that it is rounded up to"}
+        default="auto",
+        metadata=about(
+            "regime elasticflow: by the 'exact' planned end, or by the 'slot' that it is rounded up to", one_of=("auto", "exact", "slot")
+        ),
     )
-    scale_limit: str = field(default="auto", metadata={"help": "largest size: the 'knee' where a job is fastest, or all of its 'table'"})
+    scale_limit: str = field(
+        default="auto",
+        metadata=about("largest size: the 'knee' where a job is fastest, or all of its 'table'", one_of=("auto", "knee", "table")),
+    )
     overhead: str = field(
-        default="auto", metadata={"help": "seconds a change of size costs; 'auto': as --costs, or as the artifact in its regime; 'none'"}
+        default="auto",
+        metadata=about(
+            "seconds a change of size costs; 'auto': as --costs, or as the artifact in its regime; 'none'",
+            one_of=("auto", "artifact", "none"),
+            low=0.0,
+            unit="seconds",
+        ),
     )
-    layout: str = field(default="auto", metadata={"help": LAYOUT + "; 'auto': buddies for elasticflow, engine for edf"})
-
-    def __post_init__(self) -> None:
-        for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
-                raise UsageError(f"{name} is '{getattr(self, name)}'", where=f"policy '{self.name}'", fix=f"use {', '.join(words)}")
-        if self.overhead not in ("auto", "artifact", "none"):
-            try:
-                valid = float(self.overhead) >= 0.0
-            except ValueError:
-                valid = False
-            if not valid:
-                raise UsageError(f"overhead is '{self.overhead}'", where=f"policy '{self.name}'", fix="seconds, auto, artifact or none")
+    layout: str = field(
+        default="auto", metadata=about(LAYOUT + "; 'auto': buddies for elasticflow, engine for edf", one_of=("auto", *LAYOUTS))
+    )
 
     @property
     def promises(self) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.performance.model import overrides
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
@@ -32,17 +32,14 @@ class Ffdl(LaysOut):
     name: ClassVar[str] = "ffdl"
     paper: ClassVar[str] = "Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020)"
 
-    batch: str = field(default="adaptive", metadata={"help": "'adaptive': the fastest batch at every size; 'fixed': the job's own"})
-    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
-    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch not in {"adaptive", "fixed"}:
-            raise UsageError(f"batch is '{self.batch}'", where="policy 'ffdl'", fix="use adaptive or fixed")
-        for name in ("resize_cost", "rate_limit"):
-            if not getattr(self, name) >= 0.0:
-                raise UsageError(f"{name} is {getattr(self, name)}", where="policy 'ffdl'", fix="seconds, zero or more")
+    batch: str = field(
+        default="adaptive",
+        metadata=about("'adaptive': the fastest batch at every size; 'fixed': the job's own", one_of=("adaptive", "fixed")),
+    )
+    resize_cost: float = field(
+        default=0.0, metadata=about("seconds that a change of size costs; growth that saves less is left out", low=0.0, unit="seconds")
+    )
+    rate_limit: float = field(default=0.0, metadata=about(RATE_LIMIT, low=0.0, unit="seconds"))
 
     def decide(self, snapshot: Snapshot) -> Plan:
         found = share_again(snapshot, snapshot.memory or {}, [], self._share, self.rate_limit)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from gantline.core.errors import UsageError, near
+from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
+from gantline.core.takes import about
 
 SCHEDULING = (
     "carbon",
@@ -29,29 +30,25 @@ class GaiaSettings(Policy):
     name: ClassVar[str] = "gaia"
     paper: ClassVar[str] = "Hanafy et al., Going Green for Less Green: Optimizing the Cost of Reducing Cloud Carbon Emissions, ASPLOS 2024"
 
-    scheduling: str = field(default="carbon", metadata={"help": f"when a job runs: {', '.join(SCHEDULING)}"})
+    scheduling: str = field(default="carbon", metadata=about(f"when a job runs: {', '.join(SCHEDULING)}", one_of=SCHEDULING))
     carbon: str = field(
         default="cst_average",
-        metadata={
-            "help": "which start: lowest (slot), waiting (window), cst_average (saving per time), oracle and cst_oracle (true length)"
-        },
+        metadata=about(
+            "which start: lowest (slot), waiting (window), cst_average (saving per time), oracle and cst_oracle (true length)",
+            one_of=CARBON,
+        ),
     )
     waiting: str = field(
         default="6x24", metadata={"help": "hours that jobs below and from two hours may wait: 6x24, or one number for both"}
     )
-    reserved: int = field(default=0, metadata={"help": "machines already paid for, on which the -cost forms start jobs early"})
-    start: int | None = field(default=None, metadata={"help": "regime gaia: first hour of the series (7000 unless given)"})
+    reserved: int = field(default=0, metadata=about("machines already paid for, on which the -cost forms start jobs early", low=0))
+    start: int | None = field(
+        default=None, metadata=about("regime gaia: first hour of the series (7000 unless given)", low=0, unit="hours")
+    )
 
     def __post_init__(self) -> None:
-        where = "policy 'gaia'"
-        for name, known in (("scheduling", SCHEDULING), ("carbon", CARBON)):
-            value = getattr(self, name)
-            if value not in known:
-                raise UsageError(f"no {name} '{value}'", where=where, fix=near(value, known))
+        super().__post_init__()
         self.patience()
-        for name, number in (("reserved", self.reserved), ("start", self.start or 0)):
-            if number < 0:
-                raise UsageError(f"{name} is {number}, below 0", where=where)
 
     def patience(self) -> tuple[int, int]:
         """Hours that short and long jobs may wait."""

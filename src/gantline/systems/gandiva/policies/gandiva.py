@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,11 @@ class Gandiva(Policy):
     paper: ClassVar[str] = "Xiao et al.: Gandiva: Introspective Cluster Scheduling for Deep Learning (OSDI 2018), section 3"
 
     slice: float = field(
-        default=60.0, metadata={"help": "seconds of a turn; in between no gang is preempted (regime 'elasticflow': its own)"}
+        default=60.0,
+        metadata=about(
+            "seconds of a turn; in between no gang is preempted (regime 'elasticflow': its own)", above=0.0, finite=True, unit="seconds"
+        ),
     )
-
-    def __post_init__(self) -> None:
-        if not (self.slice > 0.0 and math.isfinite(self.slice)):
-            raise UsageError(f"a slice of {self.slice} s", where="policy 'gandiva'", fix="use seconds above zero, such as 60")
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}

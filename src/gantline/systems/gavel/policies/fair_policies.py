@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from gantline.core.errors import UsageError
+from gantline.core.takes import about
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.entities import entities_of, parse_entities
 from gantline.systems.gavel.policies.instance import Instance
@@ -50,13 +50,11 @@ class WaterFilling(OptimisedPolicy):
     aware: ClassVar[bool] = False
 
     entities: str = field(default="", metadata={"help": "owners with weight and rule: 'research=2:fairness,product=1:fifo'"})
-    owner: str = field(default="user", metadata={"help": "what names a job's entity: user or queue"})
+    owner: str = field(default="user", metadata=about("what names a job's entity: user or queue", one_of=("user", "queue")))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         parse_entities(self.entities)
-        if self.owner not in ("user", "queue"):
-            raise UsageError(f"owner is '{self.owner}'", where=f"policy '{self.name}'", fix="write user or queue")
 
     def extras(
         self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str], prices: Mapping[str, float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from gantline.core.errors import UsageError
+from gantline.core.takes import about
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.blind import mean_speed, speed_of, unit_speed
 from gantline.systems.gavel.policies.instance import Instance
@@ -19,20 +19,15 @@ from gantline.systems.gavel.policies.solving import Solving
 class OptimisedPolicy(GavelPolicy):
     """Base of those with a solver."""
 
-    parts: int = field(default=1, metadata={"help": "solve jobs and devices in so many parts (POP)"})
-    budget: int = field(default=100, metadata={"help": "steps of the interior-point method, then simplex, then isolated shares"})
+    parts: int = field(default=1, metadata=about("solve jobs and devices in so many parts (POP)", low=1))
+    budget: int = field(default=100, metadata=about("steps of the interior-point method, then simplex, then isolated shares", low=1))
     tie: str = field(
         default="auto",
-        metadata={"help": "which optimal answer: 'central', 'efficient' (wastes nothing), 'auto': central, in compat as its solver stops"},
+        metadata=about(
+            "which optimal answer: 'central', 'efficient' (wastes nothing), 'auto': central, in compat as its solver stops",
+            one_of=("auto", "central", "efficient"),
+        ),
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("parts", "budget"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}", where=f"policy '{self.name}'", fix="give 1 or more")
-        if self.tie not in ("auto", "central", "efficient"):
-            raise UsageError(f"tie is '{self.tie}'", where=f"policy '{self.name}'", fix="write auto, central or efficient")
 
     def solve(self, instance: Instance) -> Allocation:
         """Shares for one question, without memory."""

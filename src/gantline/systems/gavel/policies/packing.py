@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.performance.matrix_completion import EstimationError, Profiling
 from gantline.performance.throughput_model import ThroughputModel, measured
 from gantline.systems.gavel.policies.policy import GavelPolicy
@@ -24,15 +24,11 @@ class PackingPolicy(GavelPolicy):
     packs: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"pairs"})
 
-    profiling: float = field(default=1.0, metadata={"help": "part of the pairs with reference jobs that is measured for a new job"})
-    references: int = field(default=0, metadata={"help": "number of reference jobs (0: every job type is one)"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.profiling <= 1:
-            raise UsageError(f"profiling is {self.profiling:g}", where=f"policy '{self.name}'", fix="give a part above 0, at most 1")
-        if self.references < 0:
-            raise UsageError(f"references is {self.references}", where=f"policy '{self.name}'", fix="give 1 or more, or 0 for all")
+    profiling: float = field(
+        default=1.0,
+        metadata=about("part of the pairs with reference jobs that is measured for a new job", above=0.0, high=1.0, unit="a part"),
+    )
+    references: int = field(default=0, metadata=about("number of reference jobs (0: every job type is one)", low=0))
 
     @property
     def estimates(self) -> bool:

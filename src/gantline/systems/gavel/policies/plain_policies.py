@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.errors import UsageError
+from gantline.core.takes import about
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.allox import allox
 from gantline.systems.gavel.policies.fifo import fifo, fifo_artifact, fifo_packed, fifo_perf
@@ -98,12 +98,9 @@ class GavelAlloX(GavelPolicy):
     paper: ClassVar[str] = "AlloX (Le et al., EuroSys 2020) as in Gavel (OSDI 2020)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    alpha: float = field(default=1.0, metadata={"help": "part of the waiting jobs, oldest first, that is matched"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.alpha <= 1:
-            raise UsageError(f"alpha is {self.alpha:g}", where=f"policy '{self.name}'", fix="give a part above 0, at most 1")
+    alpha: float = field(
+        default=1.0, metadata=about("part of the waiting jobs, oldest first, that is matched", above=0.0, high=1.0, unit="a part")
+    )
 
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:
         single = np.flatnonzero(instance.scale == 1)

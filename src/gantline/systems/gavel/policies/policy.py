@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.turn_ledger import Ledger
 from gantline.policies.turns import next_turns
 from gantline.systems.gavel.policies.allocation import Allocation, remarks
@@ -39,16 +39,10 @@ class GavelPolicy(Policy):
     packs: ClassVar[bool] = False  # may let two jobs share devices
     strict: ClassVar[bool] = False  # leaves devices idle rather than give them to jobs without a share
 
-    compat: str = field(default="", metadata={"help": "'gavel': the artifact's rules, slips included"})
+    compat: str = field(default="", metadata=about("'gavel': the artifact's rules, slips included", one_of=("", "gavel")))
     spacing: float = field(default=-1.0, metadata={"help": "least seconds between two computations of shares (-1: 0, with compat 1920)"})
-    turn: float = field(default=360.0, metadata={"help": "seconds of a turn, where decisions follow events"})
+    turn: float = field(default=360.0, metadata=about("seconds of a turn, where decisions follow events", above=0.0, unit="seconds"))
     ideal: bool = field(default=False, metadata={"help": "divide time ideally instead of in turns"})
-
-    def __post_init__(self) -> None:
-        if self.compat not in ("", "gavel"):
-            raise UsageError(f"compat is '{self.compat}'", where=f"policy '{self.name}'", fix="leave it empty, or write compat=gavel")
-        if not self.turn > 0:
-            raise UsageError(f"turn is {self.turn:g}", where=f"policy '{self.name}'", fix="give seconds above 0")
 
     # --- what a policy of the family says -----------------------------------------------------------------------------
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.errors import UsageError
 from gantline.core.phases import CHECKPOINTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.systems.heet.policies.matching import match
 from gantline.systems.heet.policies.prices import price_all
 from gantline.systems.heet.policies.trading import trade
@@ -27,22 +27,18 @@ class HeetLike(Policy):
     paper: ClassVar[str] = "after Mo, Xu, Xu: Heet: Accelerating Elastic Training in Heterogeneous Deep Learning Clusters (ASPLOS 2024)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    profile: str = field(default="three", metadata={"help": "measured before a start: 'three' configurations, or 'all'"})
-    power: float = field(default=1.0, metadata={"help": "how much efficiency counts in a price (lambda)"})
-    kappa: float = field(default=1.0, metadata={"help": "how much a price grows with what others wait for"})
-    trades: int = field(default=8, metadata={"help": "trades at most per decision; 0: none"})
-    restart: float = field(default=30.0, metadata={"help": "seconds that a trade must gain for each job that it changes"})
-    residence: float = field(default=300.0, metadata={"help": "seconds for which a job keeps what it was given"})
-
-    def __post_init__(self) -> None:
-        where = f"policy '{self.name}'"
-        if self.profile not in ("three", "all"):
-            raise UsageError(f"profile is '{self.profile}'", where=where, fix="use three or all")
-        for name in ("power", "kappa", "trades", "restart"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"{name} is {getattr(self, name)}", where=where, fix="use zero or more")
-        if not 0.0 < self.residence < math.inf:
-            raise UsageError(f"residence is {self.residence}", where=where, fix="use seconds above zero")
+    profile: str = field(
+        default="three", metadata=about("measured before a start: 'three' configurations, or 'all'", one_of=("three", "all"))
+    )
+    power: float = field(default=1.0, metadata=about("how much efficiency counts in a price (lambda)", low=0.0, finite=True))
+    kappa: float = field(default=1.0, metadata=about("how much a price grows with what others wait for", low=0.0, finite=True))
+    trades: int = field(default=8, metadata=about("trades at most per decision; 0: none", low=0))
+    restart: float = field(
+        default=30.0, metadata=about("seconds that a trade must gain for each job that it changes", low=0.0, finite=True, unit="seconds")
+    )
+    residence: float = field(
+        default=300.0, metadata=about("seconds for which a job keeps what it was given", above=0.0, finite=True, unit="seconds")
+    )
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}

@@ -13,6 +13,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.pools import Pool, pools
 from gantline.systems.lyra.policies.knapsack import best_extras
 from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
@@ -36,22 +37,25 @@ class Lyra(Policy):
 
     lender: str = field(default="inference", metadata={"help": "pool or rack of the servers that may be on loan"})
     loans: str = field(default="daily", metadata={"help": "'daily': by the load of a day; '0:4,2h:0': so many from then on; 'none'"})
-    low: float = field(default=0.35, metadata={"help": "part of the lender's servers that it needs at night"})
-    high: float = field(default=0.95, metadata={"help": "part that it needs at its peak"})
+    low: float = field(
+        default=0.35, metadata=about("part of the lender's servers that it needs at night", low=0.0, high=1.0, unit="a part")
+    )
+    high: float = field(default=0.95, metadata=about("part that it needs at its peak", low=0.0, high=1.0, unit="a part"))
     peak: float = field(default=43_200.0, metadata={"help": "when its peak is, in seconds after the start of the day"})
-    noise: float = field(default=0.05, metadata={"help": "deviation of its load, new every five minutes"})
+    noise: float = field(default=0.05, metadata=about("deviation of its load, new every five minutes", low=0.0))
     load_seed: int = field(default=0, metadata={"help": "seed of that noise"})
     elastic: bool = field(default=True, metadata={"help": "whether jobs get extra workers"})
-    reclaim: str = field(default="cheapest", metadata={"help": "servers that go back: 'cheapest' (Lyra), 'fewest' jobs, or 'random'"})
-    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs, taken off its worth"})
+    reclaim: str = field(
+        default="cheapest", metadata=about("servers that go back: 'cheapest' (Lyra), 'fewest' jobs, or 'random'", one_of=_RECLAIM)
+    )
+    resize_cost: float = field(
+        default=0.0, metadata=about("seconds that a change of size costs, taken off its worth", low=0.0, unit="seconds")
+    )
 
     def __post_init__(self) -> None:
-        if self.reclaim not in _RECLAIM:
-            raise UsageError(f"reclaim is '{self.reclaim}'", where="policy 'lyra'", fix=f"use one of {', '.join(_RECLAIM)}")
-        if not 0.0 <= self.low <= self.high <= 1.0:
-            raise UsageError(f"low is {self.low:g}, high {self.high:g}", where="policy 'lyra'", fix="parts of one, low <= high")
-        if not (self.noise >= 0.0 and self.resize_cost >= 0.0):
-            raise UsageError("noise and resize_cost must not be negative", where="policy 'lyra'", fix="zero or more")
+        super().__post_init__()
+        if self.low > self.high:
+            raise UsageError(f"low is {self.low:g}, high {self.high:g}", where="policy 'lyra'", fix="give a low that is not above high")
         if self.loans not in ("daily", "none"):
             Schedule.parse(self.loans)
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gantline.core.arrays import Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.performance.model import overrides
 from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools, settled_until
-from gantline.policies.interference import INTERFERENCE, check_interference
+from gantline.policies.interference import INTERFERENCE
 from gantline.systems.optimus.policies.beliefs import read_beliefs, slow_nodes
 from gantline.systems.optimus.policies.by_size import marginal_gains
 from gantline.systems.optimus.policies.dealing import Seats, balance, deal, free_room
@@ -26,20 +26,21 @@ from gantline.systems.optimus.policies.jointly import JointDemand, JointTask, by
 class ServersAndWorkers(Policy):
     """Decides every `interval` seconds; in between nothing moves, and newcomers wait, as in Optimus' own controller."""
 
-    interval: float = field(default=600.0, metadata={"help": "seconds between decisions, where jobs train with parameter servers"})
+    interval: float = field(
+        default=600.0, metadata=about("seconds between decisions, where jobs train with parameter servers", above=0.0, unit="seconds")
+    )
     seats: str = field(
-        default="blocks", metadata={"help": "'blocks': fewest nodes, equal numbers of servers and workers on each; 'spread': balanced"}
+        default="blocks",
+        metadata=about(
+            "'blocks': fewest nodes, equal numbers of servers and workers on each; 'spread': balanced", one_of=("blocks", "spread")
+        ),
     )
     stragglers: str = field(
-        default="replace", metadata={"help": "'replace': a job leaves nodes where workers have less than half the median speed; 'keep'"}
+        default="replace",
+        metadata=about(
+            "'replace': a job leaves nodes where workers have less than half the median speed; 'keep'", one_of=("replace", "keep")
+        ),
     )
-
-    def __post_init__(self) -> None:
-        for name, words in (("seats", ("blocks", "spread")), ("stragglers", ("replace", "keep"))):
-            if getattr(self, name) not in words:
-                raise UsageError(f"{name} is '{getattr(self, name)}'", where=f"policy '{self.name}'", fix=f"use {' or '.join(words)}")
-        if not self.interval > 0.0:
-            raise UsageError(f"interval is {self.interval}", where=f"policy '{self.name}'", fix="seconds above zero")
 
     @abstractmethod
     def sizes(self, pool: Pool) -> Ints:
@@ -106,11 +107,7 @@ class Optimus(ServersAndWorkers):
         "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
     )
 
-    interference: float = field(default=0.0, metadata={"help": INTERFERENCE})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_interference(self)
+    interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
 
     def sizes(self, pool: Pool) -> Ints:
         return marginal_gains(pool)

@@ -17,6 +17,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.curves import read_curves
 from gantline.policies.elastic.pools import Pool
 from gantline.solvers.allocation_search.search import Demand, search
@@ -33,16 +34,15 @@ class AdaptDL(Policy):
     name: ClassVar[str] = "adaptdl"
     paper: ClassVar[str] = "Qiao et al.: Pollux (OSDI 2021), as deployed in AdaptDL (Petuum, 2023)"
 
-    low: float = field(default=0.35, metadata={"help": "speedup per device of the nodes in use below which nodes are given up"})
+    low: float = field(default=0.35, metadata=about("speedup per device of the nodes in use below which nodes are given up", low=0.0))
     high: float = field(default=0.65, metadata={"help": "and above which more are wanted"})
-    size: int = field(default=100, metadata={"help": "members of the population"})
-    generations: int = field(default=100, metadata={"help": "generations of a search"})
+    size: int = field(default=100, metadata=about("members of the population", low=2))
+    generations: int = field(default=100, metadata=about("generations of a search", low=1))
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.low < self.high:
+        super().__post_init__()
+        if not self.low < self.high:
             raise UsageError(f"a band from {self.low} to {self.high}", where="policy 'adaptdl'", fix="use for example low=0.35 high=0.65")
-        if self.size < 2 or self.generations < 1:
-            raise UsageError(f"size is {self.size}, generations {self.generations}", where="policy 'adaptdl'", fix="use 100 and 100")
 
     def decide(self, snapshot: Snapshot) -> Plan:
         return plan_by_search(snapshot, self._search)

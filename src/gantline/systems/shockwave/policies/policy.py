@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.systems.shockwave.policies.window import PlanningWindow, plan_window, priorities
 
 FUTURES = ("learned", "told")
@@ -34,22 +34,18 @@ class Shockwave(Policy):
     )
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    window: int = field(default=20, metadata={"help": "rounds that a plan looks ahead"})
-    makespan: float = field(default=1e-3, metadata={"help": "weight of the longest job left after the window"})
+    window: int = field(default=20, metadata=about("rounds that a plan looks ahead", low=1, unit="rounds"))
+    makespan: float = field(default=1e-3, metadata=about("weight of the longest job left after the window", low=0.0))
     power: float = field(default=12.0, metadata={"help": "how much more a job counts the later it is"})
-    largest: float = field(default=1.0, metadata={"help": "ratio to the fair finish time above which a job is late"})
-    beat: int = field(default=8, metadata={"help": "rounds after which a new plan is made although no job came or went"})
-    futures: str = field(default="learned", metadata={"help": "regime shockwave: whether batch sizes to come are 'told' or 'learned'"})
+    largest: float = field(default=1.0, metadata=about("ratio to the fair finish time above which a job is late", above=0.0))
+    beat: int = field(default=8, metadata=about("rounds after which a new plan is made although no job came or went", low=1, unit="rounds"))
+    futures: str = field(
+        default="learned", metadata=about("regime shockwave: whether batch sizes to come are 'told' or 'learned'", one_of=FUTURES)
+    )
     calibrate: bool = field(default=False, metadata={"help": "regime shockwave: correct durations as the artifact does, waiting included"})
-    compat: str = field(default="", metadata={"help": "'shockwave': as the artifact does (told futures, calibration)"})
-
-    def __post_init__(self) -> None:
-        if self.compat not in ("", "shockwave"):
-            raise UsageError(f"parameter 'compat' is '{self.compat}'", where="policy 'shockwave'", fix=near(self.compat, ["shockwave"]))
-        if self.futures not in FUTURES:
-            raise UsageError(f"parameter 'futures' is '{self.futures}'", where="policy 'shockwave'", fix=near(self.futures, FUTURES))
-        if self.window < 1 or self.beat < 1 or self.makespan < 0 or not self.largest > 0:
-            raise UsageError("window, beat and largest must be above 0, makespan 0 or more", where="policy 'shockwave'")
+    compat: str = field(
+        default="", metadata=about("'shockwave': as the artifact does (told futures, calibration)", one_of=("", "shockwave"))
+    )
 
     @property
     def told(self) -> bool:

@@ -5,22 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 
 _DECIMALS = 2
 _HIGHEST = 3000.0
-
-
-def check_power(p: float, idle: float) -> None:
-    """Refuse settings of the program that make no sense."""
-    if not np.isfinite(p) or abs(p) > 10:
-        raise UsageError(f"parameter 'p' is {p}", where="policy 'sia'", fix="use a power between -10 and 10, such as -0.5")
-    if not idle > 1.0:
-        raise UsageError(
-            f"parameter 'lambda_n' is {idle:g}: leaving a job idle would cost no more than its least configuration",
-            where="policy 'sia'",
-            fix="use a value above 1, such as 1.1",
-        )
 
 
 def restart_factor(age: Floats, restarts: Ints, cost: Floats) -> Floats:

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, check_layout
+from gantline.core.takes import about
+from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST
 from gantline.systems.sia.policies.by_options import decide
-from gantline.systems.sia.policies.matrix import check_power
 
 FITS = ("artifact", "compiled")
 PLACEMENTS = ("sticky", "fast")
@@ -36,28 +35,28 @@ class Sia(Policy):
         "Jayaram Subramanya, Arfeen, Lin, Qiao, Jia, Ganger: Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling (SOSP 2023)"
     )
 
-    p: float = field(default=-0.5, metadata={"help": "power of goodputs in the objective: below 0 small jobs count more; 0: logarithms"})
-    lambda_n: float = field(default=1.1, metadata={"help": "cost of leaving a job idle, above 1 (its least configuration costs 1)"})
-    restart: float = field(default=30.0, metadata={"help": "seconds a restart is thought to cost, where the model's own are not known"})
+    p: float = field(
+        default=-0.5,
+        metadata=about("power of goodputs in the objective: below 0 small jobs count more; 0: logarithms", low=-10.0, high=10.0),
+    )
+    lambda_n: float = field(default=1.1, metadata=about("cost of leaving a job idle, above 1 (its least configuration costs 1)", above=1.0))
+    restart: float = field(
+        default=30.0, metadata=about("seconds a restart is thought to cost, where the model's own are not known", low=0.0, unit="seconds")
+    )
     projection: bool = field(default=True, metadata={"help": "whether types that a job has not run on are projected from others"})
     share_limit: bool = field(default=True, metadata={"help": "whether the most replicas are those of the type on which it ran widest"})
     batch_cap: bool = field(default=True, metadata={"help": "whether adaptive jobs are thought to stay below the batch asked for"})
-    fit: str = field(default="artifact", metadata={"help": "how models are fitted: 'artifact' stops where the artifact does, 'compiled'"})
-    placement: str = field(default="sticky", metadata={"help": "'sticky' moves as few as it can, 'fast' places everyone anew each round"})
-    layout: str = field(default="engine", metadata={"help": LAYOUT + " (regimes of the engine; not 'sia')"})
-    move_cost: str = field(default="auto", metadata={"help": MOVE_COST})
+    fit: str = field(
+        default="artifact", metadata=about("how models are fitted: 'artifact' stops where the artifact does, 'compiled'", one_of=FITS)
+    )
+    placement: str = field(
+        default="sticky", metadata=about("'sticky' moves as few as it can, 'fast' places everyone anew each round", one_of=PLACEMENTS)
+    )
+    layout: str = field(default="engine", metadata=about(LAYOUT + " (regimes of the engine; not 'sia')", one_of=LAYOUTS))
+    move_cost: str = field(default="auto", metadata=about(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
     reserved: str = field(
         default="", metadata={"help": "jobs that have their only configuration whatever it costs, joined by |; empty: as the trace says"}
     )
-
-    def __post_init__(self) -> None:
-        check_power(self.p, self.lambda_n)
-        check_layout(self.layout, self.move_cost, self.name)
-        if not self.restart >= 0:
-            raise UsageError(f"parameter 'restart' is {self.restart}", where="policy 'sia'", fix="give seconds, 0 or more")
-        for name, value, known in (("fit", self.fit, FITS), ("placement", self.placement, PLACEMENTS)):
-            if value not in known:
-                raise UsageError(f"parameter '{name}' is '{value}'", where="policy 'sia'", fix=near(value, known))
 
     def decide(self, snapshot: Snapshot) -> Plan:
         names = frozenset(self.reserved.split("|")) - {""}

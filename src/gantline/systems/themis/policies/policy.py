@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.systems.themis.policies.auction import partial_allocation
 from gantline.systems.themis.policies.bids import Bundle, Offer, app_rho, bid_table, sizes_of
@@ -32,26 +32,22 @@ class Themis(Policy):
     paper: ClassVar[str] = "Mahajan et al.: Themis: Fair and Efficient GPU Cluster Scheduling (NSDI 2020)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    f: float = field(default=0.8, metadata={"help": "the worst-off 1 - f of the apps may bid: 1 is fairest, with 0 all bid"})
-    lease: float = field(default=1200.0, metadata={"help": "seconds after which devices are auctioned again; leases end together"})
-    payment: str = field(
-        default="lottery", metadata={"help": "what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'"}
+    f: float = field(
+        default=0.8,
+        metadata=about("the worst-off 1 - f of the apps may bid: 1 is fairest, with 0 all bid", low=0.0, high=1.0, unit="a part"),
     )
-    most_bidders: int = field(default=32, metadata={"help": "bidders at most, the worst off: the exact split takes long with more"})
-    of_app: str = field(default="mean", metadata={"help": "an app of several jobs stands as they do on average ('mean') or as its 'best'"})
-
-    def __post_init__(self) -> None:
-        where = "policy 'themis'"
-        if not 0.0 <= self.f <= 1.0:
-            raise UsageError(f"f is {self.f}", where=where, fix="use 0 (everybody bids) to 1 (only the worst off)")
-        if not (self.lease > 0.0 and math.isfinite(self.lease)):
-            raise UsageError(f"a lease of {self.lease} s", where=where, fix="use seconds above zero, such as 1200")
-        if self.payment not in _PAYMENTS:
-            raise UsageError(f"payment is '{self.payment}'", where=where, fix=f"use {', '.join(_PAYMENTS)}")
-        if self.most_bidders < 1:
-            raise UsageError(f"most_bidders is {self.most_bidders}", where=where, fix="use 1 or more")
-        if self.of_app not in _OF_APP:
-            raise UsageError(f"of_app is '{self.of_app}'", where=where, fix=f"use {' or '.join(_OF_APP)}")
+    lease: float = field(
+        default=1200.0,
+        metadata=about("seconds after which devices are auctioned again; leases end together", above=0.0, finite=True, unit="seconds"),
+    )
+    payment: str = field(
+        default="lottery",
+        metadata=about("what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'", one_of=_PAYMENTS),
+    )
+    most_bidders: int = field(default=32, metadata=about("bidders at most, the worst off: the exact split takes long with more", low=1))
+    of_app: str = field(
+        default="mean", metadata=about("an app of several jobs stands as they do on average ('mean') or as its 'best'", one_of=_OF_APP)
+    )
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}

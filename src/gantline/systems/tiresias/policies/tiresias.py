@@ -14,7 +14,8 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.interference import INTERFERENCE, check_interference
+from gantline.core.takes import about
+from gantline.policies.interference import INTERFERENCE
 from gantline.systems.tiresias.policies.artifact import LIMITS, artifact_plan, gittins_table
 
 _LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; a job that never started stands behind those that did
@@ -30,27 +31,28 @@ class Tiresias(OrderPolicy):
     limits: tuple[float, ...] = field(
         default=(), metadata={"help": "upper limits of all queues but the last, GPU-seconds; empty: 3600 (regime 'tiresias': 3250,7200)"}
     )
-    service: str = field(default="gpu-time", metadata={"help": "what counts: 'gpu-time' (2D) or 'time'"})
+    service: str = field(default="gpu-time", metadata=about("what counts: 'gpu-time' (2D) or 'time'", one_of=("gpu-time", "time")))
     promote: float = field(
-        default=math.inf, metadata={"help": "PROMOTEKNOB: back to the first queue after waiting this many times the time run; inf: never"}
+        default=math.inf,
+        metadata=about("PROMOTEKNOB: back to the first queue after waiting this many times the time run; inf: never", above=0.0),
     )
     gittins: bool = field(default=False, metadata={"help": "inside queues by Gittins index instead of first start (Tiresias-G)"})
     sample: tuple[float, ...] = field(
         default=(), metadata={"help": "GPU-times of past jobs for the Gittins index, or @FILE; empty: log-uniform, 2 min to 70 h"}
     )
     compat: str = field(
-        default="auto", metadata={"help": "'none' (the paper), 'tiresias' (its simulator), 'blox' (as released: LAS), 'auto' (by regime)"}
+        default="auto",
+        metadata=about(
+            "'none' (the paper), 'tiresias' (its simulator), 'blox' (as released: LAS), 'auto' (by regime)",
+            one_of=("auto", "none", "tiresias", "blox"),
+        ),
     )
-    interference: float = field(default=0.0, metadata={"help": INTERFERENCE})
+    interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
 
     def __post_init__(self) -> None:
-        check_interference(self)
+        super().__post_init__()
         if any(b <= a for a, b in zip(self.limits, self.limits[1:])) or any(limit <= 0 for limit in self.limits):
             raise UsageError(f"limits {self.limits} do not rise", where=f"policy '{self.name}'", fix="write --set limits=3600,36000")
-        if not self.promote > 0:
-            raise UsageError(f"promote is {self.promote}", where=f"policy '{self.name}'", fix="use a number above zero, or inf")
-        if self.service not in {"gpu-time", "time"} or self.compat not in {"auto", "none", "tiresias", "blox"}:
-            raise UsageError("service or compat is unknown", where=f"policy '{self.name}'", fix="see gantline policy show tiresias")
 
     def for_regime(self, regime: str) -> Tiresias:
         if self.compat != "auto":

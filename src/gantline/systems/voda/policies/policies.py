@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
@@ -31,16 +31,12 @@ class Voda(LaysOut):
     paper: ClassVar[str] = PAPER
     uses_queues: ClassVar[bool] = False
 
-    compat: str = field(default="none", metadata={"help": "'voda': the original's answer wherever it has one, slips included; or 'none'"})
+    compat: str = field(
+        default="none",
+        metadata=about("'voda': the original's answer wherever it has one, slips included; or 'none'", one_of=("none", "voda")),
+    )
 
-    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT + " (Voda itself: 30)"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.rate_limit >= 0.0:
-            raise UsageError(f"rate_limit is {self.rate_limit}", where=f"policy '{self.name}'", fix="seconds, zero or more")
-        if self.compat not in {"none", "voda"}:
-            raise UsageError(f"compat is '{self.compat}'", where=f"policy '{self.name}'", fix="use none or voda")
+    rate_limit: float = field(default=0.0, metadata=about(RATE_LIMIT + " (Voda itself: 30)", low=0.0, unit="seconds"))
 
     @abstractmethod
     def share(self, pool: Pool, queue: Ints) -> Ints:
@@ -121,13 +117,12 @@ class VodaTiresias(Voda):
     name: ClassVar[str] = "voda.tiresias"
     uses_queues: ClassVar[bool] = True
 
-    limit: float = field(default=3600.0, metadata={"help": "GPU-seconds after which a job falls to the second queue"})
-    promote: float = field(default=8.0, metadata={"help": "back to the first queue after waiting this many times the time run; inf: never"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.limit > 0 and self.promote > 0):
-            raise UsageError("limit and promote must be above zero", where=f"policy '{self.name}'", fix="see gantline policy show")
+    limit: float = field(
+        default=3600.0, metadata=about("GPU-seconds after which a job falls to the second queue", above=0.0, unit="GPU-seconds")
+    )
+    promote: float = field(
+        default=8.0, metadata=about("back to the first queue after waiting this many times the time run; inf: never", above=0.0)
+    )
 
     @property
     def _bounds(self) -> tuple[float, float]:
