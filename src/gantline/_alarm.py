@@ -13,14 +13,17 @@ import signal
 import threading
 import time
 from _signal import signal as set_handler  # the public one also looks up enum members, which costs more than the rest of a turn's guard
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, TypeVar
 
 Answer = TypeVar("Answer")
 
-AGAIN = 0.1  # seconds; the alarm rings on, should somebody have caught it
+AGAIN = 0.1  # seconds; the alarm rings on, should the call have caught it
 GRACE = 5.0  # seconds that an alarm has to get through before the process is ended
 _crash_report: IO[bytes] | None = None
+_ends_at = 0.0  # when a process that nothing can interrupt is ended, on `time.perf_counter`
+_paused = threading.local()  # `seconds`: for how long alarms have been paused in this thread so far
 
 
 class TimeOverError(BaseException):
@@ -38,6 +41,36 @@ def may_end() -> bool:
     return _crash_report is not None
 
 
+def _end_after(seconds: float) -> None:
+    """End the process after so many seconds, unless asked anew or cancelled; only where it may be ended."""
+    global _ends_at
+    if _crash_report is not None:
+        _ends_at = time.perf_counter() + seconds
+        faulthandler.dump_traceback_later(seconds, exit=True, file=_crash_report)
+
+
+def clock() -> float:
+    """Seconds on a clock of this thread that stands still while alarms are paused."""
+    return time.perf_counter() - getattr(_paused, "seconds", 0.0)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Stop alarms meanwhile: the compilation of a kernel during a call is not counted against the call."""
+    began, left, every = time.perf_counter(), 0.0, 0.0
+    if threading.current_thread() is threading.main_thread():
+        left, every = signal.setitimer(signal.ITIMER_REAL, 0.0)
+    if left and _crash_report is not None:
+        faulthandler.cancel_dump_traceback_later()
+    try:
+        yield
+    finally:
+        _paused.seconds = getattr(_paused, "seconds", 0.0) + time.perf_counter() - began
+        if left:
+            _end_after(max(_ends_at - began, GRACE))
+            signal.setitimer(signal.ITIMER_REAL, left, every)
+
+
 def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     """The answer of the call, or a `TimeOverError` from inside it when the seconds are over."""
     if threading.current_thread() is not threading.main_thread():
@@ -51,8 +84,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     began = time.perf_counter()
     before = set_handler(signal.SIGALRM, ring)
     left, every = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-    if _crash_report is not None:
-        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=_crash_report)
+    _end_after(seconds + GRACE)
     try:
         try:
             return call()
@@ -63,7 +95,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
         set_handler(signal.SIGALRM, before)
         if _crash_report is not None:
             faulthandler.cancel_dump_traceback_later()
-        if left:  # somebody else's alarm was set: it goes on
+        if left:  # an alarm was set outside: it goes on
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3), every)
 
 
@@ -76,7 +108,7 @@ class Bell:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._tick = seconds, min(seconds, max(seconds / 10.0, AGAIN))
-        self.began = math.inf  # when the present call has; infinity: there is none
+        self.began = math.inf  # when the present call has, by `clock`; infinity: there is none
         self.rings = threading.current_thread() is threading.main_thread()  # else nothing is interrupted
 
     def __enter__(self) -> Bell:
@@ -88,13 +120,12 @@ class Bell:
         return self
 
     def _ring(self, signum: int, frame: object) -> None:
-        if time.perf_counter() - self.began >= self._seconds:
+        if clock() - self.began >= self._seconds:
             raise TimeOverError
         self._bear_with()
 
     def _bear_with(self) -> None:
-        if _crash_report is not None:
-            faulthandler.dump_traceback_later(self._seconds + self._tick + GRACE, exit=True, file=_crash_report)
+        _end_after(self._seconds + self._tick + GRACE)
 
     def __exit__(self, *_: object) -> None:
         if self.rings:

@@ -1,4 +1,4 @@
-"""The wall-clock bound of a decision: a late answer does not count, and it is told by how much."""
+"""The wall-clock bound of a decision: a late answer does not count, and the error says by how much."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from gantline._alarm import paused
 from gantline.assembly.guard import OverBudgetError, within
 
 
@@ -43,6 +44,34 @@ def test_in_another_thread_the_time_is_measured_afterwards() -> None:
     thread.join()
     assert len(caught) == 1
     assert "more than its budget of 0.01 s" in caught[0]
+
+
+def compiling(seconds: float) -> str:
+    with paused():
+        return busy(seconds)
+
+
+@pytest.mark.parametrize("in_main_thread", [True, False])
+def test_the_compilation_of_a_kernel_is_not_counted_against_a_decision(in_main_thread: bool) -> None:
+    answers: list[str] = []
+
+    def decide() -> None:
+        answers.append(within(0.2)(lambda: compiling(0.4)))
+        with within(0.2).series() as guard:
+            answers.append(guard(lambda: compiling(0.4)))
+
+    if in_main_thread:
+        decide()
+    else:
+        thread = threading.Thread(target=decide)
+        thread.start()
+        thread.join()
+    assert answers == ["done", "done"]
+
+
+def test_a_decision_that_hangs_after_a_compilation_is_interrupted() -> None:
+    with pytest.raises(OverBudgetError, match="interrupted"):
+        within(0.2)(lambda: compiling(0.3) and busy(30.0))
 
 
 def test_an_alarm_that_was_set_before_goes_on() -> None:

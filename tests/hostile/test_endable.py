@@ -103,9 +103,9 @@ def test_the_check_of_a_policy_that_never_says_what_it_is_ends(word: str, tmp_pa
     key = "    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
     lines = f"from gantline import OrderPolicy\nclass Mute(OrderPolicy):\n{key}{mark}    def {word}:\n        while True: pass\n"
     (tmp_path / "mute.py").write_text(lines)
-    report = check_policy(load_policy(str(tmp_path / "mute.py")), budget=0.02)
+    report = check_policy(load_policy(str(tmp_path / "mute.py")), budget=0.5)  # enough for a key on a busy machine
     found = {finding.rule: finding for finding in report.findings}
-    assert "policy 'Mute': the policy was interrupted after 0.02 s" in found["in time"].told
+    assert "policy 'Mute': the policy was interrupted after 0.5 s" in found["in time"].told
     assert {finding.result for rule, finding in found.items() if rule not in ("in time", "answers")} == {"unseen"}
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from gantline._alarm import paused
 from gantline._machine_code.compiler import for_kernels, for_python
 from gantline._machine_code.fingerprint import Source
 from gantline._machine_code.folder import alone, name_file
@@ -72,7 +73,7 @@ class Kernel(Source):
 
     def _make(self, key: str, args: tuple[Any, ...]) -> Entry | None:
         """Let Numba compile it, and store that, unless another process has done so meanwhile."""
-        with undisturbed(), alone(entry_file(self, key)):
+        with undisturbed(), paused(), alone(entry_file(self, key)):
             found = read_entry(self, key)
             if found is None:
                 types = _compile(self.callee, args)
@@ -83,7 +84,7 @@ class Kernel(Source):
     def _through_numba(self, args: tuple[Any, ...]) -> Any:
         """Call Numba's function, which is compiled by one process and read by the others."""
         if self._dispatcher is None or not self._dispatcher.overloads:
-            with undisturbed(), alone(name_file(self.full_name, self.fingerprint, "numba")):
+            with undisturbed(), paused(), alone(name_file(self.full_name, self.fingerprint, "numba")):
                 _compile(self.dispatcher, args)
         return self.dispatcher(*args)
 

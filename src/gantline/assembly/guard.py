@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TypeVar
 
-from gantline._alarm import Bell, TimeOverError, may_end, with_alarm
+from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy
 from gantline.engine.lost_turns import OverBudgetError, told
@@ -80,12 +79,12 @@ class _Within:
     def __call__(self, call: Callable[[], Answer]) -> Answer:
         if self._seconds == float("inf"):
             return call()
-        began = time.perf_counter()
+        began = clock()
         try:
             answer = with_alarm(call, self._seconds)
         except TimeOverError as over:
             raise self._interrupted().with_traceback(over.__traceback__) from None
-        self._refuse_late(time.perf_counter() - began)
+        self._refuse_late(clock() - began)
         return answer
 
     @contextmanager
@@ -97,7 +96,7 @@ class _Within:
         with Bell(self._seconds) as bell:
 
             def guard(call: Callable[[], Any]) -> Any:
-                began = bell.began = time.perf_counter()
+                began = bell.began = clock()
                 try:
                     answer = call()
                 except TimeOverError as over:
@@ -105,7 +104,7 @@ class _Within:
                 finally:
                     bell.began = math.inf
                 if not bell.rings:
-                    self._refuse_late(time.perf_counter() - began)
+                    self._refuse_late(clock() - began)
                 return answer
 
             yield guard
