@@ -23,8 +23,8 @@ from gantline.solvers.counted_choices import choose_by_count, separate_counts
 
 _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
-
-
+_STEPS = 40  # towards prices, from which the relaxation begins
+_COLUMNS = 4  # columns per job with which it begins
 _PASSES = (16, 1, 1)  # searches over states, the first over few of them: each begins with the better answer of the one before
 
 
@@ -56,20 +56,63 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
     resource = separate_counts(job, use, free, jobs)
     if resource is not None:
         return Chosen(_each_by_count(resource[job], job, use, saving, free))
-    program = _model(job, use, saving, free, jobs, whole=False, slack=0.0)
-    program.run()
-    found = program.getSolution()
-    share, price = np.array(found.col_value), np.array(found.row_dual)[jobs:]  # prices are negative: costs are minimised
+    bounded = most_states > 0 and states_can_tell(use, free)
+    share, relaxed = _relax(job, use, saving, free, jobs, _promising(job, use, saving, free, jobs) if bounded else np.arange(len(job)))
     if np.all((share < _SMALL) | (share > 1 - _SMALL)):
         return Chosen(np.flatnonzero(share > 0.5))
-    worth = saving + use @ price
-    top = np.zeros(jobs)
-    np.maximum.at(top, job, worth)
-    relaxed = _Relaxed(-program.getInfo().objective_function_value, top[job] - worth, top, -price)
     known = _round(job, use, saving, share, free, jobs)
-    if most_states and states_can_tell(use, free):
+    if bounded:
         return _over_states(job, use, saving, free, relaxed, known, slack, most_states)
     return _by_branching(job, use, saving, free, relaxed, known, slack)
+
+
+def _relax(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, part: Ints) -> tuple[Floats, _Relaxed]:
+    """The share of each column in the relaxation, solved over a part of them that grows by those that its prices make worth having."""
+    while True:
+        program = _model(job[part], use[part], saving[part], free, jobs, whole=False, slack=0.0)
+        program.run()
+        found = program.getSolution()
+        price = np.array(found.row_dual)[jobs:]  # prices are negative: costs are minimised
+        worth = saving + use @ price
+        top, of_part = np.zeros(jobs), np.zeros(jobs)
+        np.maximum.at(top, job, worth)
+        np.maximum.at(of_part, job[part], worth[part])
+        bound = -program.getInfo().objective_function_value
+        more = np.flatnonzero(worth > of_part[job] + _tolerance(bound))
+        if not len(more):
+            share = np.zeros(len(job))
+            share[part] = found.col_value
+            return share, _Relaxed(bound, top[job] - worth, top, -price)
+        part = np.union1d(part, more)
+
+
+def _promising(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int) -> Ints:
+    """Columns that lose least at prices at which about as much is wanted as there is."""
+    price = np.full(len(free), np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
+    best, worth = np.empty(jobs, dtype=np.int64), np.zeros(jobs)
+    _find_prices(job, use, saving, free, price, best, worth)
+    loss = worth[job] - (saving - use @ price)
+    return np.union1d(best[best >= 0], np.argsort(loss, kind="stable")[: _COLUMNS * jobs])
+
+
+@kernel
+def _find_prices(job: Ints, use: Floats, saving: Floats, free: Floats, price: Floats, best: Ints, worth: Floats) -> None:
+    """Raise the price of what is wanted too much and lower the others, by steps that become smaller."""
+    for step in range(_STEPS):
+        best[:] = -1
+        worth[:] = 0.0
+        for k in range(job.size):
+            value = saving[k]
+            for r in range(price.size):
+                value -= price[r] * use[k, r]
+            if value > worth[job[k]]:
+                worth[job[k]], best[job[k]] = value, k
+        for r in range(price.size):
+            wanted = 0.0
+            for k in best:
+                wanted += use[k, r] if k >= 0 else 0.0
+            if step + 1 < _STEPS:
+                price[r] *= min(max(wanted / max(free[r], 1.0), 0.25), 4.0) ** (2.0 / (step + 2.0))
 
 
 def _over_states(

@@ -9,6 +9,7 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.simulator.simulate import simulate
+from gantline.systems.pollux.policies.policy import Pollux
 
 SMALL = {"size": 20, "generations": 15}
 
@@ -50,6 +51,19 @@ def test_equal_jobs_get_equal_parts_and_stay_there() -> None:
     assert run.summary["restarts"] == 0
 
 
+def test_a_bound_on_the_work_holds_however_many_jobs_there_are() -> None:
+    """A search for two jobs has all of its thirty generations, one for twelve what the rows allow; at least one is made."""
+    bounded = Pollux(size=20, generations=30, work=1200)
+    assert [bounded.affordable(jobs) for jobs in (1, 2, 12, 1000)] == [30, 30, 5, 1]
+    assert Pollux(size=20, generations=30).affordable(1000) == 30
+    jobs = [elastic(f"job{k}", 30.0 * k, 3000.0, LINEAR) for k in range(12)]
+    run = simulate(jobs, "4x2", bounded, round=60.0)
+    whole = simulate(jobs, "4x2", "pollux", settings={"size": 20, "generations": 30}, round=60.0)
+    few = simulate(jobs, "4x2", "pollux", settings={"size": 20, "generations": 30, "work": 20 * 30 * 12}, round=60.0)
+    assert run.summary["completed"] == 12
+    assert run.summary["log_hash"] != whole.summary["log_hash"] == few.summary["log_hash"]
+
+
 def test_a_high_power_serves_the_sum_and_a_low_one_the_slowest() -> None:
     jobs = [elastic("scales", 0.0, 9000.0, LINEAR), *(elastic(f"stays{k}", 0.0, 9000.0, FLAT) for k in range(3))]
     first = {p: simulate(jobs, "2x4", "pollux", settings={**SMALL, "p": p}, round=60.0) for p in (-5.0, 1.0)}
@@ -81,7 +95,9 @@ def test_a_band_that_is_none_is_refused() -> None:
         simulate([elastic("a", 0.0, 10.0, LINEAR)], "1x4", "adaptdl", settings={"low": 0.7, "high": 0.6})
 
 
-@pytest.mark.parametrize("settings", [{"p": float("nan")}, {"size": 1}, {"fit": "best"}, {"interference": 1.0}, {"restart": -1.0}])
+@pytest.mark.parametrize(
+    "settings", [{"p": float("nan")}, {"size": 1}, {"fit": "best"}, {"interference": 1.0}, {"restart": -1.0}, {"work": -1}]
+)
 def test_impossible_parameters_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="policy 'pollux'"):
         simulate([elastic("a", 0.0, 10.0, LINEAR)], "1x4", "pollux", settings=settings)

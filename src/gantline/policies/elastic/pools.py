@@ -70,10 +70,10 @@ def rooms(pool: Pool) -> dict[int, list[int]]:
     mine = np.append(pool.of(pool.snapshot.jobs.rows), c.FREE)
     node_of = cluster.device_node
     shared = np.flatnonzero((cluster.node_type[node_of] == pool.kind) & cluster.device_open & np.isin(cluster.device_holder, mine))
-    found: dict[int, list[int]] = {}
-    for device, node in zip(shared.tolist(), node_of[shared].tolist()):
-        found.setdefault(node, []).append(device)
-    return found
+    devices = shared[np.argsort(node_of[shared], kind="stable")].tolist()
+    nodes, count = np.unique(node_of[shared], return_counts=True)
+    ends = np.cumsum(count).tolist()
+    return {node: devices[begin:end] for node, begin, end in zip(nodes.tolist(), [0, *ends], ends)}
 
 
 def _held(snapshot: Snapshot, staying: Ints) -> Ints:

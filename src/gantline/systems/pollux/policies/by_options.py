@@ -17,6 +17,7 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.performance.model import overrides
 from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.held_devices import HeldDevices
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.solvers.allocation_search.search import Demand, Found, search
 
@@ -36,14 +37,14 @@ class Searched:
 Search = Callable[[Pool, list[int], Ints, int, Callable[[Ints], "Ints | None"]], Searched]
 
 
-def decide(snapshot: Snapshot, power: float, restart: float, avoid: bool, size: int, generations: int) -> Plan:
-    """Pollux' own search of each pool: least served first, fair shares, the price of a restart."""
+def decide(snapshot: Snapshot, power: float, restart: float, avoid: bool, size: int, generations: Callable[[int], int]) -> Plan:
+    """Pollux' own search of each pool: least served first, fair shares, the price of a restart. Generations may depend on the jobs."""
     jobs = snapshot.jobs
 
     def look(pool: Pool, nodes: list[int], capacity: Ints, seed: int, start: Callable[[Ints], Ints | None]) -> Searched:
         order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
         demand = _demand(pool, order, nodes, int(capacity.sum()), restart, power)
-        how: dict[str, Any] = {"size": size, "generations": generations, "avoid": avoid, "most_nodes": _MOST_NODES}
+        how: dict[str, Any] = {"size": size, "generations": generations(len(order)), "avoid": avoid, "most_nodes": _MOST_NODES}
         return Searched(order, search(demand, capacity, seed, start=start(order), **how))
 
     return plan_by_search(snapshot, look)
@@ -127,13 +128,12 @@ def _believed(pool: Pool, devices: int, listed: Floats) -> tuple[Floats, Ints]:
 def present_rows(pool: Pool, order: Ints, nodes: list[int]) -> Ints:
     """Devices [job, node] that the jobs hold now."""
     snapshot = pool.snapshot
-    place_of = {node: place for place, node in enumerate(nodes)}
+    place_of = np.full(len(snapshot.cluster.node_type), -1, dtype=np.int64)
+    place_of[nodes] = np.arange(len(nodes))
+    held = HeldDevices.of([snapshot.jobs.devices(job) for job in pool.jobs[order].tolist()])
+    at = place_of[snapshot.cluster.device_node[held.device]]
     present = np.zeros((len(order), len(nodes)), dtype=np.int64)
-    for row, place in enumerate(order):
-        for device in snapshot.jobs.devices(int(pool.jobs[place])):
-            node = int(snapshot.cluster.device_node[device])
-            if node in place_of:
-                present[row, place_of[node]] += 1
+    np.add.at(present, (held.owner[at >= 0], at[at >= 0]), 1)
     return present
 
 
@@ -164,33 +164,17 @@ def _start(memory: dict[str, Any] | None, names: list[str], nodes: list[int]) ->
 
 def _devices(pool: Pool, order: Ints, best: Ints, nodes: list[int], room: dict[int, list[int]]) -> dict[int, tuple[int, ...]]:
     """Exact devices: each job keeps its own where it stays on a node, and gets the lowest others; never more than a size it may have."""
-    jobs, curves = pool.snapshot.jobs, pool.curves
-    wanted: dict[int, dict[int, int]] = {}
-    given = np.zeros(len(pool), dtype=np.int64)
-    given[order] = best.sum(axis=1)
-    entries = curves.at_most(given).tolist()
-    for row, place in enumerate(order.tolist()):
-        entry = entries[place]
-        left = int(curves.size[entry]) if entry >= 0 else 0
-        parts = {}
-        for node, count in zip(nodes, best[row].tolist()):
-            taken = min(count, left)
-            left -= taken
-            if taken:
-                parts[node] = taken
-        if parts:
-            wanted[place] = parts
-    taken_by: dict[int, list[int]] = {place: [] for place in wanted}
-    free = {node: list(devices) for node, devices in room.items()}
-    for place, parts in wanted.items():
-        for device in jobs.devices(int(pool.jobs[place])):
-            node = int(pool.snapshot.cluster.device_node[device])
-            if parts.get(node, 0) > 0 and device in free.get(node, []):
-                free[node].remove(device)
-                taken_by[place].append(device)
-                parts[node] -= 1
-    for place, parts in wanted.items():
-        for node, count in parts.items():
-            taken_by[place] += free[node][:count]
-            free[node] = free[node][count:]
-    return {place: tuple(sorted(held)) for place, held in taken_by.items()}
+    jobs, curves, cluster = pool.snapshot.jobs, pool.curves, pool.snapshot.cluster
+    given = np.zeros((len(pool), len(nodes)), dtype=np.int64)
+    given[order] = best
+    entries = curves.at_most(given.sum(axis=1))
+    size = np.where(entries >= 0, curves.size[entries], 0) if len(curves.size) else np.zeros(len(pool), dtype=np.int64)
+    before = np.cumsum(given, axis=1) - given
+    layout = np.clip(size[:, None] - before, 0, given)
+    shared = np.array([device for node in nodes for device in room[node]], dtype=np.int64)
+    node_of = np.full(len(cluster.device_node), -1, dtype=np.int64)
+    capacity = np.array([len(room[node]) for node in nodes], dtype=np.int64)
+    node_of[shared] = np.repeat(np.arange(len(nodes)), capacity)
+    held = [jobs.devices(job) for job in pool.jobs.tolist()]
+    found = HeldDevices.of(held).named(layout, order, node_of, shared, capacity)
+    return {place: tuple(sorted(found.get(place, held[place]))) for place in order[layout[order].any(axis=1)].tolist()}

@@ -39,10 +39,17 @@ class Pollux(Policy):
     avoid: bool = field(default=True, metadata={"help": "whether jobs that span nodes never share one"})
     size: int = field(default=100, metadata=about("members of the population", low=2))
     generations: int = field(default=100, metadata=about("generations of a search", low=1))
+    work: int = field(
+        default=0, metadata=about("rows (members x generations x jobs) of a search at most, so that it is bounded; 0: no bound", low=0)
+    )
     fit: str = field(
         default="compiled", metadata=about("regime pollux: how models are fitted, 'compiled' or 'artifact' (L-BFGS-B)", one_of=FITS)
     )
     interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.generations)
+        return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.affordable)
+
+    def affordable(self, jobs: int) -> int:
+        """Generations of a search for so many jobs."""
+        return self.generations if self.work == 0 else min(self.generations, max(self.work // (self.size * max(jobs, 1)), 1))

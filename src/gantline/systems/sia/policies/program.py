@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import kernel
 from gantline.solvers.multiple_choice import solve_choices
 from gantline.systems.sia.policies.configurations import Configurations
 
@@ -75,12 +76,17 @@ def choose_configurations(
 
 def _staircase(job: Ints, kind: Ints, gpus: Ints, saving: Floats) -> Ints:
     """Without columns that save no more than one of the same job and type with fewer GPUs, or than having none."""
-    order = np.lexsort((gpus, kind, job))
-    kept, best, last = [], 0.0, (-1, -1)
-    for k, j, t, gain in zip(order.tolist(), job[order].tolist(), kind[order].tolist(), saving[order].tolist(), strict=True):
-        if (j, t) != last:
-            last, best = (j, t), 0.0
-        if gain > best:
-            best = gain
-            kept.append(k)
-    return np.array(sorted(kept), dtype=np.int64)
+    kept = np.zeros(len(job), dtype=np.bool_)
+    _climb(np.lexsort((gpus, kind, job)), job, kind, saving, kept)
+    return np.flatnonzero(kept)
+
+
+@kernel
+def _climb(order: Ints, job: Ints, kind: Ints, saving: Floats, kept: Bools) -> None:
+    best, last = 0.0, -1
+    for k in order:
+        if last < 0 or job[k] != job[last] or kind[k] != kind[last]:
+            best = 0.0
+        last = k
+        if saving[k] > best:
+            best, kept[k] = saving[k], True
