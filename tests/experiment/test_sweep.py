@@ -278,7 +278,6 @@ def test_a_sweep_is_read_back_and_reported_from_its_folder(tmp_path: Path) -> No
     assert "<b>srtf" not in shown
     verdicts = re.findall(r'<p class="headline">(.*?)</p>', shown)
     assert [verdict.split(":")[0] for verdict in verdicts] == ["At load 0.5", "At load 1.0"]  # jobs are paired at one load only
-    means = re.findall(r"<tr>(.*?)</tr>", shown[shown.index('id="means"') : shown.index("<h2>Runs")])
-    assert len([row for row in means if "<td" in row]) == 4
+    assert 'id="grid-jct_mean"' in shown
     assert "--keep-runs" in shown
     assert completion_times(again).panels[0].layers

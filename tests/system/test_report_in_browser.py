@@ -8,6 +8,10 @@ import math
 import pytest
 from tests.report.example_runs import example_run
 
+from gantline.experiment.grid import Grid, PolicyChoice
+from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
+from gantline.experiment.sweep import run_sweep
 from gantline.report.html import write_report
 from gantline.report.metrics import measure
 from gantline.report.rundir import read_run, write_run
@@ -239,3 +243,20 @@ def test_the_numbers_are_there_without_scripts(browser, report, directories):
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
     assert float(cell) == measure(read_run(directories[0]))["jct_mean"]
+
+
+def test_the_grid_of_a_sweep_is_read_on_a_phone(browser, tmp_path):
+    base = Setting(TraceSource(generator="day", settings={"jobs": 30, "gpus": 16}), "4x4", "fifo")
+    policies = tuple(PolicyChoice(name) for name in ("fifo", "srtf", "las"))
+    swept = run_sweep(Grid(base, policies, loads=(0.4, 0.6, 0.9), seeds=(0, 1, 2)).cases(), tmp_path / "s")
+    swept.report(tmp_path / "sweep.html")
+    browser.become(400, 800, phone=True)
+    browser.open((tmp_path / "sweep.html").as_uri())
+    browser.screenshot(tmp_path / "sweep-phone.png")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 400
+    box = "document.querySelector('#grid-jct_mean {}').getBoundingClientRect().{}"
+    assert browser.evaluate(box.format(".across", "left")) <= browser.evaluate(box.format(".under", "left"))
+    assert browser.evaluate(box.format(".across", "bottom")) <= browser.evaluate(box.format(".under", "top")) + 1
+    assert browser.evaluate(box.format(".under", "right")) == browser.evaluate(box.format("tbody td", "right"))  # values under their load
+    assert browser.evaluate("getComputedStyle(document.querySelector('.goes-on')).display") == "block"
+    assert browser.errors == []

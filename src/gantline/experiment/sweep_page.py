@@ -43,11 +43,11 @@ def render_sweep(sweep: SweepRuns, title: str = "Gantline sweep") -> str:
     seeds = results["seed"].n_unique()
     counted = f"{len(sweep.cases)} runs of {len(policies)} polic{'ies' if len(policies) > 1 else 'y'}"
     failed = [f"failed: {case.name}: {message}" for case, message in sweep.failures[:_MOST_RUNS]]
-    told = _verdicts(sweep, policies)
+    answers, comparisons = _verdicts(sweep, policies)
     sections = [
-        *told[:1],
+        *(f'<p class="headline">{escape(answer)}</p>' for answer in answers),
         *folded([*failed, *warnings_of(sweep)], [f"{text}." for text in notes_of(sweep)]),
-        *told[1:],
+        *comparisons,
         "<h2>Means</h2>",
         *means_section(results),
         *(figures_section(charts) if charts else ()),
@@ -58,16 +58,16 @@ def render_sweep(sweep: SweepRuns, title: str = "Gantline sweep") -> str:
     return page(title, f"{counted}, {seeds} seed{'s' if seeds > 1 else ''}.", sections, charts)
 
 
-def _verdicts(sweep: SweepRuns, policies: Sequence[str]) -> list[str]:
-    """Which policy is best where; then what beats the first policy, by how much and how sure, at each place of the other axes."""
+def _verdicts(sweep: SweepRuns, policies: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What beats the first policy, by how much and how sure; where that takes many sentences, they are folded under which is best where."""
     if len(policies) < 2 or not any(record.state == DONE for record in sweep.records):
-        return []
+        return [], []
     sentences = sentences_of(compare(sweep))
     if len(sentences) <= _MOST_SENTENCES:
-        return [f'<p class="headline">{escape(sentence)}</p>' for sentence in sentences]
+        return sentences, []
     listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     opening = f"<summary>{len(sentences)} comparisons with {escape(policies[0])}, and how sure each is</summary>"
-    return [f'<p class="headline">{escape(best_places(sweep.results))}</p>', f"<details>{opening}<ul>{listed}</ul></details>"]
+    return [best_places(sweep.results)], [f"<details>{opening}<ul>{listed}</ul></details>"]
 
 
 def _completion_times(sweep: SweepRuns) -> list[Chart]:
