@@ -116,6 +116,25 @@ def test_an_array_is_one_line(cli: Cli, owner: Client) -> None:
     assert f"note: 100 tasks, {number}_0 to {number}_99" in made.err
 
 
+def test_the_tasks_of_an_array_are_listed_where_that_is_asked_for(cli: Cli, owner: Client) -> None:
+    made = cli("submit", "--array", "0-3", "-o", "name", "--", "true").out.split()
+    array = made[0].partition("_")[0]
+    assert made == [f"{array}_{index}" for index in range(4)]
+    owner.cancel(*made)
+
+
+def test_a_page_is_opened_by_an_address_that_logs_in(cli: Cli, owner: Client) -> None:
+    url, _, code = cli("dashboard", "--no-open").out.strip().partition("/#login=")
+    assert url == owner.url
+    assert code
+
+
+def test_a_token_gets_another_role(cli: Cli, owner: Client) -> None:
+    made = owner.create_token("shrinking", "operator")
+    assert cli("token", "set", made["id"], "--role", "viewer").out.strip() == made["id"]
+    assert {row["id"]: row["role"] for row in owner.tokens()}[made["id"]] == "viewer"
+
+
 def test_expired_and_revoked_tokens_are_told_apart(cli: Cli, owner: Client, service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     old, gone = owner.create_token("ana", lifetime=0.001), owner.create_token("ana")
     owner.revoke_token(gone["id"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.conftest import Running
+from tests.service.conftest import LIMIT, Running
 
+import gantline.dashboard
 from gantline.runtime.job_tokens import JobTokens
 from gantline.service import shell
 from gantline.service.client import Client
@@ -108,3 +110,17 @@ def test_the_shell_is_open_and_lets_a_browser_do_nothing_else(service: Running) 
         assert "secret" not in found.text
     assert get(service, "/v1/board").status_code == 401, "no data without a token"
     assert httpx.post(f"{service.url}/", trust_env=False).status_code == 401
+
+
+def test_every_file_of_the_dashboard_is_in_the_package_and_is_served(service: Running) -> None:
+    static = Path(gantline.dashboard.__file__).parent / "static"
+    served = [file for file in static.rglob("*") if file.suffix in (".html", ".js", ".css", ".svg", ".png", ".json")]
+    assert len(served) > 10
+    with httpx.Client(base_url=service.url, trust_env=False, timeout=LIMIT) as http:
+        for file in served:
+            found = http.get(f"/dashboard/{file.relative_to(static).as_posix()}")
+            assert found.content == file.read_bytes()
+            assert found.headers["content-type"].partition(";")[0] in shell.TYPES[file.suffix]
+        named = re.findall(r'(?:src|href)="(/[^"]*)"', http.get("/").text)
+        assert named
+        assert [http.get(path).status_code for path in named] == [200] * len(named)

@@ -58,7 +58,7 @@ def is_queue(text: str) -> bool:
 
 def _queue(text: str) -> str:
     if text and not is_queue(text):
-        raise mistake(f"'{text}' is not a queue", "write names with slashes between them: research/nlp")
+        raise mistake(f"'{text[:64]}' is not a queue", "write names with slashes between them: research/nlp")
     return text
 
 

@@ -19,7 +19,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 _FOLDER = "/dashboard/"
-_TYPES = {
+TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2",
     ".json": "application/json", ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8",
@@ -45,7 +45,7 @@ async def shell(scope: Scope, receive: Receive, send: Send) -> None:
     if known == etag:
         await Response(None, 304, headers)(scope, receive, send)
         return
-    answer = Response(body, 200, headers, _TYPES[PurePosixPath(path).suffix])
+    answer = Response(body, 200, headers, TYPES[PurePosixPath(path).suffix])
     answer.body = b"" if scope["method"] == "HEAD" else body
     await answer(scope, receive, send)
 
@@ -58,7 +58,7 @@ def _root() -> Traversable:
 def file_of(path: str) -> tuple[bytes, str] | None:
     """A file of the package with its tag; None: there is none of that name, or of no kind that browsers are given."""
     parts = path.split("/")
-    if PurePosixPath(path).suffix not in _TYPES or any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+    if PurePosixPath(path).suffix not in TYPES or any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
         return None
     place = _root().joinpath(*parts)
     if not place.is_file():

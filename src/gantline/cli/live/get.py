@@ -44,7 +44,9 @@ def jobs(
     ] = None,
     archived: Annotated[bool, Parameter(negative="", help="Jobs that have left the store instead (gantline up --keep).")] = False,
     search: Annotated[str, Parameter(help="Only with this in an id, name, user, queue, state or label.")] = "",
-    sort: Annotated[str, Parameter(help="By a field: gpus, -submitted (largest first), position, start_p50, ...")] = "",
+    sort: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="By a field: gpus, -submitted (largest first), position, start_p50, ...")
+    ] = "",
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
     limit: Limit = 10_000,
     before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
