@@ -47,7 +47,7 @@ def simulated(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
 
 def live(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
     loop = make_loop(Setup(policy, **options), None, CLUSTER, None, Stopped())
-    return loop.engine, loop.admission
+    return loop.engine, loop.loop.admission
 
 
 def parts(made: tuple[Engine, Any]) -> dict[str, Any]:

@@ -31,11 +31,10 @@ from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime, find_regime
 from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
-from gantline.files.placements import load_placement, placement_of
+from gantline.files.placements import GivenPlacement, load_placement, placement_of
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.compiled import FIRST_FREE
-from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rules import PlacementRule
 from gantline.workload.trace import Trace
 
@@ -53,6 +52,11 @@ class RunRules:
     budget: float | None = None  # seconds that one decision may take; None: as usual for this policy
     stops: StopRules = field(default_factory=StopRules)
 
+    def __post_init__(self) -> None:
+        placement = FIRST_FREE.name if self.placement is FIRST_FREE else self.placement
+        if self.facts.placement is not placement:
+            object.__setattr__(self, "facts", replace(self.facts, placement=placement))
+
     @staticmethod
     def of(spec: RunSpec, cluster: Cluster) -> RunRules:
         """What the options mean on this cluster; a name that means nothing is refused."""
@@ -65,9 +69,9 @@ class RunRules:
         return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget, stops)
 
     @staticmethod
-    def at(snapshot: Snapshot, placement: PlacementRule | DeviceRule | str = "first-free", costs: Costs | None = None) -> RunRules:
-        """Those of the run that a snapshot is of. It does not say how gangs are placed; `costs` are others than its own."""
-        rule = placement_of(placement)
+    def at(snapshot: Snapshot, placement: GivenPlacement | None = None, costs: Costs | None = None) -> RunRules:
+        """Those of the run that a snapshot is of; `placement` and `costs` are others than its own."""
+        rule = placement_of(rule_of_run(snapshot) if placement is None else placement)
         facts = snapshot.facts if costs is None else replace(snapshot.facts, costs=costs)
         return RunRules(find_regime(snapshot.regime).with_round(snapshot.round), rule, facts=facts, seed=snapshot.seed)
 
@@ -116,3 +120,10 @@ class RunRules:
         engine.find_rule = lambda name: self._on(state.tables, load_placement(name))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine
+
+
+def rule_of_run(snapshot: Snapshot) -> GivenPlacement:
+    """As the engine had it, or as a document names it."""
+    rule = snapshot.facts.placement
+    assert isinstance(rule, str | PlacementRule)
+    return rule

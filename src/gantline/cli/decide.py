@@ -36,7 +36,9 @@ def decide(
     *,
     policy: PolicyName,
     set_: Settings = None,
-    placement: Annotated[str, Parameter(help="Which devices: first-free, consolidated[:preferred], skew[:LIMIT], random.")] = "first-free",
+    placement: Annotated[
+        str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... By default as the snapshot says.")
+    ] = None,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""

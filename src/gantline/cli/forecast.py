@@ -64,7 +64,7 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
     if not cluster or not options.present:
         raise UsageError("a table of jobs does not say where and how it runs", where="--check", fix="add --cluster and --present")
     policy = load_policy(options.present, settings_of(settings))
-    setup = Setup(options.placement, uncertainty=Uncertainty(options.sigma), samples=options.samples)
+    setup = Setup(options.placement or None, uncertainty=Uncertainty(options.sigma), samples=options.samples)
     coming = (replace(options, newcomers=trace) if options.newcomers == "past" else options).coming() if options.newcomers else ()
     found = check_forecasts(trace, cluster, policy, setup, coming=coming, estimates=estimates)
     text = "with newcomers as in the table" if coming else "no new jobs"

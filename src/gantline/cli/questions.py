@@ -25,7 +25,10 @@ class QuestionOptions:
         Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)
     ] = None
     present: Annotated[str, Parameter(help="The policy in force, where a file is asked about.", show_default=False)] = ""
-    placement: Annotated[str, Parameter(help="Which devices, where a file is asked about: first-free, consolidated, ...")] = "first-free"
+    placement: Annotated[
+        str,
+        Parameter(help="Which devices, where a file is asked about; by default as the file says.", show_default=False),
+    ] = ""
     samples: Annotated[int, Parameter(help="How often the present is rolled forward.")] = 40
     sigma: Annotated[
         float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")

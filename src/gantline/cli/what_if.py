@@ -92,6 +92,6 @@ def _about_past(
         add=add,
         lose=lose,
         replicas=min(options.samples, 20),
-        placement=options.placement,
+        placement=options.placement or None,
     )
     return {**found.as_json(), "lines": found.lines()}

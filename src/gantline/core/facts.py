@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gantline.core.costs import Costs
 from gantline.core.grid import NO_GRID, PowerGrid
 
 if TYPE_CHECKING:
     from gantline.core.device_speeds import DeviceSpeeds
+
+
+class NamedRule(Protocol):
+    """A rule that documents hold by its name."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,9 @@ class Facts:
 
     victims: str = "order"
     """Which gangs are stopped for a job that ranks higher: those that rank lowest, or of all that rank lower those that lose least."""
+
+    placement: NamedRule | str = "first-free"
+    """Which devices gangs get: the rule of the run, or its name where the facts were read from a document."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prices", MappingProxyType(dict(self.prices)))

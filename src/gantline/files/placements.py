@@ -11,6 +11,8 @@ from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rule import PlacementRule, rule_in_python
 from gantline.placement.rules import find_placement, is_rule, made_rule
 
+GivenPlacement = PlacementRule | DeviceRule | str
+"""A rule, an object of a class of rules, or a name."""
 _RULE_IN_FILE = PartKind("placement rule", "placement rules", "--placement", is_rule, "gantline.DeviceRule")
 
 
@@ -28,7 +30,7 @@ def load_placement(name: str) -> PlacementRule:
     return replace(made_rule(found.thing, found.attribute, found.file), name=name)
 
 
-def placement_of(given: PlacementRule | DeviceRule | str) -> PlacementRule:
+def placement_of(given: GivenPlacement) -> PlacementRule:
     """A rule from its name, its file, an object of a class of yours, or itself."""
     if isinstance(given, PlacementRule):
         return given

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from gantline.assembly.rules import rule_of_run
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError, near
@@ -86,7 +87,7 @@ def setup_of(reader: Reader) -> Setup:
         raise UsageError(f"{samples} draws are too many", where=reader.at("samples"), fix=f"at most {MOST_SAMPLES}")
     shown = tuple(float(ratio) for ratio in reader.raw("ratios") or ())
     return Setup(
-        placement=reader.text("placement", "first-free"),
+        placement=reader.text("placement", "") or None,
         costs=Costs.parse(reader.text("costs")) if "costs" in reader else None,
         horizon=reader.number("horizon", math.inf),
         uncertainty=Uncertainty(reader.number("sigma", Uncertainty().sigma), shown),
@@ -132,7 +133,8 @@ def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Str
     rows = [dict(row) for row in past]
     if len(rows) < FEWEST:
         raise UsageError(f"{len(rows)} jobs are too few to learn from", where="learn", fix=f"ask again when {FEWEST} have ended")
-    quick = replace(setup, samples=min(setup.samples, _LEARNING), newcomers=None)
+    rule = rule_of_run(snapshot) if setup.placement is None else setup.placement
+    quick = replace(setup, placement=rule, samples=min(setup.samples, _LEARNING), newcomers=None)
     found = check_forecasts(Trace.from_records(rows), snapshot.cluster.description, policy, quick, estimates="noisy:0.3")
     if not found.stretch.forecasts:
         raise UsageError(f"{found.forecasts} jobs waited, too few to learn from", where="learn", fix=f"give a table in which {FEWEST} do")
@@ -156,7 +158,7 @@ def _past(reader: Reader, policy: Policy) -> dict[str, Any]:
         raise UsageError("the history has no jobs", where="what-if", fix="ask again when some have ended")
     found = past_what_if(
         Trace.from_records(rows, "history"), decode_cluster(reader), policy, other, add=reader.text("add", ""),
-        lose=tuple(reader.raw("lose") or ()), replicas=reader.whole("replicas", REPLICAS), placement=reader.text("placement", "first-free"),
+        lose=tuple(reader.raw("lose") or ()), replicas=reader.whole("replicas", REPLICAS), placement=reader.text("placement", "") or None,
         costs=reader.text("costs", ""),
     )  # fmt: skip
     return {**_plain(found.as_json()), "lines": found.lines()}

@@ -15,6 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
+from gantline.files.placements import GivenPlacement
 from gantline.simulator.from_here import private_tables, state_on
 from gantline.simulator.outcome import carry_out_on
 
@@ -34,7 +35,7 @@ class StepChange:
 class Changed:
     """The present, in which one job is changed."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, place: int, placement: str) -> None:
+    def __init__(self, snapshot: Snapshot, policy: Policy, place: int, placement: GivenPlacement | None) -> None:
         self.instant, self.tables = private_tables(snapshot)
         self.rules = RunRules.at(self.instant, placement)
         self.policy, self.placement, self.place = self.rules.policy(policy), placement, place
@@ -73,7 +74,7 @@ class Changed:
         return self.starts(lambda engine: engine.apply(SetJob(self.instant.now, self.job, priority=priority)))
 
 
-def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: str) -> Iterator[StepChange]:
+def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: GivenPlacement | None) -> Iterator[StepChange]:
     """Changes of one thing about the job after which the next decision would start it; of sizes the largest."""
     trial, asks = Changed(snapshot, policy, place, placement), int(snapshot.jobs.gpus[place])
     sizes = [size for size in range(asks - 1, 0, -1) if size == asks - 1 or size & (size - 1) == 0][:_AT_MOST]

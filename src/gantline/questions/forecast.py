@@ -14,6 +14,7 @@ from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.files.placements import GivenPlacement
 from gantline.questions.shares import SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
@@ -28,7 +29,7 @@ _INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
 class Setup:
     """What a roll forward needs to know beyond the snapshot."""
 
-    placement: str = "first-free"
+    placement: GivenPlacement | None = None  # another rule than that of the run
     costs: Costs | None = None
     horizon: float = math.inf
     uncertainty: Uncertainty = field(default_factory=Uncertainty)

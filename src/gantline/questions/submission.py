@@ -14,6 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.engine import lists as ls
 from gantline.engine.advance import arrive
+from gantline.files.placements import GivenPlacement
 from gantline.questions.changes import RUNS
 from gantline.questions.explain import explain
 from gantline.questions.forecast import Setup
@@ -22,7 +23,7 @@ from gantline.simulator.from_here import private_tables, state_on
 NAME = "this job"
 
 
-def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], placement: str = "first-free") -> Snapshot:
+def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], placement: GivenPlacement | None = None) -> Snapshot:
     """The present in which that job has just arrived; it is written as in the `jobs` of a snapshot."""
     instant, tables = private_tables(snapshot)
     tables = tables.copy()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.admission.rules import find_admission
+from gantline.admission.rules import AdmissionRule, find_admission
 from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.costs import Costs
@@ -17,6 +18,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures.case import FutureBounds, case_of
 from gantline.drivers.futures.places import LOAD_LIMIT, FutureCase
 from gantline.drivers.python_keys.read import read_key
+from gantline.files.placements import GivenPlacement
 from gantline.files.policies import policy_of
 from gantline.simulator.from_here import FromHere, private_tables
 
@@ -30,7 +32,7 @@ class Candidate:
 
     policy: Policy
     name: str = ""
-    placement: str = ""  # empty: as the rollout says
+    placement: GivenPlacement | None = None  # None: as the rollout says, else as the run does
     admission: str = "accept-all"
     memory: Any = field(default=None, repr=False)
 
@@ -51,23 +53,24 @@ class Prepared:
     snapshot: Snapshot
     rules: RunRules
     policy: Policy
-    load_limit: float
+    admission: AdmissionRule
+    load_limit: float  # in GPUs
     about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
 
     @staticmethod
     def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: dict[Any, Any]) -> Prepared:
         """The candidate as this run would have it; those of one placement rule share what is `known`."""
-        placed = one.placement or "first-free"
+        placed = one.placement if isinstance(one.placement, str) else id(one.placement)  # rules are alike when they are the same
         if placed not in known:
-            known[placed] = RunRules.at(snapshot, placed, costs), snapshot.cluster.gpus
-        rules, gpus = known[placed]
+            known[placed] = RunRules.at(snapshot, one.placement, costs), snapshot.cluster.gpus, one.placement
+        rules, gpus, _ = known[placed]
         admission = find_admission(one.admission)
         if admission.has_quota:
             raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
         policy = rules.policy(one.policy, rules.guard(one.policy))
         told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
-        about = (id(one.policy), rules.placement.name, id(one.memory))
-        return Prepared(one.name, told, rules, policy, admission.most_gpus(gpus), about)
+        about = (id(one.policy), id(rules), id(one.memory))
+        return Prepared(one.name, told, rules, policy, admission, admission.most_gpus(gpus), about)
 
     def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.
@@ -96,12 +99,6 @@ class Prepared:
         key, numbers = found
         return case_of(self.snapshot, self.rules, policy, key, None if numbers is None else numbers[instant.jobs.rows], bounds)
 
-    def check_limit(self) -> None:
-        """Refuse an admission limit, which only the counting loop knows; without one, jobs that were held back are let in at once."""
-        if math.isfinite(self.load_limit):
-            fix = "use an order by a sum of columns, one device type, and first-free placement; or accept-all"
-            raise RefusedError("an admission limit needs futures that count devices", where=f"candidate '{self.name}'", fix=fix)
-
-    def from_here(self) -> FromHere:
-        """The instant as the engine takes it."""
-        return FromHere(self.snapshot, self.policy, self.rules)
+    def from_here(self, held: Sequence[int]) -> FromHere:
+        """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""
+        return FromHere(self.snapshot, self.policy, self.rules, self.admission, held if math.isfinite(self.load_limit) else ())

@@ -6,19 +6,21 @@ The plain way of `rollout`, for every policy and every run. The policy sees what
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gantline.admission.rules import AdmissionRule
 from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
-from gantline.core.phases import Phase
+from gantline.core.phases import HELD_BACK, Phase
 from gantline.core.policy import Policy
+from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
@@ -30,6 +32,8 @@ from gantline.engine.log import L_ROW, L_START
 from gantline.engine.state import State
 from gantline.simulator.bill import bill
 from gantline.simulator.energy import energy_of
+
+ACCEPT_ALL = AdmissionRule()
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,13 @@ class Rolled:
 class FromHere:
     """One instant that the engine rolls forward many times, each time from a copy of the same tables."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, rules: RunRules) -> None:
-        """`policy` is settled, see `RunRules.policy`."""
-        self.instant, self.tables = private_tables(snapshot)
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, rules: RunRules, admission: AdmissionRule = ACCEPT_ALL, held: Sequence[int] = ()
+    ) -> None:
+        """`policy` is settled, see `RunRules.policy`; `held` are the positions of jobs that `admission` has not let in yet."""
+        self.instant, self.tables = private_tables(copied(snapshot) if held else snapshot)  # behind those held back comes no other row
         self.rules, self.policy, self.guard = rules, policy, rules.guard(policy)
+        self.admission, self.held_back = admission, self.instant.jobs.rows[list(held)]
         rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
         F[c.WORK, rows] = F[c.ESTIMATE, rows]
         _settle_flights(I, rows)
@@ -72,10 +79,11 @@ class FromHere:
         for row in rows[self.held].tolist():
             set_due(F, row)
         state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
+        self._hold_back(state)
         engine = self.rules.engine(state, self.policy, self.guard)
         events = tuple(sorted(inputs, key=lambda value: value.time))
         watched = rows if events else None  # jobs that come meanwhile may run on
-        run = Simulation(engine, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched)
+        run = Simulation(engine, self.admission, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched)
         if spending:
             self._open_intervals(state)
         run.agenda.answered()  # appointments count from here
@@ -95,6 +103,19 @@ class FromHere:
             tuple(map(str, engine.incidents)),
             **(self._spent(state) if spending else {}),
         )
+
+    def _hold_back(self, state: State) -> None:
+        """Jobs that admission has not let in yet stand outside, in order of arrival."""
+        rows = self.held_back
+        if not len(rows):
+            return
+        if rows.tolist() != list(range(int(rows[0]), len(state.tables.ids))):
+            what = "jobs that admission holds back are not the last that have come"
+            raise RefusedError(what, where="rollout", fix="use accept-all")
+        state.activate(np.setdiff1d(self.instant.jobs.rows, rows))
+        state.tables.I[c.PHASE, rows], state.tables.I[c.REASON, rows] = HELD_BACK, int(Reason.LOAD_LIMIT)
+        state.lists.number[ls.HELD] = rows[0]
+        state.rebuild()
 
     def _open_intervals(self, state: State) -> None:
         """What is held at the instant is logged from there on; else the log begins with what starts later."""
@@ -129,8 +150,13 @@ def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
     tables = tables_behind(snapshot)
     if (tables.I[c.INTERVAL] < 0).all():  # nobody has run in them
         return snapshot, tables.copy()
-    instant = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    instant = copied(snapshot)
     return instant, tables_behind(instant)
+
+
+def copied(snapshot: Snapshot) -> Snapshot:
+    """The same instant over tables of its own; what no document holds, the model and the facts of the run, is the same."""
+    return replace(decode_snapshot(encode_snapshot(snapshot), snapshot.performance), facts=snapshot.facts)
 
 
 def _settle_flights(I: Ints, rows: Ints) -> None:

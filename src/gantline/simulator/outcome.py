@@ -14,11 +14,10 @@ from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
-from gantline.placement.device_rule import DeviceRule
-from gantline.placement.rules import PlacementRule
+from gantline.files.placements import GivenPlacement
+from gantline.simulator.from_here import copied
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,12 @@ class JobOutcome:
     why: str = ""
 
 
-def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | DeviceRule | str = "first-free") -> list[JobOutcome]:
-    """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
-    return carry_out_on(decode_snapshot(encode_snapshot(snapshot), snapshot.performance), plan, placement)
+def carry_out(snapshot: Snapshot, plan: Plan, placement: GivenPlacement | None = None) -> list[JobOutcome]:
+    """Commit the plan on a copy of the snapshot's state, by another placement rule than the run's; the snapshot is left alone."""
+    return carry_out_on(copied(snapshot), plan, placement)
 
 
-def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | DeviceRule | str = "first-free") -> list[JobOutcome]:
+def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = None) -> list[JobOutcome]:
     """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
     tables, rules = tables_behind(copy), RunRules.at(copy, placement)
     state = rules.state(tables, copy.now, copy.decision)

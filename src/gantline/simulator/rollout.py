@@ -28,6 +28,7 @@ from gantline.drivers.futures.batch import Device, check_device, run_counted
 from gantline.drivers.futures.case import FutureBounds
 from gantline.drivers.futures.counted import Counted
 from gantline.drivers.futures.draws import Draws
+from gantline.files.placements import GivenPlacement
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
 from gantline.simulator.coming import Coming, coming_rows
 from gantline.simulator.from_here import Rolled
@@ -109,7 +110,7 @@ def rollout(
     newcomers: Newcomers | None = None,
     seed: int = 0,
     uncertainty: Uncertainty | None = None,
-    placement: str = "first-free",
+    placement: GivenPlacement | None = None,
     costs: Costs | None = None,
     inputs: Iterable[Input] = (),
     held: Sequence[int] = (),
@@ -127,7 +128,7 @@ def rollout(
     ``newcomers``      called with a source of chance, it gives the jobs that are submitted in one future (`simulator.newcomers`)
     ``seed``           futures of the same seed and number are alike under all policies
     ``uncertainty``    how far work may be from its estimate, where there are draws
-    ``placement``      a placement rule, ``costs`` other costs than the snapshot's, ``inputs`` what comes from outside in every future
+    ``placement``      another placement rule, ``costs`` other costs than the snapshot's, ``inputs`` what comes from outside in every future
     ``held``           positions of jobs that admission has not let in yet, for candidates with an admission limit
     ``spending``       also what devices cost in dollars and kWh (`Futures.dollars`, `Futures.kwh`): the engine rolls these futures forward
     ``seconds``        of CPU time, after which no further futures of a policy are begun; some are made in any case
@@ -151,7 +152,7 @@ def rollout(
     limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, keep_jobs, device)
     found = []
     for one in candidates:
-        one = one if one.placement else replace(one, placement=placement)
+        one = one if one.placement is not None else replace(one, placement=placement)
         try:
             found.append(_futures(snapshot, one, work, coming, events, limits))
         except GantlineError as error:
@@ -212,7 +213,6 @@ def _futures(
         if limits.device == "cuda":
             told = f"the futures of '{one.name}' are rolled forward by the engine, which no GPU runs"
             raise RefusedError(told, where="device 'cuda'", fix="use device='auto'; docs/rollouts.md says which futures are counted")
-        prepared.check_limit()
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
@@ -230,7 +230,7 @@ def _futures(
 def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
     """One future after the other, the engine's own way."""
     rolled: list[Rolled] = []
-    budget, here = CpuBudget(limits.seconds), prepared.from_here()
+    budget, here = CpuBudget(limits.seconds), prepared.from_here(limits.held)
     for line, events in zip(work.lines() if isinstance(work, Draws) else work, inputs):
         if rolled and budget.over:
             break

@@ -89,6 +89,7 @@ class Synthesizer(Policy):
             raise UsageError(f"most is {self.most:g}", where=WHERE, fix="use a share of futures from 0 to below 1")
         if not self.horizon > 0.0:
             raise UsageError(f"horizon is {self.horizon:g}", where=WHERE, fix="use seconds above zero")
+        self._members()  # a portfolio that cannot be is refused
         self._check_objective()
 
     def _check_objective(self) -> None:
@@ -98,10 +99,6 @@ class Synthesizer(Policy):
         if self.switch_cost >= most:
             told = f"switch_cost is {self.switch_cost:g}, and no change can gain more than {most:g}: none would ever be made"
             raise UsageError(told, where=WHERE, fix="use less")
-        limited = next((one.admission for one in self._members() if math.isfinite(one.load_limit)), "")
-        if limited and self._spends:
-            told = f"'{self.objective}' is told by futures of the engine, which know no '{limited}'"
-            raise UsageError(told, where=WHERE, fix="leave out admissions, or use another objective")
 
     @property
     def _spends(self) -> bool:
@@ -176,7 +173,9 @@ class Synthesizer(Policy):
         limited = any(math.isfinite(one.load_limit) for one in members)
         held = np.flatnonzero(snapshot.jobs.rows > mind.let_in).tolist() if limited else []
         until = snapshot.now + self.horizon
-        candidates = [Candidate(one.policy, one.name, one.placement, one.admission, mind.members.get(one.member)) for one in members]
+        candidates = [
+            Candidate(one.policy, one.name, one.placement or None, one.admission, mind.members.get(one.member)) for one in members
+        ]
         found = rollout(
             snapshot, candidates, draws=self.draws, until=until, newcomers=self._newcomers(snapshot, mind), seed=snapshot.seed,
             uncertainty=Uncertainty(self.sigma), held=held, spending=self._spends,

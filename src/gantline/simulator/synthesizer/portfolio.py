@@ -10,8 +10,8 @@ from typing import Any
 from gantline.admission.rules import find_admission
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
+from gantline.files.placements import load_placement
 from gantline.files.policies import load_policy
-from gantline.placement.rules import find_placement
 
 WHERE = "policy 'synthesizer'"
 ITSELF = ("synthesizer", "auto")
@@ -52,23 +52,20 @@ def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...], placem
                 raise UsageError(told, where=WHERE, fix="use accept-all, or leave the policy out")
             behind = member if admission == "accept-all" else f"{member}+{admission}"
             for placement in placements or ("",):
-                _check_placement(member, policy, rule.load_limit, admission, placement)
+                _check_placement(member, policy, placement)
                 name = f"{behind}@{placement}" if placement else behind
                 found.append(Combination(name, member, policy, admission, rule.load_limit, placement))
     return tuple(found)
 
 
-def _check_placement(member: str, policy: Policy, load_limit: float, admission: str, placement: str) -> None:
-    """A placement rule that is not known, that the policy does not use, or whose futures know no admission limit is refused."""
+def _check_placement(member: str, policy: Policy, placement: str) -> None:
+    """A placement rule that is not known, or that the policy does not use, is refused."""
     if not placement:
         return
-    rule = find_placement(placement)
+    load_placement(placement)
     if not policy.ranks:
         told = f"'{member}' says itself which devices its gangs get, so '{placement}' would change nothing"
         raise UsageError(told, where=WHERE, fix="leave out placements, or the policy")
-    if load_limit != float("inf") and (not rule.counts or rule.picks):
-        told = f"futures placed by '{placement}' are the engine's, which know no '{admission}'"
-        raise UsageError(told, where=WHERE, fix="use accept-all, or first-free")
 
 
 def _policy(member: str) -> Policy:
