@@ -301,3 +301,38 @@ def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> 
         sys.setprofile(before)
     assert not collects
     assert gc.isenabled()
+
+
+def test_numba_is_patched_only_while_a_kernel_of_ours_is_compiled() -> None:
+    """Also where kernels are compiled for other kernels; what a user compiles goes Numba's own way."""
+    from numba.core.postproc import PostProcessor
+
+    from gantline._machine_code.front_end import patched_numba
+
+    theirs = PostProcessor.run
+    with patched_numba():
+        ours = PostProcessor.run
+        with patched_numba():
+            assert PostProcessor.run is ours
+        assert PostProcessor.run is ours
+    assert ours is not theirs
+    assert PostProcessor.run is theirs
+    with pytest.raises(KeyError), patched_numba():
+        raise KeyError("compilation fails")
+    assert PostProcessor.run is theirs
+
+
+def test_a_numba_that_is_too_new_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+    from numba.core.postproc import PostProcessor
+
+    from gantline._machine_code import front_end
+
+    assert front_end.is_known(numba.__version__)
+    newest = ".".join(map(str, front_end.BELOW))
+    assert not any(map(front_end.is_known, (f"{newest}.0", f"{newest}.0rc1", "1.0", "0+unknown")))
+    monkeypatch.setattr(numba, "__version__", f"{newest}.0")
+    monkeypatch.setattr(front_end, "_replacements", front_end._replacements.__wrapped__)
+    theirs = PostProcessor.run
+    with front_end.patched_numba():
+        assert PostProcessor.run is theirs

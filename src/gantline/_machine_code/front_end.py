@@ -13,14 +13,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import RLock
 from typing import Any
 
 _IN_ARRAYS = ("getitem", "setitem")
+BELOW = (0, 69)  # the first version of Numba that nobody has held against these replacements: from there on it is left as it is
+
+_LOCK = RLock()
+_DEPTH = [0]  # of kernels that are compiled for other kernels
+
+
+def is_known(version: str) -> bool:
+    """Whether that version of Numba may be patched."""
+    numbers = version.split(".")[:2]
+    return len(numbers) == 2 and all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < BELOW
+
+
+@contextmanager
+def patched_numba() -> Iterator[None]:
+    """Do so while a kernel of ours is compiled; whatever else is compiled by Numba goes Numba's own way."""
+    with _LOCK:
+        _DEPTH[0] += 1
+        before = [(owner, name, vars(owner)[name]) for owner, name, _ in _replacements()] if _DEPTH[0] == 1 else []
+        for owner, name, ours in _replacements() if before else ():
+            setattr(owner, name, ours)
+        try:
+            yield
+        finally:
+            _DEPTH[0] -= 1
+            for owner, name, theirs in before:
+                setattr(owner, name, theirs)
 
 
 @cache
-def patch_numba() -> None:
-    """Do so from now on, with a Numba that looks as expected."""
+def _replacements() -> tuple[tuple[Any, str, Any], ...]:
+    """Whose function is replaced, its name, and by what; none with a Numba that is too new, or does not look as expected."""
+    import numba
+
+    if not is_known(numba.__version__):
+        return ()
     try:
         from numba.core import compiler_machinery, ir, types
         from numba.core.base import BaseContext
@@ -32,7 +63,7 @@ def patch_numba() -> None:
         machinery: Any = compiler_machinery
         refresh, _ = BaseContext.refresh, machinery.enforce_no_dels
     except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
-        return
+        return ()
     numbers = (types.Number, types.Boolean)
 
     def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -54,12 +85,12 @@ def patch_numba() -> None:
         of_array = operator.__name__ in _IN_ARRAYS and isinstance(args[0], types.Array)
         if not of_array and not all(isinstance(arg, numbers) for arg in args):
             return resolve(self, context, args, kws)
-        known = self.__dict__.setdefault("_known_signatures", {})
-        found = known.get(tuple(args))
+        found = signatures.get((operator, *args))
         if found is None:
-            found = known[tuple(args)] = resolve(self, context, args, kws)
+            found = signatures[operator, *args] = resolve(self, context, args, kws)
         return found
 
+    signatures: dict[Any, Any] = {}
     without = set[type]()  # kinds of values that hold no variable
 
     def list_variables(self: Any, value: Any) -> list[Any]:
@@ -85,11 +116,13 @@ def patch_numba() -> None:
             refresh(self)
             typing._entries_seen = _entries(self), _entries(typing)
 
-    BaseContext.refresh = refresh_once  # type: ignore[method-assign,unused-ignore]
-    machinery.enforce_no_dels = _trust
-    ir.Inst._rec_list_vars = list_variables  # type: ignore[method-assign,assignment,unused-ignore]
-    PostProcessor.run = run  # type: ignore[method-assign,assignment,unused-ignore]
-    BaseFunction.get_call_type = get_call_type  # type: ignore[method-assign,assignment,unused-ignore]
+    return (
+        (BaseContext, "refresh", refresh_once),
+        (machinery, "enforce_no_dels", _trust),
+        (ir.Inst, "_rec_list_vars", list_variables),
+        (PostProcessor, "run", run),
+        (BaseFunction, "get_call_type", get_call_type),
+    )
 
 
 def _entries(context: Any) -> int:

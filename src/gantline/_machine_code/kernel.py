@@ -13,7 +13,7 @@ from gantline._alarm import paused
 from gantline._machine_code.compiler import for_kernels, for_python
 from gantline._machine_code.fingerprint import Source
 from gantline._machine_code.folder import alone, name_file
-from gantline._machine_code.front_end import patch_numba, without_call_hooks
+from gantline._machine_code.front_end import patched_numba, without_call_hooks
 from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
 from gantline._machine_code.store import entry_file, read_entry, store_entry
 
@@ -99,9 +99,8 @@ def _by_name(module: str, name: str) -> Any:
 
 
 def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    patch_numba()
     types = tuple(dispatcher.typeof_pyval(arg) for arg in args)
-    with without_call_hooks():
+    with patched_numba(), without_call_hooks():
         dispatcher.compile(types)
     return types
 

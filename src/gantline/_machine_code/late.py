@@ -13,11 +13,14 @@ from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
+import numba
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
 from numba.core.environment import lookup_environment
 from numba.np import arrayobj
+
+from gantline._machine_code.front_end import is_known
 
 
 class LateLibrary(JITCodeLibrary):
@@ -113,7 +116,7 @@ class FromZeroCompiler(LateCompiler):
 @contextmanager
 def _indices(from_zero: bool) -> Iterator[None]:
     """How indices are written down meanwhile. Functions that a function calls are compiled within it, each in its own way."""
-    before = getattr(arrayobj, _FIX, None)
+    before = _WRAPPED and getattr(arrayobj, _FIX)
     if before is not None:
         setattr(arrayobj, _FIX, _as_it_is if from_zero else _WRAPPED)
     try:
@@ -130,7 +133,7 @@ def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> A
 
 _CLOSURES, _ARRAY_SUMS = "inline_closure_likes", "nopython_rewrites"
 _FIX = "fix_integer_index"
-_WRAPPED: Any = getattr(arrayobj, _FIX, None)
+_WRAPPED: Any = getattr(arrayobj, _FIX, None) if is_known(numba.__version__) else None
 
 
 def _prepare(library: Any, steps: Any) -> None:

@@ -43,6 +43,7 @@ def simulate(
     set_: Settings = None,
     options: SingleRunOptions | None = None,
     verify_skips: Annotated[bool, Parameter(negative="", help="Run again through every round; the result must be the same.")] = False,
+    explain_loop: Annotated[bool, Parameter(negative="", help="Say which loop ran the simulation, and why no faster one did.")] = False,
     jobs_out: Annotated[Path | None, Parameter(help="Write a row per job (.csv, .jsonl, .parquet).")] = None,
     allocations_out: Annotated[Path | None, Parameter(help="Write a row per interval in which a gang held devices.")] = None,
     out: Annotated[Path | None, Parameter(help="Store the whole run in a directory.")] = None,
@@ -72,7 +73,8 @@ def simulate(
     chosen = load_policy(policy, settings)
     place = read_cluster(usual_cluster(spec) if cluster is None else cluster)
     if block is not None:
-        unknown = {"--verify-skips": verify_skips, "--allocations-out": allocations_out, "--out": out, "--record": record}
+        unknown = {"--verify-skips": verify_skips, "--explain-loop": explain_loop, "--record": record}
+        unknown |= {"--allocations-out": allocations_out, "--out": out}
         return _in_blocks(trace, place, chosen, options, block, jobs_out, [name for name, value in unknown.items() if value], output)
     speeds = str(spec.throughputs)
     asked, spec = spec, with_found(spec, place)
@@ -94,6 +96,8 @@ def simulate(
 
         outputs.write_lines(record_lines(run, policy, jobs, place, asked), record)
     _write(run, jobs_out, allocations_out, out, replace)
+    if explain_loop:
+        simulate_words.explain_loop(run.summary)
     simulate_words.show_summary(run, output)
     return code
 

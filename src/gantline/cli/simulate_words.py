@@ -23,6 +23,14 @@ def note(text: str) -> None:
     say(f"note: {text}")
 
 
+def explain_loop(summary: dict[str, Any]) -> None:
+    """Which loop ran, and why no faster one did."""
+    from gantline.drivers.compiled import LoopReport
+
+    for line in LoopReport(summary["loop"], summary["loop_refused"]).lines():
+        say(line)
+
+
 class LostTurnWords:
     """Lost turns are reported as they happen: a mistake once, a few of them; then how many it has become at ten, a hundred, a thousand."""
 

@@ -19,7 +19,7 @@ from gantline.drivers.python_keys.hint import Within
 from gantline.drivers.python_keys.read import plainly, read_key
 from gantline.engine.engine import Engine
 
-LOOPS = ("records", "tables", "questions", "steps")  # the fastest first
+LOOPS = ("records", "tables", "questions", "steps", "imitation")  # the fastest first
 
 
 class LoopReport(NamedTuple):
@@ -28,11 +28,16 @@ class LoopReport(NamedTuple):
     name: str
     refused: dict[str, str]
 
-    def __str__(self) -> str:
-        """One line per reason."""
-        whys = list(dict.fromkeys(self.refused.values()))
+    def lines(self) -> list[str]:
+        """The loop, then one line per reason."""
+        whys = dict.fromkeys(self.refused.values())
         faster = {why: ", ".join(name for name in self.refused if self.refused[name] == why) for why in whys}
-        return "\n".join([f"loop: {self.name}", *(f"  not {names}: {why}" for why, names in faster.items())])
+        return [f"loop: {self.name}", *(f"not {names}: {why}" for why, names in faster.items())]
+
+    def left_for_steps(self, now: float) -> LoopReport:
+        """The same where this loop could not go on: Python does the steps from there on."""
+        why = f"from {now:g} s on the policy must be asked for whole plans"
+        return LoopReport("steps", dict.fromkeys(LOOPS[: LOOPS.index("steps")], why) | self.refused)
 
 
 def report_on(name: str, *whys: str) -> LoopReport:

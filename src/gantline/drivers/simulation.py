@@ -31,7 +31,7 @@ class Simulation(Stepping):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.loop: LoopReport = report_on("steps", "the run has not begun")
+        self.loop: LoopReport = report_on("steps", "it is driven from outside")
 
     def run(self) -> None:
         """Run to the end: compiled, as far as that goes, then step by step."""
@@ -47,7 +47,7 @@ class Simulation(Stepping):
             elif ending.code == STALLED:
                 self.give_up()
             elif ending.code == ASK:
-                self.loop = report_on("steps", f"from {self.state.now:g} s on the policy must be asked for whole plans")
+                self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
         self.engine.grants.close_open_intervals()
 

@@ -27,6 +27,7 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
+from gantline.drivers.compiled import report_on
 from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
@@ -109,6 +110,7 @@ def simulate(
     counted_changes: dict[str, Any] = {}
     imitate = find_imitation(way.name)
     if imitate is not None:
+        simulation.loop = report_on("imitation", f"regime '{way.name}' has a loop of its own")
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
