@@ -37,7 +37,7 @@ OF_DEADLINES = ("edf", "elasticflow")
 FEWER = " (1 seed)"
 """Behind the name of a policy that ran with one seed alone."""
 FREE = "jct_free"
-"""The mean JCT of the same policy where stops cost nothing: what it owes to costs that nobody has charged."""
+"""The mean JCT of the same policy where stops cost nothing: what it owes to costs that are not charged."""
 METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilization", "preemptions", "jain_users")
 MORE_METRICS = ("deadline_misses", "money")
 """Shown where they say something."""

@@ -39,7 +39,7 @@ $ gantline benchmark --also ./mine.py:Mine
 prints the tables with a row for a policy of yours. `--workload swarm` runs one of them.
 
 Rules: a decision every {round:g} s (`mixed`: {longer:g} s), placement `{placement}`, {costs} s lost at every start, resume, resize
-and move (in one column nothing is lost: what a policy owes to stops that nobody has charged for), true durations known to policies that
+and move (in one column nothing is lost: what a policy owes to stops that cost nothing), true durations known to policies that
 ask for them (`--estimates oracle`), in `mixed` prices of {prices} per device-hour. Numbers are means over the seeds {seeds}; the best of a
 column is bold, which is a number and no verdict: `gantline compare` has intervals. Metrics are defined in [Metrics](metrics.md).
 Policies differ in what they need and in what they are for: one that is made for fairness or for deadlines should not be judged by its mean
@@ -86,7 +86,7 @@ def _absent(tables: Sequence[BenchmarkTable]) -> list[str]:
             reasons.setdefault((reason, where), []).append(choice.title)
     if not reasons:
         return []
-    lines = ["## Who is not in which table", ""]
+    lines = ["## Which policy is missing from which table", ""]
     for (reason, where), names in reasons.items():
         place = "no table" if len(where) == len(tables) else "not in " + ", ".join(f"`{name}`" for name in where)
         lines.append(f"* In {place}:" if place == "no table" else f"* {place.capitalize()}:")

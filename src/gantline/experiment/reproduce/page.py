@@ -42,14 +42,14 @@ def page(found: Sequence[Reproduction]) -> str:
     head = (
         "# Reproductions\n\n"
         "`gantline reproduce NAME` runs a published figure again and holds what it finds against what was published. A claim is either a\n"
-        "shape (who is ahead, where curves part) or a number; the two are counted apart, and a figure counts as reproduced in shape\n"
+        "shape (which policy is ahead, where curves part) or a number; the two are counted apart, and a figure counts as reproduced in shape\n"
         "when only numbers differ. What a claim is held against and how far off it may be is part of the study's definition, laid down\n"
         "before it runs: a published number is met within 10 % unless the study says otherwise. A claim that does not hold is shown as\n"
         "such.\n\n"
         "<!-- not run: it takes a quarter of an hour and writes into the documentation -->\n"
         "```console\n$ gantline reproduce all --scale full --data FOLDER --page docs/reproductions.md\n```\n\n"
         "writes this page. Equal versions write equal pages. Some figures need files that their authors published and that are not\n"
-        "ours to ship; `--data` names the folder they lie in, and who lacks one is told where it comes from.\n"
+        "ours to ship; `--data` names the folder they lie in, and where one is missing, the message says where it comes from.\n"
     )
     return "\n".join([head, *(section(one) for one in found)])
 

@@ -94,7 +94,7 @@ class Study(ABC):
         return not self.needs or self._found() is not None
 
     def needed(self) -> Path:
-        """The published file; who lacks it is told where it comes from."""
+        """The published file; where it is missing, the error says where it comes from."""
         found = self._found()
         if found is None:
             where = "no folder of published data is given" if self.data is None else f"'{self.needs}' is not under {self.data}"
