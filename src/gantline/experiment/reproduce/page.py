@@ -42,7 +42,7 @@ def page(found: Sequence[Reproduction]) -> str:
     head = (
         "# Reproductions\n\n"
         "`gantline reproduce NAME` runs a published figure again and holds what it finds against what was published. A claim is either a\n"
-        "shape (which policy is ahead, where curves part) or a number; the two are counted apart, and a figure counts as reproduced in shape\n"
+        "shape (the order, where curves part) or a number; the two are counted apart, and a figure counts as reproduced in shape\n"
         "when only numbers differ. What a claim is held against and how far off it may be is part of the study's definition, laid down\n"
         "before it runs: a published number is met within 10 % unless the study says otherwise. A claim that does not hold is shown as\n"
         "such.\n\n"
