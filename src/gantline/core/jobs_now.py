@@ -7,7 +7,7 @@ read; it is valid during `decide`. `rows` are numbers that a job keeps for life,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,33 @@ from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.sizes import NO_BOUND, JobSize, SizeBounds, SizeTable, believed, read_sizes
+
+
+class _FloatColumn(property):
+    """Reads one column of the tables: which, and what it says."""
+
+    def __init__(self, column: int, what: str) -> None:
+        super().__init__(lambda jobs: jobs._float(column), doc=what)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, jobs: Any, kind: type | None = None) -> Floats: ...  # type: ignore[override]
+
+
+class _IntColumn(property):
+    def __init__(self, column: int, what: str) -> None:
+        super().__init__(lambda jobs: jobs._int(column), doc=what)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, jobs: Any, kind: type | None = None) -> Ints: ...  # type: ignore[override]
+
+
+class _MovingColumn(_FloatColumn):
+    """Of one that grows with time."""
+
+    def __init__(self, column: int, what: str) -> None:
+        property.__init__(self, lambda jobs: jobs._moving(column), doc=what)
 
 
 class Jobs:
@@ -67,70 +94,19 @@ class Jobs:
         """The names that users know the jobs by."""
         return self._lent.ids(self._rows)
 
-    @property
-    def arrival(self) -> Floats:
-        """When each was submitted."""
-        return self._float(c.ARRIVAL)
-
-    @property
-    def gpus(self) -> Ints:
-        """Devices asked for."""
-        return self._int(c.GPUS)
-
-    @property
-    def min_gpus(self) -> Ints:
-        """Fewest devices with which it may run."""
-        return self._int(c.MIN_GPUS)
-
-    @property
-    def max_gpus(self) -> Ints:
-        """Most devices that it can use."""
-        return self._int(c.MAX_GPUS)
-
-    @property
-    def smallest(self) -> Ints:
-        """Devices of its smallest option."""
-        return self._int(c.SMALLEST)
-
-    @property
-    def reserved(self) -> Ints:
-        """Devices that are kept for it, whatever others ask for; zero: none."""
-        return self._int(c.RESERVED)
-
-    @property
-    def priority(self) -> Floats:
-        """Higher is more urgent."""
-        return self._float(c.PRIORITY)
-
-    @property
-    def weight(self) -> Floats:
-        """Fair-share weight."""
-        return self._float(c.WEIGHT)
-
-    @property
-    def deadline(self) -> Floats:
-        """When it should be done; NaN: no deadline."""
-        return self._float(c.DEADLINE)
-
-    @property
-    def user(self) -> Ints:
-        """Code of the user; `snapshot.users` has the names."""
-        return self._int(c.USER)
-
-    @property
-    def queue(self) -> Ints:
-        """Code of the queue; `snapshot.queues` has the names."""
-        return self._int(c.QUEUE)
-
-    @property
-    def app(self) -> Ints:
-        """Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names."""
-        return self._int(c.APP)
-
-    @property
-    def model(self) -> Ints:
-        """Code of the kind of job (which network it trains); `snapshot.models` has the names."""
-        return self._int(c.MODEL)
+    arrival = _FloatColumn(c.ARRIVAL, "When each was submitted.")
+    gpus = _IntColumn(c.GPUS, "Devices asked for.")
+    min_gpus = _IntColumn(c.MIN_GPUS, "Fewest devices with which it may run.")
+    max_gpus = _IntColumn(c.MAX_GPUS, "Most devices that it can use.")
+    smallest = _IntColumn(c.SMALLEST, "Devices of its smallest option.")
+    reserved = _IntColumn(c.RESERVED, "Devices that are kept for it, whatever others ask for; zero: none.")
+    priority = _FloatColumn(c.PRIORITY, "Higher is more urgent.")
+    weight = _FloatColumn(c.WEIGHT, "Fair-share weight.")
+    deadline = _FloatColumn(c.DEADLINE, "When it should be done; NaN: no deadline.")
+    user = _IntColumn(c.USER, "Code of the user; `snapshot.users` has the names.")
+    queue = _IntColumn(c.QUEUE, "Code of the queue; `snapshot.queues` has the names.")
+    app = _IntColumn(c.APP, "Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names.")
+    model = _IntColumn(c.MODEL, "Code of the kind of job (which network it trains); `snapshot.models` has the names.")
 
     @property
     def listed(self) -> Ints:
@@ -138,51 +114,22 @@ class Jobs:
         return self._made("listed", lambda: self._lent.listed(self._rows))
 
     # --- what has happened ------------------------------------------------------------------------------------------
-    @property
-    def attained(self) -> Floats:
-        """Seconds run so far."""
-        return self._moving(c.SERVICE)
-
-    @property
-    def attained_gpu(self) -> Floats:
-        """GPU-seconds run so far."""
-        return self._moving(c.GPUTIME)
-
-    @property
-    def done(self) -> Floats:
-        """Work done so far."""
-        return self._moving(c.DONE)
+    attained = _MovingColumn(c.SERVICE, "Seconds run so far.")
+    attained_gpu = _MovingColumn(c.GPUTIME, "GPU-seconds run so far.")
+    done = _MovingColumn(c.DONE, "Work done so far.")
 
     @property
     def waiting(self) -> Floats:
         """Seconds since a job that does not run began to wait; zero for those that run."""
         return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(c.SINCE), 0.0)))
 
-    @property
-    def first_start(self) -> Floats:
-        """First time it was given devices; NaN: never."""
-        return self._float(c.FIRST_START)
-
-    @property
-    def last_start(self) -> Floats:
-        """Start of the present or last run; NaN: it never ran."""
-        return self._float(c.LAST_START)
-
-    @property
-    def restarts(self) -> Ints:
-        """How often it has started again."""
-        return self._int(c.RESTARTS)
-
-    @property
-    def preemptions(self) -> Ints:
-        """How often it was stopped for others."""
-        return self._int(c.PREEMPTIONS)
+    first_start = _FloatColumn(c.FIRST_START, "First time it was given devices; NaN: never.")
+    last_start = _FloatColumn(c.LAST_START, "Start of the present or last run; NaN: it never ran.")
+    restarts = _IntColumn(c.RESTARTS, "How often it has started again.")
+    preemptions = _IntColumn(c.PREEMPTIONS, "How often it was stopped for others.")
 
     # --- what is estimated ------------------------------------------------------------------------------------------
-    @property
-    def estimate(self) -> Floats:
-        """Estimated total work."""
-        return self._float(c.ESTIMATE)
+    estimate = _FloatColumn(c.ESTIMATE, "Estimated total work.")
 
     @property
     def estimate_low(self) -> Floats:
@@ -204,15 +151,10 @@ class Jobs:
         return self._made("remaining", lambda: np.maximum(self._moving(c.ESTIMATE), 0.0))
 
     # --- where it stands --------------------------------------------------------------------------------------------
-    @property
-    def phase(self) -> Ints:
-        """Where it stands, see `gantline.core.phases.Phase`."""
-        return self._int(c.PHASE)
-
-    @property
-    def reason(self) -> Ints:
-        """Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."""
-        return self._int(c.REASON)
+    phase = _IntColumn(c.PHASE, "Where it stands, see `gantline.core.phases.Phase`.")
+    reason = _IntColumn(
+        c.REASON, "Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."
+    )
 
     @property
     def running(self) -> Bools:
@@ -224,15 +166,8 @@ class Jobs:
         """Whether it does work at this instant: it runs, and its start is behind it."""
         return self._made("progressing", lambda: (self.phase == RUNNING) & (self._float(c.SINCE) <= self._now))
 
-    @property
-    def held(self) -> Ints:
-        """Devices held now."""
-        return self._int(c.HELD)
-
-    @property
-    def nodes_held(self) -> Ints:
-        """Nodes that its gang spans now."""
-        return self._int(c.SPREAD)
+    held = _IntColumn(c.HELD, "Devices held now.")
+    nodes_held = _IntColumn(c.SPREAD, "Nodes that its gang spans now.")
 
     @property
     def rate(self) -> Floats:
@@ -244,10 +179,7 @@ class Jobs:
         """Whether the present grant must stay as it is."""
         return self._made("locked", lambda: self._int(c.LOCKED) != 0)
 
-    @property
-    def until(self) -> Floats:
-        """End of the present lease; infinity: none."""
-        return self._float(c.UNTIL)
+    until = _FloatColumn(c.UNTIL, "End of the present lease; infinity: none.")
 
     @property
     def option(self) -> Ints:
@@ -264,15 +196,8 @@ class Jobs:
         kinds = self._lent.options().I[c.O_TYPE]
         return np.where(used < 0, -1, kinds[np.maximum(used, 0)]) if len(kinds) else np.full(len(used), -1, dtype=np.int64)
 
-    @property
-    def option_first(self) -> Ints:
-        """First row of each job's options in `snapshot.options`."""
-        return self._int(c.OPTION_FIRST)
-
-    @property
-    def option_count(self) -> Ints:
-        """How many options each job has."""
-        return self._int(c.OPTION_COUNT)
+    option_first = _IntColumn(c.OPTION_FIRST, "First row of each job's options in `snapshot.options`.")
+    option_count = _IntColumn(c.OPTION_COUNT, "How many options each job has.")
 
     def options(self, position: int) -> list[Option]:
         """The ways in which one job may run."""
