@@ -15,6 +15,7 @@ from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
 from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.setup import Setup
 from gantline.runtime.spec_file import spec_of
 from gantline.runtime.store import SqlStore
 
@@ -23,6 +24,19 @@ def begin(home: Path, store: MemoryStore, devices: str = "cpu:2", **more: object
     scheduler = Scheduler(store, LocalRunner(home, devices), "fifo", **more)  # type: ignore[arg-type]
     scheduler.start()
     return scheduler
+
+
+RESTLESS = """
+from dataclasses import dataclass
+from gantline.core.policy import OrderPolicy
+
+@dataclass(frozen=True)
+class Restless(OrderPolicy):
+    name = "restless"
+
+    def key(self, snapshot):
+        return snapshot.jobs.arrival
+"""
 
 
 def waiting_for(path: Path) -> str:
@@ -50,6 +64,26 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         second.request([held_job], Action.RELEASE)
         assert ended(second, held_job) == ["succeeded"]
         assert second.submit(shell("true")) == ["4"]
+
+
+def test_what_a_day_without_a_service_has_missed_is_decided_once(tmp_path: Path) -> None:
+    """A policy that is asked every second while a job waits; then no service runs for a day."""
+    go, file = tmp_path / "go", tmp_path / "restless.py"
+    file.write_text(RESTLESS)
+    store, policy = SqlStore.open(tmp_path / "store.sqlite"), f"{file}:Restless"
+    first = Scheduler(store, LocalRunner(tmp_path, "cpu:1"), policy, setup=Setup(round=1.0))
+    first.start()
+    goes, waits = (first.submit(shell(line, estimate=1e6))[0] for line in (waiting_for(go), "true"))
+    until(lambda: state(first, goes) == "running" and state(first, waits) == "pending")
+    first.stop()
+    before = first.loop.state.decision
+    with running(tmp_path, "cpu:1", policy, store=store, wall=lambda: time.time() + 86_400.0) as second:
+        until(lambda: second.loop.state.decision > before)
+        assert second.clock.now() > 86_400.0
+        assert second.ask(lambda: second.loop.state.decision) - before < 60
+        go.touch()
+        assert ended(second, goes, waits) == ["succeeded", "succeeded"]
+    assert replay_store(store).difference is None
 
 
 def test_after_a_long_absence_orders_are_repeated_once(tmp_path: Path) -> None:

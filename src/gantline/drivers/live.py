@@ -111,6 +111,14 @@ class Live:
             self.folding = False
         return [(places[id(value)], error) for value, error in self._left_out]
 
+    def has_missed(self, now: float) -> bool:
+        """Whether an appointment has passed by now, of a loop that has taken in everything else."""
+        return self.is_quiet and self.state.all_arrived and self.agenda.next_look() < now
+
+    def skip_to(self, now: float) -> None:
+        """Let time pass without a look: what was missed is decided once, by the next one. To be called between `fold` and `run`."""
+        self.state.now = max(self.state.now, now)
+
     def _enter(self, at: float, value: Input) -> Input:
         self.stamped = max(self.stamped, at)
         if isinstance(value, Report):

@@ -63,6 +63,7 @@ def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, An
             begun.setup = replace(begun.setup, policy=told.policy, settings=dict(told.settings))
     if replace(begun.setup, **anew) != begun.setup:
         _set_up_anew(begun, store, runner, anew)
+    _skip_what_was_missed(begun, store)
     return begun
 
 
@@ -105,6 +106,15 @@ def _set_up_anew(begun: Begun, store: Store, runner: LocalRunner, anew: Mapping[
     begun.lines = 0
     _tell_abilities(begun)
     _live_through(begun, store, Past())
+
+
+def _skip_what_was_missed(begun: Begun, store: Store) -> None:
+    """Appointments that passed while no service ran are decided once, now; a checkpoint lets either side of the gap be replayed."""
+    now = begun.clock.now()
+    if begun.loop.has_missed(now):
+        begun.loop.skip_to(now)
+        store.append([Entry("checkpoint", {**checkpoint_of(begun.loop, begun.setup, begun.born), "breaks": True})])
+        begun.lines = 0
 
 
 def is_long_over(loop: Live, book: Book, job: str) -> bool:
