@@ -93,7 +93,7 @@ def test_undecided_intervals_look_undecided(browser: Chromium, tmp_path_factory:
     owner, visitor = running.client(), Visitor(browser)
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 6}, estimate="20m")
     for n in range(12):
-        owner.submit(["sleep", "600"], name=f"task {n}", resources={"gpus": (2, 4, 8)[n % 3]}, estimate=f"{(40, 2, 90, 10)[n % 4]}m")
+        owner.submit(["sleep", "600"], name=f"task {n}", resources={"gpus": (2, 4, 2)[n % 3]}, estimate=f"{(40, 2, 90, 10)[n % 4]}m")
     until(lambda: len(owner.jobs()) == 13)
     browser.become(1400)
     visitor.enter(running.url, running.token, "policy")
