@@ -51,9 +51,8 @@ def measure(browser: Chromium, service: LargeService, updates: int) -> None:
     browser.call("Performance.enable", timeDomain="threadTicks")
     browser.open(service.url)
     print(f"load average {os.getloadavg()[0]:.1f}")
-    print(
-        f"first data after {browser.evaluate('performance.now()') / 1000:.2f} s, {1000 * figures(browser)['TaskDuration']:.0f} CPU ms of the main thread"
-    )
+    first, spent = browser.evaluate("performance.now()") / 1000, 1000 * figures(browser)["TaskDuration"]
+    print(f"first data after {first:.2f} s, {spent:.0f} CPU ms of the main thread")
     time.sleep(2)
     before, heap = figures(browser), held(browser)
     service.go.set()

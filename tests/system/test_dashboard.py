@@ -169,6 +169,21 @@ def test_hostile_names_and_lines_stay_text(visitor: Visitor, owner: Client) -> N
     assert visitor.browser.evaluate("document.documentElement.scrollWidth") <= 1200
 
 
+def test_of_a_huge_log_the_end_comes_first(visitor: Visitor, owner: Client, service: Running) -> None:
+    (id,) = owner.submit(["echo", "first line"], name="talker")
+    until(lambda: owner.job(id)["state"] == "succeeded")
+    with (service.home / "jobs" / id / "1" / "log").open("r+b") as log:
+        log.seek(10**9)  # a hole: it takes no room on the disk
+        log.write(b"\n" + b"".join(b"line %d\n" % n for n in range(5000)))
+    visitor.go(f"job/{id}")
+    visitor.sees("line 4999", ".log")
+    visitor.sees("1 GB", ".log-box")
+    assert "line 4599" not in visitor.text(".log")
+    visitor.press("earlier", ".log-box")
+    visitor.sees("line 1\n", ".log")
+    assert visitor.browser.evaluate("document.querySelector('.log').textContent.length") < 1_000_000
+
+
 def test_a_job_that_is_not_there_is_said_in_words(visitor: Visitor) -> None:
     for name in ("99999", "%E0%A4%A", "x" * 10_000):
         visitor.go(f"job/{name}")

@@ -106,8 +106,7 @@ def test_nodes_are_reserved_and_given_up(visitor: Visitor, service: Running) -> 
     visitor.write("name", "maintenance", "dialog")
     visitor.write("from", "2030-01-01T00:00", "dialog")
     visitor.press("Reserve", "dialog")
-    visitor.sees("maintenance")
-    assert [window["name"] for window in owner.reservations()] == ["maintenance"]
+    until(lambda: [window["name"] for window in owner.reservations()] == ["maintenance"])
     visitor.press("Give up", "main")
     visitor.press("Give up", "dialog")
     until(lambda: owner.reservations() == [])

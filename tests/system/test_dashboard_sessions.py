@@ -81,6 +81,18 @@ def test_a_token_that_is_revoked_ends_the_session_in_words(visitor: Visitor, ser
     visitor.sees("gantline dashboard")
 
 
+def test_a_role_that_shrinks_while_the_page_is_open(visitor: Visitor, service: Running) -> None:
+    owner = service.client()
+    made = owner.create_token("eve", "operator")
+    visitor.enter(service.url, made["token"])
+    visitor.browser.evaluate("window.sameAsBefore = true")
+    visitor.sees("Submit", "nav")
+    owner.change_token(made["id"], "viewer")
+    visitor.sees("Your role is viewer now.")
+    assert "Submit" not in visitor.text("nav")
+    assert visitor.browser.evaluate("window.sameAsBefore")
+
+
 def test_a_link_logs_in_once(visitor: Visitor, service: Running) -> None:
     code = link(service.url, service.token).partition("#login=")[2]
     visitor.browser.call("Page.navigate", url="about:blank")
