@@ -36,7 +36,7 @@ def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Ch
         lines.append(Line(brief(name), (means["time"].to_numpy() - start) / unit.seconds, share, colour=index, step=True))
     x = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     y = Axis("fragmentation", percent=True, low=0.0, high=1.0)
-    note = "Of the GPUs that were free while somebody waited, the share that was of no use to them (mean over those who waited)."
+    note = "Of the GPUs that were free while jobs waited, the share that a waiting job could not use (mean over the jobs that waited)."
     if len(runs) > MOST_TOGETHER:
         each = [Panel(x, replace(y, label=brief(line.name, 16)), (line,), height=0.4) for line in lines]
         return Chart("fragmentation", "Fragmentation over time, run by run", tuple(each), (note,))

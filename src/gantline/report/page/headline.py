@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from gantline.report.metrics import BY_KEY
-from gantline.report.numbers import spell
+from gantline.report.metrics import METRICS
+from gantline.report.numbers import spellers
 
+_JCT = [metric for metric in METRICS if metric.key.startswith("jct_")]  # the table writes them in one unit, and so does the headline
 ONE_TRACE = "One trace decides nothing about others: gantline compare runs several seeds"
 
 
@@ -23,7 +24,8 @@ def headline(names: Sequence[str], measures: Sequence[Mapping[str, float]], doub
     best, other = order[0], order[1] if order[0] == fit[0] else fit[0]
     low, high = (measures[index]["jct_mean"] for index in (best, other))
     jobs = f"{measures[best]['completed']:,.0f} jobs"
+    write = spellers(_JCT, {metric.key: [found.get(metric.key, math.nan) for found in measures] for metric in _JCT})["jct_mean"]
     if low == high:
-        return f"{names[best]} and {names[other]} have the same mean JCT, {spell(BY_KEY['jct_mean'], low)} ({jobs}). {ONE_TRACE}."
+        return f"{names[best]} and {names[other]} have the same mean JCT, {write(low)} ({jobs}). {ONE_TRACE}."
     change = f"{100 * (1 - low / high):.{1 if low > 0.9 * high else 0}f} % below {names[other]}"
-    return f"{names[best]} has the lowest mean JCT of these runs, {spell(BY_KEY['jct_mean'], low)}: {change} ({jobs}). {ONE_TRACE}."
+    return f"{names[best]} has the lowest mean JCT of these runs, {write(low)}: {change} ({jobs}). {ONE_TRACE}."
