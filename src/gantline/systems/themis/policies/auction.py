@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.solvers.multiple_choice import solve_choices
+from gantline.solvers.multiple_choice import best_without, solve_choices
 
 _EQUAL = 1e-9  # gains of logarithms below this are none
 
@@ -42,37 +43,51 @@ class AuctionOutcome:
     keep: Floats
 
 
+class _SplitProgram(NamedTuple):
+    """The rows that are worth having and fit, as columns of a program with a row per bidder and one per machine."""
+
+    bidder: Ints
+    row: Ints  # of the bidder's table
+    need: Floats  # columns x machines that somebody names
+    gain: Floats
+    free: Floats
+
+    @staticmethod
+    def of(bids: Sequence[Bid], offer: Ints) -> _SplitProgram:
+        use = np.concatenate([np.zeros((0, len(offer)), dtype=np.int64), *(bid.use.reshape(-1, len(offer)) for bid in bids)])
+        gain = np.concatenate([np.zeros(0), *(bid.gain for bid in bids)])
+        bidder = np.repeat(np.arange(len(bids)), [len(bid.value) for bid in bids])
+        row = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(len(bid.value)) for bid in bids)])
+        worth = np.flatnonzero((gain > _EQUAL) & (use <= offer).all(axis=1))
+        machines = np.flatnonzero(use[worth].any(axis=0))
+        need = use[worth][:, machines].astype(np.float64)
+        return _SplitProgram(bidder[worth], row[worth], need, gain[worth], offer[machines].astype(np.float64))
+
+    def split(self, bidders: int) -> Ints:
+        found = np.full(bidders, -1, dtype=np.int64)
+        if len(self.gain):
+            names, number = np.unique(self.bidder, return_inverse=True)
+            for column in solve_choices(number, self.need, self.gain, self.free, len(names)).columns:
+                found[self.bidder[column]] = self.row[column]
+        return found
+
+
 def fair_split(bids: Sequence[Bid], offer: Ints) -> Ints:
     """The rows with the greatest product of values within the offer, exactly; -1: nothing."""
-    split = np.full(len(bids), -1, dtype=np.int64)
-    use = np.concatenate([bid.use.reshape(-1, len(offer)) for bid in bids]) if bids else np.zeros((0, len(offer)), dtype=np.int64)
-    gain = np.concatenate([bid.gain for bid in bids]) if bids else np.zeros(0)
-    owner = np.repeat(np.arange(len(bids)), [len(bid.value) for bid in bids])
-    row = np.concatenate([np.arange(len(bid.value)) for bid in bids]) if bids else np.zeros(0, dtype=np.int64)
-    worth = np.flatnonzero((gain > _EQUAL) & (use <= offer).all(axis=1))
-    if not len(worth):
-        return split
-    machines = np.flatnonzero(use[worth].any(axis=0))
-    names, number = np.unique(owner[worth], return_inverse=True)
-    need = use[worth][:, machines].astype(np.float64)
-    for column in solve_choices(number, need, gain[worth], offer[machines].astype(np.float64), len(names)).columns:
-        split[owner[worth[column]]] = row[worth[column]]
-    return split
+    return _SplitProgram.of(bids, offer).split(len(bids))
 
 
 def partial_allocation(bids: Sequence[Bid], offer: Ints) -> AuctionOutcome:
     """The fair split of the offer, and what each winner keeps of its row."""
-    split = fair_split(bids, offer)
-    keep = np.ones(len(bids))
+    program, keep = _SplitProgram.of(bids, offer), np.ones(len(bids))
+    split = program.split(len(bids))
     reached = np.array([_log(bid, at) for bid, at in zip(bids, split.tolist())])
     best = np.array([_most(bid, offer) for bid in bids])
-    for winner in np.flatnonzero(split >= 0).tolist():
-        others = [k for k in range(len(bids)) if k != winner]
-        if (best[others] <= reached[others] + _EQUAL).all():
-            continue  # nobody would have more without it
-        without = fair_split([bids[k] for k in others], offer)
-        possible = sum(_log(bids[k], at) for k, at in zip(others, without.tolist()))
-        keep[winner] = min(float(np.exp(reached[others].sum() - possible)), 1.0)
+    lacks = best > reached + _EQUAL  # who would have more, were there nobody else
+    missed = [winner for winner in np.flatnonzero(split >= 0).tolist() if lacks.sum() > lacks[winner]]
+    possible = best_without(program.bidder, program.need, program.gain, program.free, len(bids), missed)
+    for winner, value in zip(missed, possible):
+        keep[winner] = min(float(np.exp(reached.sum() - reached[winner] - value)), 1.0)
     return AuctionOutcome(split, keep)
 
 

@@ -28,6 +28,11 @@ class Leftovers:
         """Device -> the job that sits on it."""
         return {device: job for job, devices in self.before.items() for device in devices}
 
+    @cached_property
+    def sits_on(self) -> dict[int, Nodes]:
+        """Job -> how many devices it holds on each node until now."""
+        return {job: self.where(devices) for job, devices in self.before.items()}
+
     def room(self) -> Nodes:
         """How many are left on each node."""
         return {node: len(devices) for node, devices in self.left.items()}
@@ -56,22 +61,28 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
     waiting = [job for job in range(len(standing.pool)) if job not in table.given]
     room = table.room()
     for job in [job for job in waiting if job in table.before]:
-        nodes = table.where(table.before[job])
+        nodes = table.sits_on[job]
         if all(room.get(node, 0) >= count for node, count in nodes.items()):
             table.give(job, nodes)
             room |= {node: len(table.left[node]) for node in nodes}
     for job in sorted(table.given, key=lambda job: -standing.rho(job, standing.rate(job, table.where(table.given[job])))):
-        _grow(table, standing, job)
+        if any(table.left[table.node[device]] for device in table.given[job]):  # else there is no room to grow into
+            _grow(table, standing, job)
     rest = [job for job in waiting if job not in table.given]
-    room = table.room()
+    room = {node: count for node, count in table.room().items() if count}
+    free = sum(room.values())
     for place in rng.permutation(len(rest)).tolist():
         job = rest[place]
         most = asked_size(standing, job)
-        for size in sorted((size for size in sizes_of(standing, job) if size <= most), reverse=True):
+        for size in sorted((size for size in sizes_of(standing, job) if size <= min(most, free)), reverse=True):
             nodes = next(placements(size, room, offer, job, 0), {})
             if nodes:
                 table.give(job, nodes)
-                room |= {node: len(table.left[node]) for node in nodes}
+                free -= size
+                for node in nodes:
+                    room[node] = len(table.left[node])
+                    if not room[node]:
+                        del room[node]
                 break
 
 

@@ -82,12 +82,12 @@ class Themis(Policy):
         holds = {k: jobs.devices(int(pool.jobs[k])) for k in range(len(pool))}
         before = {k: held for k, held in holds.items() if held and all(device in node for device in held)}
         table = Leftovers(before, node, free)
-        for k, held in before.items():
+        for k in before:
             if str(jobs.rows[pool.jobs[k]]) in leases:
-                table.give(k, table.where(held))
+                table.give(k, table.sits_on[k])
         taken = table.where([device for k, held in before.items() if k not in table.given for device in held])
         room = table.room()
-        own = {k: table.where(held) for k, held in before.items() if k not in table.given}
+        own = {k: nodes for k, nodes in table.sits_on.items() if k not in table.given}
         offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack.tolist())
         for job, nodes in self._winners(stand, table, offer, rng).items():
             table.give(job, nodes)
@@ -99,7 +99,7 @@ class Themis(Policy):
         members: list[list[int]] = [[] for _ in range(stand.apps)]
         for job, app in enumerate(stand.app.tolist()):
             members[app].append(job)
-        rates = {job: stand.rate(job, table.where(devices)) for job, devices in table.given.items() if devices}
+        rates = {job: stand.rate(job, table.sits_on[job]) for job, devices in table.given.items() if devices}  # leases in force
         present = rates | {job: stand.rate(job, nodes) for job, nodes in offer.own.items() if nodes}
         wanting = [[job for job in mine if job not in rates and sizes_of(stand, job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
