@@ -83,6 +83,8 @@ class System:
     """What carries orders out for a service."""
     also_called: Mapping[str, str] = field(default_factory=dict)
     """What people call a trace format -> its name here."""
+    in_steps: tuple[str, ...] = ()
+    """Its formats and generators whose jobs are given in steps, so that a table of throughputs makes seconds of them."""
     held_against: tuple[HeldAgainst, ...] = ()
     package: str = ""
     """The package that its places with a leading dot are in; filled in when the manifest is read."""

@@ -100,7 +100,7 @@ class RunSpec:
     )
     admission: AdmissionRule | str = option("accept-all", name, "Which jobs may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
     queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
-    regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
+    regime: Regime | str = option("default", name, "How time is counted: default, or as a system does (`gantline system list`).")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
     end_by: EndingRule | str = option("never", name, "End jobs by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS.")
@@ -118,7 +118,7 @@ class RunSpec:
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")
     track: tuple[int, int] | None = option(
-        None, track, "Measure jobs LO:HI (HI too; not in regimes gavel, shockwave), and stop when they end."
+        None, track, "Measure jobs LO:HI (HI too, unless the regime counts otherwise), and stop when they end."
     )
     warmup: float | str = option(0.0, warmup, "Leave out jobs that arrive earlier than this after the first; auto: by MSER-5.")
     until: float = option(math.inf, duration, "Stop at this time.")
@@ -138,7 +138,7 @@ class RunSpec:
     device_speeds: str = option("", path, "How much slower each device is, by class of jobs: a CSV file gpu,node,varA,varB,...", file="in")
     locality: float = option(1.0, factor, "How many times longer steps take on several nodes, with --device-speeds.", settable=True)
     budget: float | None = option(None, duration_above_zero, "Wall-clock time that one decision may take; 60s for policies of your own.")
-    checkpoint: str = option("", path, "Save the run in this file when it stops (regime gavel).", file="out", single=True)
+    checkpoint: str = option("", path, "Save the run in this file when it stops, where the regime can.", file="out", single=True)
     checkpoint_every: float = option(math.inf, duration_above_zero, "And whenever so much virtual time has passed.", single=True)
     resume: str = option("", path, "Go on with a run that --checkpoint saved.", file="in", single=True)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.fields import mapping, number, plain_values, text, whole
 from gantline.experiment.digest import file_digest
+from gantline.registry import own_systems
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
@@ -88,8 +89,9 @@ class TraceSource:
 
     def with_throughputs(self, path: str) -> TraceSource:
         """With the run's table of throughputs, if this source makes seconds of steps by one and names no other."""
-        steps = "gavel" in (self.format, *self.generator.split("-")) and "throughputs" not in self.settings
-        if not path or not steps or path.endswith((".csv", ".csv.gz")):  # importers read the JSON layout alone
+        if not path or "throughputs" in self.settings or path.endswith((".csv", ".csv.gz")):  # importers read the JSON layout alone
+            return self
+        if not any(name in system.in_steps for system in own_systems() for name in (self.format, self.generator)):
             return self
         return replace(self, settings={**self.settings, "throughputs": path})
 

@@ -52,6 +52,7 @@ SYSTEM = System(
         "gavel": (".generator:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
         "gavel-script": (".generator:script", "Gavel's small static traces, jobs of one to four hours"),
     },
+    in_steps=("gavel", "gavel-script"),
     studies={
         "gavel-single": ".studies.continuous:GavelSingle",
         "gavel-multi": ".studies.continuous:GavelMulti",

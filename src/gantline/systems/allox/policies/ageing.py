@@ -14,9 +14,9 @@ from gantline.core.errors import UsageError
 from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.solvers.slot_flow import FAR, FORBIDDEN
 from gantline.systems.allox.policies.columns import MachineColumns, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
+from gantline.systems.allox.policies.slot_flow import FAR, FORBIDDEN
 
 
 def check_age(age: float) -> float:

@@ -16,12 +16,12 @@ from gantline.core.fresh import flags, int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.stable_order import stable_order
-from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
-from gantline.solvers.slot_ties import settle
 from gantline.systems.allox.policies.ageing import serve_aged
 from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
 from gantline.systems.allox.policies.sequence import sequence
+from gantline.systems.allox.policies.slot_flow import FORBIDDEN, solve_slots
+from gantline.systems.allox.policies.slot_ties import settle
 from gantline.systems.allox.policies.users import let_in
 
 

@@ -17,10 +17,10 @@ from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.solvers.slot_flow import solve_slots
-from gantline.solvers.slot_ties import settle
 from gantline.systems.allox.policies.columns import SlotPrices
 from gantline.systems.allox.policies.sequence import sequence
+from gantline.systems.allox.policies.slot_flow import solve_slots
+from gantline.systems.allox.policies.slot_ties import settle
 from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
 from gantline.systems.allox.policies.ticks import TICKS, to_ticks
 

@@ -8,7 +8,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.fresh import int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
-from gantline.solvers.slot_flow import FORBIDDEN
+from gantline.systems.allox.policies.slot_flow import FORBIDDEN
 
 TICKS = 1e6
 LONGEST = 2.0**60

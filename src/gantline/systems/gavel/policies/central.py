@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats
-from gantline.solvers.interior import LinearProblem, Point, climb
+from gantline.systems.gavel.policies.interior import LinearProblem, Point, climb
 from gantline.systems.gavel.policies.program import Program
 
 

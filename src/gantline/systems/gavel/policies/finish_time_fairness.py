@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.solvers.embedded_cones import stopping_point
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.central import minimise_ratio
+from gantline.systems.gavel.policies.embedded_cones import stopping_point
 from gantline.systems.gavel.policies.instance import Instance, Pairs
 from gantline.systems.gavel.policies.kinds import kinds as same
 from gantline.systems.gavel.policies.program import Program

@@ -17,11 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.solvers.interior import Point
 from gantline.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.central import maximise_level, throughput_of
 from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.interior import Point
 from gantline.systems.gavel.policies.kinds import Kinds, apart, kinds
 from gantline.systems.gavel.policies.program import Program, constraints
 from gantline.systems.gavel.policies.shares import isolated

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.solvers.interior import Point
 from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
 from gantline.systems.gavel.policies.central import maximise_welfare, throughput_of
 from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.interior import Point
 from gantline.systems.gavel.policies.max_min_fairness import normaliser
 from gantline.systems.gavel.policies.program import Program
 from gantline.systems.gavel.policies.solving import DEFAULT, Solving, conclude, give_up

@@ -16,8 +16,8 @@ from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.sorted_search import first_above
-from gantline.solvers.components import members, strong_components
-from gantline.solvers.slot_flow import FAR, FORBIDDEN
+from gantline.systems.allox.policies.components import members, strong_components
+from gantline.systems.allox.policies.slot_flow import FAR, FORBIDDEN
 
 Counts = npt.NDArray[np.int32]
 

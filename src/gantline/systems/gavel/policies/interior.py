@@ -19,9 +19,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled_numpy
-from gantline.solvers.elimination import eliminate
-from gantline.solvers.interior_bundles import InteriorProgram, Iterate, Residuals, Step
-from gantline.solvers.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
+from gantline.systems.gavel.policies.elimination import eliminate
+from gantline.systems.gavel.policies.interior_bundles import InteriorProgram, Iterate, Residuals, Step
+from gantline.systems.gavel.policies.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
 
 TOLERANCE = 1e-9
 NEAR = 1e-4  # where the path is followed closely

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from gantline.core.arrays import Floats
-from gantline.solvers.cones import LONGEST, SHORTEST, SIZE, Cones, ConeScaling
+from gantline.systems.gavel.policies.cones import LONGEST, SHORTEST, SIZE, Cones, ConeScaling
 
 Newton = Callable[[Floats, Floats], tuple[Floats, Floats]]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import compiled_numpy
-from gantline.solvers.elimination import substitute
-from gantline.solvers.interior_bundles import Factors, InteriorProgram, Iterate, Residuals, Step
+from gantline.systems.gavel.policies.elimination import substitute
+from gantline.systems.gavel.policies.interior_bundles import Factors, InteriorProgram, Iterate, Residuals, Step
 
 
 @compiled_numpy
