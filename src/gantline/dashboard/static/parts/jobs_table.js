@@ -101,7 +101,7 @@ export class JobsTable extends Component {
         h(JobActions, { app, jobs: selection.tickedJobs() }),
         h("button", { type: "button", class: "plain", onClick: () => selection.untick() }, "choose none")),
       h(Table, {
-        rows: shown, id: (job) => job.key, columns: this.columns, sort, onSort: this.sortBy, prefix: "job", label: "jobs",
+        order: this.order, id: (job) => job.key, columns: this.columns, sort, onSort: this.sortBy, prefix: "job", label: "jobs",
         active: selection.job?.key ?? null, onActive: (key) => selection.pickJob(board.jobs.get(key)), onOpen: open,
         chosen: app.may.has("act") || app.may.has("change_job") ? selection.ticked : null, onChoose: this.tick,
         empty: find || stage !== "active" ? "No job is like that." : "No job waits or runs.",

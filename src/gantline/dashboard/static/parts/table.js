@@ -6,7 +6,7 @@ const ROW = 26; // pixels; style/parts.css says the same
 const MORE = 3; // rows beyond both edges, so that a small scroll shows no gap
 
 /**
- * Props: `rows` (what is shown, in order), `id(row)`, `columns` (of `columnsFor`: {key, title, cell(row), className}), `sort` ({key, down}),
+ * Props: `order` (a RowOrder; its rows are no property of their own, because Preact keeps some older properties alive), `id(row)`, `columns` (of `columnsFor`: {key, title, cell(row), className}), `sort` ({key, down}),
  * `onSort(key)`, `active` (an id), `onActive(id)`, `chosen` (a Set of ids, or null where nothing can be chosen), `onChoose(id, extend)`,
  * `label`, `empty` (what is said when there is nothing).
  */
@@ -30,11 +30,11 @@ export class Table extends Component {
   }
 
   place() {
-    return this.props.rows.findIndex((row) => this.props.id(row) === this.props.active);
+    return this.props.order.shown.findIndex((row) => this.props.id(row) === this.props.active);
   }
 
   move(to) {
-    const { rows, id, onActive } = this.props;
+    const { order: { shown: rows }, id, onActive } = this.props;
     if (!rows.length) return;
     const place = Math.max(0, Math.min(rows.length - 1, to));
     const body = this.body.current, bottom = (place + 2) * ROW; // the head covers one row
@@ -46,10 +46,10 @@ export class Table extends Component {
   onKey = (event) => {
     const page = Math.max(1, Math.floor(this.state.height / ROW) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
-    const { active, chosen, onChoose, onOpen, rows } = this.props;
+    const { active, chosen, onChoose, onOpen, order } = this.props;
     if (event.key in steps) this.move((this.place() < 0 && steps[event.key] < 0 ? 0 : this.place()) + steps[event.key]);
     else if (event.key === "Home") this.move(0);
-    else if (event.key === "End") this.move(rows.length - 1);
+    else if (event.key === "End") this.move(order.shown.length - 1);
     else if (event.key === " " && chosen && active != null) onChoose(active, event.shiftKey);
     else if (event.key === "Enter" && active != null && onOpen) onOpen(active);
     else return;
@@ -59,7 +59,7 @@ export class Table extends Component {
   /** The id of the row that an event is about: rows have no listeners of their own, because they are made anew all the time. */
   rowOf(event) {
     const element = event.target.closest("[data-place]");
-    return element ? this.props.id(this.props.rows[Number(element.dataset.place)]) : undefined;
+    return element ? this.props.id(this.props.order.shown[Number(element.dataset.place)]) : undefined;
   }
 
   onClick = (event) => {
@@ -75,7 +75,7 @@ export class Table extends Component {
     if (name !== undefined) this.props.onOpen?.(name);
   };
 
-  render({ rows, id, columns, sort, onSort, active, chosen, label, empty, prefix = "row" }, { top, height }) {
+  render({ order: { shown: rows }, id, columns, sort, onSort, active, chosen, label, empty, prefix = "row" }, { top, height }) {
     const first = Math.max(0, Math.floor(top / ROW) - MORE);
     const last = Math.min(rows.length, Math.ceil((top + height) / ROW) + MORE);
     const inSight = [];
