@@ -3,8 +3,8 @@
     python -m benchmarks questions [--waiting 1000,10000] [--policy fifo] [--asked 50]
 
 A service is started in a process of its own, with two CPU slots that one job holds; so many jobs wait, and one after the other is asked
-about. Told are milliseconds of wall time and of the service's CPU time for an immediate `explain`, and CPU seconds of the service and of
-the process that answers until the shared forecast is there, with how many futures it rests on.
+about. Told are milliseconds of wall time and of the service's CPU time for an immediate `explain`, CPU seconds of the service and of
+the process that answers until the shared forecast is there, with how many futures it rests on, and those for the changes of one job.
 """
 
 from __future__ import annotations
@@ -67,10 +67,13 @@ def tell(client: Client, pid: int, waiting: int, asked: int) -> None:
     before = cpu_seconds(pid)
     forecast = client.forecast()
     spent = sum(cpu_seconds(one) - busy.get(one, 0.0) for one in workers(pid))
+    busy = {one: cpu_seconds(one) for one in workers(pid)}
+    client.explain(client.jobs(state="pending", limit=2)[0]["id"], wait=True)  # another job: the forecast is there, its changes are not
+    changes = sum(cpu_seconds(one) - busy.get(one, 0.0) for one in workers(pid))
     print(
         f"{waiting} waiting: explain {1000 * wall:.1f} ms, {1000 * cpu:.1f} ms of CPU (number {found['position']}); forecast of "
         f"{len(forecast['jobs'])} jobs from {forecast['samples']} futures: {spent:.2f} CPU s there, {cpu_seconds(pid) - before:.2f} in "
-        "the service",
+        f"the service; which change would start a job: {changes:.2f} CPU s",
         flush=True,
     )
 

@@ -1,4 +1,4 @@
-"""Versions of the board: whoever applies the changes has what the whole board says, in any role, whatever happens to jobs."""
+"""Versions of the board: a client that applies the changes has what the whole board says, in any role, whatever happens to jobs."""
 
 from __future__ import annotations
 
@@ -106,6 +106,10 @@ def test_changes_add_up_to_the_whole_board(user: str | None, seed: int, monkeypa
             mirror.apply(told)
         number = board.number
         assert mirror.same_as(whole(audience))
+        states = [job.state for job in story.jobs.values()]
+        counted = {"busy": sum(bool(one.jobs) for one in story.devices), "cordoned": sum(not one.up for one in story.devices)}
+        counted |= {"running": states.count("running"), "waiting": states.count("pending"), "devices": len(story.devices)}
+        assert {name: mirror.head[name] for name in counted} == counted
         shown = {row[1] for row in mirror.rows.values()} - {"-"}
         assert shown <= {job.id for job in story.jobs.values() if user in (None, job.user)}
         assert len(mirror.rows) >= sum(job.finished is None for job in story.jobs.values()), "a job that others have is absent"

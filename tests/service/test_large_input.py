@@ -1,4 +1,4 @@
-"""What is larger than anybody would expect: a log of a gigabyte, names of ten thousand letters."""
+"""Input that is larger than expected: a log of a gigabyte, names of ten thousand letters."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ STORY = (
 )  # fmt: skip
 
 
-def everybody(job: object) -> bool:
+def every_job(job: object) -> bool:
     return True
 
 
@@ -80,21 +80,21 @@ def test_events_become_stays_and_each_is_read_once() -> None:
 
 def test_a_picture_shows_who_has_which_device_and_a_zoom_draws_it_again() -> None:
     past = past_of(Events(*STORY), 8.0).occupancy()
-    assert painted(gantt_of(past, 1000, 1008, 8, 10, everybody)) == ["1111....", "1111....", "........", "....2222"]
-    assert painted(gantt_of(past, 1003, 1005, 4, 10, everybody)) == ["11..", "11..", "....", "..22"]
-    small = gantt_of(past, 1000, 1008, 4, 2, everybody)
+    assert painted(gantt_of(past, 1000, 1008, 8, 10, every_job)) == ["1111....", "1111....", "........", "....2222"]
+    assert painted(gantt_of(past, 1003, 1005, 4, 10, every_job)) == ["11..", "11..", "....", "..22"]
+    small = gantt_of(past, 1000, 1008, 4, 2, every_job)
     assert [row["count"] for row in small["rows"]] == [2, 2]
     assert painted(small) == ["11..", "..22"]
     assert small["spans"]["busy"][0] > small["spans"]["busy"][1], "one of two devices is busy"
     hidden = gantt_of(past, 1000, 1008, 8, 10, lambda job: job.id == "2")
     assert sorted(hidden["jobs"]["id"]) == ["-", "2"]
     with pytest.raises(UsageError, match="too many"):
-        gantt_of(past, 1000, 1008, 10**7, 4, everybody)
+        gantt_of(past, 1000, 1008, 10**7, 4, every_job)
 
 
 def test_lines_are_means_and_shares_by_weight() -> None:
     past = past_of(Events(*STORY), 8.0).occupancy()
-    found = series_of_window(past, 1000, 1008, 4, {}, everybody)
+    found = series_of_window(past, 1000, 1008, 4, {}, every_job)
     assert (found["busy"], found["running"], found["waiting"]) == ([2, 2, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0])
     assert found["held"]["user"] == {"": [2, 2, 1, 1]}
     assert means(np.array([0.0, 1.0, 2.0]), np.array([0.5]), np.array([9.0]), np.array([4.0])).tolist() == [2.0, 4.0]
@@ -107,7 +107,7 @@ def test_a_queue_that_waits_is_due_its_share_from_submission_on() -> None:
     store = Events(state(1, 1, "1", "running", "n0:0", "n0:1", "n1:0"))
     jobs = {"1": known("1", "running", "large", 3, submitted=0.5), "2": known("2", "pending", "small", 4, submitted=0.0)}
     past = past_of(store, 8.0, **jobs).occupancy()
-    found = series_of_window(past, 1004, 1008, 2, {"small": 3.0}, everybody)
+    found = series_of_window(past, 1004, 1008, 2, {"small": 3.0}, every_job)
     assert (found["waiting"], found["held"]["queue"]["large"]) == ([1, 1], [3, 3])
     assert found["due"]["queue"] == {"large": [1, 1], "small": [3, 3]}
     assert sorted(past.wait_stop - past.wait_start) == [0.5, 8.0]
@@ -122,8 +122,8 @@ def test_a_window_that_is_empty_or_reversed_is_refused(begin: float, end: float,
 def test_a_service_without_a_past_has_an_empty_picture() -> None:
     past = past_of(Events(), 8.0).occupancy()
     begin, end = past.window(None, None, 86400.0)
-    assert painted(gantt_of(past, begin, end, 3, 10, everybody)) == ["..."] * 4
-    assert series_of_window(past, begin, end, 2, {}, everybody)["busy"] == [0, 0]
+    assert painted(gantt_of(past, begin, end, 3, 10, every_job)) == ["..."] * 4
+    assert series_of_window(past, begin, end, 2, {}, every_job)["busy"] == [0, 0]
 
 
 def test_a_stored_run_adds_up_to_what_its_jobs_held_and_waited() -> None:
@@ -135,9 +135,18 @@ def test_a_stored_run_adds_up_to_what_its_jobs_held_and_waited() -> None:
     assert math.isclose(float(((past.stop - past.start) * sizes).sum()), float(run.jobs["gpu_seconds"].sum()))
     waited = np.bincount(past.wait_job, past.wait_stop - past.wait_start, minlength=12)
     assert np.allclose(waited, run.jobs["queueing"].to_numpy())
-    found = series_of_window(past, past.begin, past.end, 7, {}, everybody)
+    found = series_of_window(past, past.begin, past.end, 7, {}, every_job)
     piece = (past.end - past.begin) / 7
     assert math.isclose(sum(found["busy"]) * piece, float(run.jobs["gpu_seconds"].sum()), rel_tol=1e-4)
+
+
+def test_jobs_of_a_run_that_was_stopped_wait_or_run_to_its_end() -> None:
+    jobs = Trace.from_records([{"job": str(k), "arrival": 5.0 * k, "duration": 60.0, "gpus": 2} for k in range(6)])
+    past = occupancy_of(simulate(jobs, "1x2", "las", round=20, until=100.0))
+    held = np.bincount(past.job, past.stop - past.start, minlength=len(past.jobs))
+    waited = np.bincount(past.wait_job, past.wait_stop - past.wait_start, minlength=len(past.jobs))
+    assert past.end == 100.0
+    assert np.allclose(held + waited, [100.0 - 5.0 * int(job.id) for job in past.jobs]), "none of them has ended"
 
 
 def test_windows_over_http(service: Running, owner: Client, tmp_path: Path) -> None:

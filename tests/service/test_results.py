@@ -1,4 +1,4 @@
-"""Finished simulations on the dashboard: of a folder of any size, whole and broken ones, for whoever has logged in."""
+"""Finished simulations on the dashboard: of a folder of any size, whole and broken ones, for users who have logged in."""
 
 from __future__ import annotations
 

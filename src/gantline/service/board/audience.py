@@ -30,7 +30,7 @@ def _json(value: Any) -> str:
 
 
 class Audience:
-    """`user`: whose jobs it sees; None: everybody's."""
+    """`user`: whose jobs it sees; None: all users'."""
 
     def __init__(self, board: LiveBoard, user: str | None) -> None:
         self.board, self.user = board, user

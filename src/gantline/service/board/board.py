@@ -1,6 +1,6 @@
 """The live board: the scheduler's view as rows with keys, one version after another.
 
-One board serves all clients. `look` compares the newest view with the one before it, whoever asks for that, and costs what changed: views
+One board serves all clients. `look` compares the newest view with the one before it, once for all of them, and costs what changed: views
 of jobs are values that stay the same objects until something happens to a job.
 """
 
@@ -103,7 +103,7 @@ class LiveBoard:
             return self.number
 
     def _remember(self, change: BoardChange, whole: bool) -> None:
-        """`whole`: nobody can go on from what was there before, because the nodes are others."""
+        """`whole`: no client can go on from an earlier version, because the nodes are others."""
         if whole:
             self._changes.clear()
             self.layout += 1
@@ -224,7 +224,7 @@ class LiveBoard:
         return queue_change(before, self.queue)
 
     def _head_of(self, view: View) -> dict[str, Any]:
-        """One line of numbers about everything, whoever may see it."""
+        """One line of numbers about all jobs and devices, the same for every role."""
         return {
             "policy": view.policy, "settings": dict(view.settings), "in_charge": view.in_charge, "deciding": self._deciding(),
             "devices": len(self.devices), "busy": self._busy, "cordoned": self._cordoned,

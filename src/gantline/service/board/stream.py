@@ -18,7 +18,7 @@ Closing = Callable[[], dict[str, Any] | None]  # why a client may listen no more
 
 
 class Pump:
-    """Looks at the board for everybody who listens."""
+    """Looks at the board for all clients that listen."""
 
     def __init__(self, board: LiveBoard, leaving: Callable[[], bool]) -> None:
         self.board, self.leaving = board, leaving

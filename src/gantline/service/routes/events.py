@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
+from starlette.responses import Response
 
+from gantline.service.large import large
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -14,8 +17,8 @@ Limit = Annotated[int, Query(ge=1, le=10_000)]
 After = Annotated[int, Query(ge=0, le=2**53)]
 
 
-@router.at("GET", "/v1/events", Role.VIEWER)
-def list_events(here: Here, after: After = 0, job: str = "", limit: Limit = 1000) -> dict[str, Any]:
+@router.at("GET", "/v1/events", Role.VIEWER, response_model=dict[str, Any])
+def list_events(request: Request, here: Here, after: After = 0, job: str = "", limit: Limit = 1000) -> Response:
     """Events behind a number in order; without one the newest. Whoever is no operator sees those of his own jobs."""
     if job and here.job(job).is_archived:
         rows = [row for row in here.service.archive.jobs([job])[job][2] if row["number"] > after][:limit]
@@ -23,7 +26,8 @@ def list_events(here: Here, after: After = 0, job: str = "", limit: Limit = 1000
         rows = here.service.store.events(after=after, job=job or None, limit=limit, newest=after == 0)
     seen = {**here.jobs(), **({job: None} if job else {})}
     mine = [row for row in rows if here.caller.may(Role.OPERATOR) or row.get("job") in seen]
-    return {"events": [{**row, "time": here.service.wall(row["time"])} for row in mine], "last": rows[-1]["number"] if rows else after}
+    events = [{**row, "time": here.service.wall(row["time"])} for row in mine]
+    return large(request, json.dumps({"events": events, "last": rows[-1]["number"] if rows else after}, ensure_ascii=False))
 
 
 @router.at("GET", "/v1/decisions", Role.OPERATOR)

@@ -6,9 +6,11 @@ then; a client asks again with the `since` that it was told.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
+from starlette.responses import Response
 
 from gantline.core.cluster_json import encode_cluster
 from gantline.core.errors import NotFoundError, UsageError, near
@@ -18,6 +20,7 @@ from gantline.questions.shares import SHARES
 from gantline.runtime.history import LIMITS, history_rows
 from gantline.service.asking import ForecastDraws, shared_changes, shared_forecast, shared_what_if
 from gantline.service.context import Context
+from gantline.service.large import large
 from gantline.service.present import explain_now, left_out
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
@@ -110,10 +113,11 @@ def what_if(
     return {**found, "status": "ready", "since": version}
 
 
-@router.at("GET", "/v1/history", Role.VIEWER)
-def history(here: Here) -> dict[str, Any]:
+@router.at("GET", "/v1/history", Role.VIEWER, response_model=dict[str, Any])
+def history(request: Request, here: Here) -> Response:
     """The jobs that have succeeded, as rows of a trace, and what such a trace cannot tell."""
-    return {"jobs": history_rows(here.past()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
+    found = {"jobs": history_rows(here.past()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
+    return large(request, json.dumps(found, ensure_ascii=False))
 
 
 @router.at("GET", "/v1/past", Role.OPERATOR)
