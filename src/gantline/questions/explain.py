@@ -98,17 +98,17 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
 
 def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:
     """Who holds devices after the decision, soonest to end first; then who waits and ranks before, in order."""
-    jobs = snapshot.jobs
+    jobs, ids = snapshot.jobs, snapshot.jobs.ids  # columns are gathered when they are read: once, not for each job
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)
-    left = np.maximum(jobs.remaining, 0.0) / rate
+    left, gpus = np.maximum(jobs.remaining, 0.0) / rate, jobs.gpus
     holders = [k for k, one in enumerate(outcomes) if one.act in RUNS and k != place]
     for k in sorted(holders, key=lambda k: (math.inf if math.isnan(left[k]) else float(left[k]), k)):
-        yield Ahead(jobs.ids[k], len(outcomes[k].devices), True, float(left[k]))
+        yield Ahead(ids[k], len(outcomes[k].devices), True, float(left[k]))
     if rank is None:
         return
     waits = [k for k, one in enumerate(outcomes) if one.act not in RUNS and (rank[k], k) < (rank[place], place)]
     for k in sorted(waits, key=lambda k: (rank[k], k)):
-        yield Ahead(jobs.ids[k], int(jobs.gpus[k]), False, math.nan)
+        yield Ahead(ids[k], int(gpus[k]), False, math.nan)
 
 
 def _makes_room(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> tuple[str, ...]:
