@@ -12,7 +12,7 @@ from gantline.conformance.scenarios import CARBON
 from gantline.core.errors import NotFoundError
 from gantline.core.facts import Facts
 from gantline.core.grid import PowerGrid
-from gantline.core.jobs_now import JobsNow
+from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy, policy_names
@@ -125,8 +125,8 @@ def test_every_policy_can_be_asked(policy):
 
 def test_columns_are_gathered_as_often_for_many_jobs_as_for_few(monkeypatch):
     reads = []
-    plain = JobsNow.ids.fget
-    monkeypatch.setattr(JobsNow, "ids", property(lambda self: (reads.append(1), plain(self))[1]))
+    plain = Jobs.ids.fget
+    monkeypatch.setattr(Jobs, "ids", property(lambda self: (reads.append(1), plain(self))[1]))
 
     def counted(waiting):
         jobs = [JOBS[0], *({"id": str(k), "gpus": 8, "estimate": 60, "arrival": 100 + k} for k in range(waiting))]
