@@ -27,6 +27,18 @@ class Lots(Policy):
         return Plan.rank(snapshot.rng("lots").random(len(snapshot.jobs)))
 """
 
+HOUR = """
+from dataclasses import dataclass
+from gantline import OrderPolicy
+
+@dataclass(frozen=True)
+class Hour(OrderPolicy):
+    def key(self, snapshot):
+        return snapshot.jobs.attained
+
+    def valid_until(self, snapshot):
+        return snapshot.now + 3600.0
+"""
 LIAR = """
 import math
 from dataclasses import dataclass
@@ -238,6 +250,16 @@ def test_a_policy_that_promises_too_much_is_caught_by_stepping(cli: Cli, folder:
     assert told.code == 1
     assert "skipping rounds changed the result" in told.err
     assert told.json["completed"] == 5
+
+
+def test_a_hint_that_contradicts_a_compiled_key_is_caught_too(cli: Cli, folder: Path) -> None:
+    """The simulator reads this key and finds by itself when the order changes; a service would ask, and believe the hour."""
+    (folder / "hour.py").write_text(HOUR)
+    told = cli(*BASE, "--policy", "hour.py", "--round", "10", "--verify-skips", "-o", "json")
+    assert told.code == 1
+    assert "the policy's valid_until promises too much" in told.err
+    (folder / "round.py").write_text(HOUR.replace("3600.0", "10.0"))
+    assert cli(*BASE, "--policy", "round.py", "--round", "10", "--verify-skips", "-o", "json").code == 0
 
 
 def test_a_policy_that_draws_lots_is_not_blamed_for_hours_without_jobs(cli: Cli, folder: Path) -> None:

@@ -16,6 +16,8 @@ from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantline.core.cluster import Cluster
     from gantline.core.policy import Policy
     from gantline.simulator.run import Run
@@ -90,7 +92,8 @@ def simulate(
     if verify_skips:
         with simulated_jobs(len(jobs), "stepping") as tick:
             stepped = run_simulation(jobs, place, chosen, on_progress=tick, step_all=True, spec=spec)
-        code = max(code, simulate_words.tell_skips(run, stepped))
+            skipping = [run, *_asked(chosen, lambda: run_simulation(jobs, place, chosen, on_progress=tick, record=True, spec=spec))]
+        code = max(code, simulate_words.tell_skips(skipping, stepped))
     if record is not None:
         from gantline.simulator.replay import record_lines
 
@@ -100,6 +103,14 @@ def simulate(
         simulate_words.explain_loop(run.summary)
     simulate_words.show_summary(run, output)
     return code
+
+
+def _asked(policy: Policy, again: Callable[[], Run]) -> list[Run]:
+    """The run once more where the policy says how long its order holds: a compiled key does without, a recorded run asks."""
+    from gantline.core.policy import OrderPolicy
+
+    own = getattr(type(policy), "valid_until", None)
+    return [] if own in (None, OrderPolicy.valid_until) else [again()]
 
 
 def _in_blocks(

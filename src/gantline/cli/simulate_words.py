@@ -9,6 +9,8 @@ from gantline.cli.console import chart_width, is_watched, say, show_object, show
 from gantline.report.doubts import MANY, free_stops, is_broken, no_contest, ways_left_out, wholes_for_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gantline.engine.lost_turns import Incident
     from gantline.simulator.run import Run
 
@@ -133,12 +135,13 @@ def _why(run: Run, row: int) -> str:
     return sentence(code) if code != Reason.NONE else ""
 
 
-def tell_skips(run: Run, stepped: Run) -> int:
+def tell_skips(skipping: Sequence[Run], stepped: Run) -> int:
     """Whether stepping through every round gave the same run."""
-    if run.summary["log_hash"] == stepped.summary["log_hash"]:
+    others = [run for run in skipping if run.summary["log_hash"] != stepped.summary["log_hash"]]
+    if not others:
         say(f"note: stepping through all {stepped.summary['rounds']} rounds gives the same run ({stepped.summary['decisions']} decisions)")
         return 0
-    ours, theirs = run.allocations, stepped.allocations
+    ours, theirs = others[0].allocations, stepped.allocations
     for number, (a, b) in enumerate(zip(ours.iter_rows(named=True), theirs.iter_rows(named=True))):
         if a != b:
             ours_is, theirs_is = (f"job '{span['job']}' {span['start']:g} to {span['end']:g}" for span in (a, b))
