@@ -7,6 +7,7 @@ as the command line and the workers of a sweep do).
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import math
 import signal
@@ -97,6 +98,33 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
             faulthandler.cancel_dump_traceback_later()
         if left:  # an alarm was set outside: it goes on
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3), every)
+
+
+def with_alarm_anywhere(call: Callable[[], Answer], seconds: float) -> Answer:
+    """The same in any thread. Outside of the main one no signal comes: another thread has the error raised in this one."""
+    if seconds == math.inf:
+        return call()
+    if threading.current_thread() is threading.main_thread():
+        return with_alarm(call, seconds)
+    here, lock, inside = ctypes.c_ulong(threading.get_ident()), threading.Lock(), True
+
+    def ring() -> None:
+        with lock:
+            if inside:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(TimeOverError))
+
+    timer = threading.Timer(seconds, ring)
+    timer.daemon = True
+    timer.start()
+    try:
+        try:
+            return call()
+        finally:
+            with lock:
+                inside = False
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)  # one that has not been raised yet comes too late
+    finally:
+        timer.cancel()
 
 
 class Bell:

@@ -99,7 +99,8 @@ def test_a_file_without_a_rule_is_refused(tmp_path: Path) -> None:
         ("free.devices[: gang.gpus - 1]", "chose 1 devices for a gang of 2"),
         ("range(90, 90 + gang.gpus)", "chose device 90, which is not free for it"),
         ("1 / 0", "raised ZeroDivisionError: division by zero"),
-        ("None", "raised TypeError"),
+        ("None", "chose nothing"),
+        ("3", "raised TypeError"),
         ("exit(3)", "raised SystemExit"),
     ],
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gantline.admission.rules import AdmissionRule
+from gantline.assembly.bounded_rule import bounded_rule
 from gantline.assembly.finders import find
 from gantline.assembly.grid import grid_of
 from gantline.assembly.guard import Guard, asked, guard_of
@@ -94,15 +95,20 @@ class RunRules:
         if self.stops.min_run > 0 and not rule.sticky:
             what = f"placement '{rule.name}' moves gangs that run, and a minimum run forbids that"
             raise RefusedError(what, where="--min-run", fix="use a sticky placement, such as packed-sticky")
-        return replace(rule, device_rule=rule.device_rule.on(tables.cluster, self.facts))
+        return replace(rule, device_rule=bounded_rule(rule.device_rule, rule.name, self.budget).on(tables.cluster, self.facts))
 
     def guard(self, policy: Policy) -> Guard[Any] | None:
         """What bounds the turns of this policy; None: nothing."""
         return guard_of(policy, self.budget)
 
     def policy(self, policy: Policy, guard: Guard[Any] | None = None) -> Policy:
-        """The policy as a run has it."""
-        return settled(policy, self.regime, guard)
+        """The policy as a run has it; one that assigns is refused beside a rule that makes gangs wait, which only orders can follow."""
+        found = settled(policy, self.regime, guard)
+        if self.placement.may_wait and not found.ranks:
+            called = found.name or type(found).__name__
+            what = f"placement '{self.placement.name}' may make gangs wait, and policy '{called}' does not rank jobs"
+            raise RefusedError(what, where="--placement", fix="use a policy that ranks jobs, or a rule that always chooses")
+        return found
 
     def fit(self, policy: Policy) -> Policy:
         """The policy as a run has it that reads no trace; one that needs facts which this run does not have is refused."""

@@ -27,7 +27,7 @@ from gantline.workload.trace import Trace
 
 WORLDS = 200
 _RULES = {
-    "answers": "chooses devices for a gang, or says that it must wait; it does not raise",
+    "answers": "chooses devices for a gang, or says that it must wait; it does not raise, and answers in time",
     "whole": "a gang gets as many devices as it needs, or none",
     "free": "every device is free, of the gang's type, not cordoned, and given once",
     "deterministic": "equal questions get equal answers, also from a copy of the rule",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Misfit, Ranking
 from gantline.core.reasons import Reason
@@ -17,7 +18,9 @@ from gantline.engine.advance import rank_and_walk
 from gantline.engine.blocked import name_blocked
 from gantline.engine.grants import Grants
 from gantline.engine.quota_gate import QuotaGate
+from gantline.engine.seating import SeatedGangs
 from gantline.engine.state import State
+from gantline.engine.undone_walk import BeforeWalk
 
 
 class Walked(NamedTuple):
@@ -31,9 +34,9 @@ class Walked(NamedTuple):
 class RankingCommit:
     """Commits rankings; it keeps the last order, for regimes whose ties do."""
 
-    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], Ints]) -> None:
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], SeatedGangs]) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
-        self._seat = seat  # puts gangs on single devices; rows that moved come back
+        self._seat = seat  # puts gangs on single devices
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
 
     def commit(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
@@ -47,12 +50,23 @@ class RankingCommit:
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
-        if state.SI[s.S_LEAST_LOST]:
-            from gantline.engine.least_lost import order_victims  # few runs choose victims that way
+        undo = BeforeWalk(state) if state.rule.may_wait else None
+        made_wait: Ints = rows[:0]
+        while True:
+            if state.SI[s.S_LEAST_LOST]:
+                from gantline.engine.least_lost import order_victims  # few runs choose victims that way
 
-            order_victims(state, key, rows)
-        next_finish = rank_and_walk(state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out)
-        moved = self._seat()
+                order_victims(state, key, rows)
+            next_finish = rank_and_walk(
+                state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
+            )
+            moved, waits = self._seat()
+            if undo is None or not len(waits):
+                break
+            made_wait = np.concatenate([made_wait, waits])
+            key = _without(key, rows, waits, strictly=state.SI[s.S_MISFIT] == int(Misfit.STOP))
+            undo.restore()
+        state.tables.I[c.REASON, made_wait] = int(Reason.FRAGMENTED)
         if speeds.about_gangs:
             speeds.begun(ran)
             if len(moved):
@@ -90,3 +104,12 @@ class RankingCommit:
         ranks = np.empty(len(rows))
         ranks[by_key] = np.arange(len(rows))
         return np.where(np.isinf(key), key, ranks)
+
+
+def _without(key: Floats, rows: Ints, waits: Ints, strictly: bool) -> Floats:
+    """The order without rows that are to wait; where none may pass another, without those behind the first of them too."""
+    waiting = np.isin(rows, waits)
+    if strictly:
+        first = min(np.flatnonzero(waiting).tolist(), key=lambda at: (key[at], at))
+        waiting |= (key > key[first]) | ((key == key[first]) & (np.arange(len(rows)) > first))
+    return np.where(waiting, np.inf, key)

@@ -30,15 +30,16 @@ from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
 from gantline.engine.late_plan import plan_for_those_there
-from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
+from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.refusals import Refused, turn_away
 from gantline.engine.resizing import within_bounds
+from gantline.engine.seating import SeatedGangs, Seating
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
-from gantline.placement.device_rule import PlacementError
+from gantline.placement.device_rule import LatePlacementError, PlacementError
 from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Engine:
         self.ranks = False  # whether that plan was an order: then the waiting rows stand in it
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
+        self._late_choices = 0  # of devices, one after the other
         self.misplaced: PlacementError | None = None  # the last choice of devices that could not be
         self._rules: dict[str, PlacementRule] = {}  # those that rankings have named
         self._ranked = RankingCommit(self.state, self.grants, self.quotas, self._seat)
@@ -208,7 +210,10 @@ class Engine:
                 table = within_bounds(state.tables, rows, table, self.inputs.requests.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
             commit_assignments(self.grants, rows, table, keeps=keeps)
-            moved = self._seat()
+            moved, waits = self._seat()
+            if len(waits):
+                what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"
+                self.incidents.append(Incident(state.now, state.decision, what))
             if len(moved):
                 self.grants.speeds.refresh(moved)
             self._count()
@@ -249,19 +254,21 @@ class Engine:
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
-    def _seat(self) -> Ints:
-        """Seat gangs by a rule that picks single devices; rows that moved come back."""
-        rule = self.state.rule
-        if rule.picks:
-            from gantline.engine.seating import Seating  # few runs look at single devices
-
+    def _seat(self) -> SeatedGangs:
+        """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""
+        rule, none = self.state.rule, self.state.rows[:0]
+        if rule.picks and self._late_choices < NEVER_IN_TIME:
             try:
-                return Seating(self.grants, rule).settle_in()
+                seated = Seating(self.grants, rule).settle_in()
+                self._late_choices = 0
+                return seated
             except PlacementError as error:
                 self.misplaced = error
-                what = f"{error}; the gangs of this decision keep the devices that counting gave them"
+                self._late_choices = self._late_choices + 1 if isinstance(error, LatePlacementError) else 0
+                then = ", and it is not asked again" if self._late_choices == NEVER_IN_TIME else ""
+                what = f"{error}; the gangs of this decision keep the devices that counting gave them{then}"
                 self.incidents.append(Incident(self.state.now, self.state.decision, what))
-        return self.state.rows[:0]
+        return SeatedGangs(none, none)
 
     def _count(self) -> None:
         self.started += int(self.state.out[0])

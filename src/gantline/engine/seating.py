@@ -7,6 +7,8 @@ Unless the rule is sticky, gangs that ran before are seated anew with the others
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -23,6 +25,13 @@ from gantline.placement.device_rule import FreeDevices, GangRequest, PlacementEr
 from gantline.placement.rules import PlacementRule
 
 
+class SeatedGangs(NamedTuple):
+    """Rows that got other devices, and rows that the rule makes wait."""
+
+    moved: Ints
+    waits: Ints
+
+
 class Seating:
     """Seats gangs after a commit; rows whose grant names devices, nodes or company are left alone."""
 
@@ -30,8 +39,8 @@ class Seating:
         self.grants, self.rule = grants, rule
         self.state, self.t, self.books = grants.state, grants.state.tables, grants.holdings
 
-    def settle_in(self) -> Ints:
-        """Seat the gangs that may be, those that got other devices come back; a choice that cannot be moves nobody.
+    def settle_in(self) -> SeatedGangs:
+        """Seat the gangs that may be seated; a choice that cannot be, or a gang that is to wait, moves none.
 
         They sit down in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
@@ -50,14 +59,19 @@ class Seating:
         chosen: dict[int, tuple[int, ...]] = {}
         rule, node = self.rule.device_rule, self.t.D[c.D_NODE].tolist()
         assert rule is not None
-        gangs = self._gangs(held)
+        gangs, waits = self._gangs(held), list[int]()
         for row in sorted(rows, key=lambda row: rule.turn(gangs[row])):
             room = free[self._type(held[row][0])]
             found = chosen_devices(self.rule.name, rule, gangs[row], FreeDevices(tuple(room), node))
+            if found is None:
+                waits.append(row)
+                continue
             taken = set(found)
             room[:] = [device for device in room if device not in taken]
             chosen[row] = held[row] if taken == set(held[row]) else found
-        return self._move({row: devices for row, devices in chosen.items() if devices != held[row]})
+        if waits:
+            return SeatedGangs(self.state.rows[:0], np.array(waits, dtype=np.int64))
+        return SeatedGangs(self._move({row: devices for row, devices in chosen.items() if devices != held[row]}), self.state.rows[:0])
 
     def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, GangRequest]:
         """What the rule is told of each gang."""

@@ -1,7 +1,7 @@
 """A placement rule in Python: which of the free devices a gang gets.
 
-The engine counts: a gang starts wherever enough devices of its type are free, and the rule says which of them. So such a rule decides where
-gangs run and never whether they do. `docs/placement.md` shows how to write one.
+The engine counts: a gang may start wherever enough devices of its type are free, and the rule says which of them, or that the gang waits.
+`docs/placement.md` shows how to write one.
 """
 
 from __future__ import annotations
@@ -58,11 +58,13 @@ class DeviceRule:
     """Gangs that run stay where they are; else all gangs are seated anew at every decision, at the price of a move."""
     together: ClassVar[bool] = False
     """It never spreads a gang that one node has room for."""
+    waits: ClassVar[bool] = False
+    """It may answer None: not here, not now. The gang then waits, and its devices are offered to those behind it."""
 
-    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int] | None:
         """The devices of the gang, in rank order: `gang.gpus` different ones of `free.devices`, of which there are enough.
 
-        A pure function of both: equal questions get equal answers.
+        A pure function of both: equal questions get equal answers. A gang that runs (`gang.held`) cannot be made to wait.
         """
         raise TypeError(f"placement rule '{type(self).__name__}' has no choose()")
 
@@ -79,11 +81,20 @@ class PlacementError(RefusedError):
     """A placement rule raised, or its answer is not a choice of devices for that gang."""
 
 
-def chosen_devices(name: str, rule: DeviceRule, gang: GangRequest, free: FreeDevices) -> tuple[int, ...]:
-    """What the rule chooses, if that can be; else a `PlacementError` that names the job."""
+class LatePlacementError(PlacementError):
+    """A placement rule took longer than it may."""
+
+
+def chosen_devices(name: str, rule: DeviceRule, gang: GangRequest, free: FreeDevices) -> tuple[int, ...] | None:
+    """What the rule chooses, if that can be (None: the gang waits); else a `PlacementError` that names the job."""
     where = f"placement '{name}', job '{gang.job}'"
     try:
         answer = rule.choose(gang, free)
+        if answer is None and rule.waits and not gang.held:
+            return None
+        if answer is None:
+            what = "made a gang wait that runs" if rule.waits else "chose nothing"
+            raise PlacementError(what, where=where, fix="keep gang.held" if rule.waits else "say waits = True, or choose gang.gpus devices")
         found = tuple(int(device) for device in answer)
     except (KeyboardInterrupt, PlacementError):
         raise

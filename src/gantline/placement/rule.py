@@ -43,6 +43,11 @@ class PlacementRule:
         return self.device_rule is not None
 
     @property
+    def may_wait(self) -> bool:
+        """Whether it may make a gang wait although enough devices are free for it, which only its choice shows."""
+        return self.device_rule is not None and self.device_rule.waits
+
+    @property
     def properties(self) -> dict[str, bool | str]:
         """What may be counted on, by name."""
         together = self.together if self.device_rule is None else self.device_rule.together * Together.ALWAYS
@@ -53,4 +58,4 @@ class PlacementRule:
 def rule_in_python(rule: DeviceRule, name: str) -> PlacementRule:
     """A rule that picks single devices as a value."""
     what = " ".join((type(rule).__doc__ or "").split("\n\n")[0].split()).removesuffix(".")
-    return PlacementRule(name, what[:1].lower() + what[1:], device_rule=rule, counts=True, sticky=rule.sticky)
+    return PlacementRule(name, what[:1].lower() + what[1:], device_rule=rule, counts=not rule.waits, sticky=rule.sticky)
