@@ -13,7 +13,7 @@ class ByAddress(Source):
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """How Numba sees it; made when a kernel that calls it is compiled, so that nobody else imports Numba."""
+        """How Numba sees it; made when a kernel that calls it is compiled, so that nothing else imports Numba."""
         from llvmlite import ir
         from numba.core import types as known
         from numba.core.typing.templates import make_intrinsic_template

@@ -1,4 +1,4 @@
-"""The folder of stored code: files that appear whole, are made by one process at a time, and leave when nobody has needed them for long."""
+"""The folder of stored code: files that appear whole, are made by one process at a time, and leave when not needed for long."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_file(path: Path) -> bytes | None:
         if check != _check(content):
             return None
         if time.time() - path.stat().st_mtime > _DAY:
-            os.utime(path)  # somebody needs it
+            os.utime(path)  # it is needed
     except OSError:
         return None
     return content
@@ -90,7 +90,7 @@ def _check(content: bytes) -> bytes:
 
 @cache
 def _tidy(folder: Path) -> None:
-    """Take away what nobody has needed for long, once per process that writes."""
+    """Take away what has not been needed for long, once per process that writes."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if path.suffix in (".o", ".nbc", ".part", ".lock") and time.time() - path.stat().st_mtime > _KEPT_DAYS * _DAY:
@@ -99,7 +99,7 @@ def _tidy(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes this file; others wait for it. A help, not a promise: without locks everybody makes their own."""
+    """Only one process at a time makes this file; others wait for it. A help, not a promise: without locks every process makes its own."""
     lock = path.with_suffix(".lock")
     try:
         import fcntl

@@ -3,7 +3,7 @@
 After each of a dozen steps Numba works out which variables live where, and only generators and object mode read that; and it asks dozens of
 rules what the sum of two integers is, for every sum there is. Both together take a sixth of the time that compiling takes. To find the
 variables of an instruction it asks of every word in it whether it might be one, and it rings bells at every call of LLVM. A dozen times for
-every function it goes through all its lists of what can be compiled, to see whether somebody has added to them, and after every step
+every function it goes through all its lists of what can be compiled, to see whether anything was added to them, and after every step
 through the whole function, to see whether the step has left something in it that none of them leaves.
 """
 # mypy: allow-untyped-calls
@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any
 
 _IN_ARRAYS = ("getitem", "setitem")
-BELOW = (0, 69)  # the first version of Numba that nobody has held against these replacements: from there on it is left as it is
+BELOW = (0, 69)  # the first version of Numba that these replacements have not been held against: from there on it is left as it is
 
 _LOCK = RLock()
 _DEPTH = [0]  # of kernels that are compiled for other kernels
@@ -152,7 +152,7 @@ def without_call_hooks() -> Iterator[None]:
 
 
 class _WhenAsked(dict[Any, Any]):
-    """The variables that live where a block begins, found out when somebody asks."""
+    """The variables that live where a block begins, found out when they are asked for."""
 
     def __init__(self, code: Any) -> None:
         super().__init__()

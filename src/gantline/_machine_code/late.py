@@ -26,7 +26,7 @@ from gantline._machine_code.front_end import is_known
 class LateLibrary(JITCodeLibrary):
     """Code that is linked into other code and never runs by itself.
 
-    Functions of ours that it calls stay beside it until somebody asks for the whole, so that nothing is linked once per level of calls.
+    Functions of ours that it calls stay beside it until the whole is asked for, so that nothing is linked once per level of calls.
     """
 
     def __init__(self, codegen: Any, name: str) -> None:

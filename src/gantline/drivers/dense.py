@@ -1,4 +1,4 @@
-"""Running a declared key on records: from the tables to the records, and back when the loop ends."""
+"""Running a key that is a sum on records: from the tables to the records, and back when the loop ends."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> int
 
 
 def stands_still(guard: Standstill, jobs: Records, number: Ints, now: float) -> bool:
-    """Whether nobody on the records has worked since the last look, and nobody is to come."""
+    """Whether no job on the records has worked since the last look, and none is to come."""
     attained = jobs.f[:, r.SERVICE] + np.where(jobs.i[:, r.STATE] == RUNNING, np.maximum(0.0, now - jobs.f[:, r.SINCE]), 0.0)
     return guard.is_here(now, attained, to_come=bool(number[ls.NEXT] < len(attained)))
 
 
 def _expected(state: State, room: int) -> tuple[int, int]:
-    """Intervals and devices to reserve at once: all if nobody can be stopped, else many, wide gangs more often than others.
+    """Intervals and devices to reserve at once: all if no gang can be stopped, else many, wide gangs more often than others.
 
     Memory that is not written to costs nothing.
     """
@@ -133,7 +133,7 @@ def _as_planned(state: State, key: LinearKey) -> bool:
 
 
 def motion(state: State, key: LinearKey) -> np.ndarray:
-    """How keys of those who run move: all alike, so that their order stays, or each in its own way."""
+    """How keys of jobs that run move: all alike, so that their order stays, or each in its own way."""
     OF, SF = state.tables.options.F, state.SF
     unit = bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
     free = not (SF[s.S_START] or SF[s.S_RESUME] or SF[s.S_MOVE])

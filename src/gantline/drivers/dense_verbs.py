@@ -127,7 +127,7 @@ def arrive(on: OnRecords, number: Ints, now: float, load_limit: float) -> None:
 
 @kernel
 def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
-    """Rank those anew who have reached a level, or are so close to it that only the exact sum can tell."""
+    """Rank jobs anew that have reached a level, or are so close to it that only the exact sum can tell."""
     until = now + 1e-6 + 4e-15 * now
     count = 0
     while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= until:
@@ -145,7 +145,7 @@ def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) ->
 def _next_change(jobs: Records, h: Heaps, qs: Lanes, key: Key, work: Pass, now: float, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`."""
     soonest, size = np.inf, h.size[RANK]
-    place = work.number[w.CROSSED]  # whoever came first last time often does so again
+    place = work.number[w.CROSSED]  # the row that came first last time often does so again
     for _ in range(size):
         place = place + 1 if place + 1 < size else 0
         row = h.row[RANK, place]

@@ -32,7 +32,7 @@ DONE, NEED_LOG, CUT, KEYS, CHECK, ASK, STALLED, GO_ON = range(8)
 
 @dataclass(frozen=True)
 class LoopBounds:
-    """When a loop ends, what it lets in, and who is told about it."""
+    """When a loop ends, what it lets in, and what it calls on its way."""
 
     until: float = math.inf
     track: tuple[int, int] | None = None  # rows [low, high): it ends when all of them have

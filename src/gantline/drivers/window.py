@@ -1,4 +1,4 @@
-"""The loop on records over a window of jobs: those who wait or run, and the next block of those to come.
+"""The loop on records over a window of jobs: jobs that wait or run, and the next block of those to come.
 
 Whoever has ended leaves the window between two blocks, and what is left keeps its order. Ties are broken by that order, so the window
 decides as the whole table would: a test holds the logs of both against each other.
@@ -54,7 +54,7 @@ class Kept(Protocol):
 
 
 class JobWindow:
-    """One run of a declared key, block after block."""
+    """One run of a key that is a sum, block after block."""
 
     def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
         state, NI = simulation.state, simulation.state.tables.NI
@@ -77,7 +77,7 @@ class JobWindow:
         self._arrived = 0
 
     def run(self, block: Tables, until: float) -> None:
-        """Let the jobs of a block in, and run as long as nobody else matters: to just before `until`, when the next block begins."""
+        """Let the jobs of a block in, and run as long as no other job matters: to just before `until`, when the next block begins."""
         self._take(block)
         self.clock.time[lc.UNTIL] = np.nextafter(until, -np.inf)
         rates = np.zeros((c.OF_COLUMNS, len(self.rows)))
@@ -96,8 +96,8 @@ class JobWindow:
             self.simulation.on_progress(float(self.clock.time[lc.NOW]), self._arrived, int(self.number[ACTIVE]))
 
     def end(self) -> None:
-        """Nobody is to come: tell who is left, and what the run came to."""
-        assert not len(self.open), "whoever runs has an end"
+        """No job is to come: report which are left, and what the run came to."""
+        assert not len(self.open), "every gang that runs has an end"
         self.kept.left(self.rows, self.jobs)
         lc.count_in(self.simulation.engine, self.clock)
 
@@ -116,7 +116,7 @@ class JobWindow:
         self._arrived += fresh
 
     def _let_go(self, gone: Bools) -> None:
-        """Only those who are not gone stay, in the same order."""
+        """Only jobs that are not gone stay, in the same order."""
         stay = ~gone
         place = np.cumsum(stay) - 1
         self.number[HELD] = np.count_nonzero(stay[: self.number[HELD]])
@@ -171,7 +171,7 @@ def _ring(queues: Lanes, lane: int) -> Ints:
 
 
 def _move_queues(old: Lanes, new: Lanes) -> None:
-    """Those who wait, into other lanes of the same sizes."""
+    """Jobs that wait, into other lanes of the same sizes."""
     lane_of = {int(size): lane for lane, size in enumerate(new.lane[q.SIZE])}
     new.waiting[:] = old.waiting
     for lane, size in enumerate(old.lane[q.SIZE].tolist()):

@@ -3,7 +3,7 @@
 A driver says how time passes (it jumps, or it waits) and what has been acknowledged; when the policy is asked again is decided here, and
 nowhere else. Something is due when a job arrives, when a gang is done or its estimate proves too low, when a lease, a run limit, a speed or
 the answer itself ends (`valid_until`), when a gang has had its minimum run, when admission may let more in, and when something has
-happened that nobody could foresee: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
+happened that could not be foreseen: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
 boundary, as the regime counts time (`engine.instants`, which compiled loops ask as well).
 """
 
@@ -29,7 +29,7 @@ class Agenda:
     def __init__(self, engine: Engine, step_all: bool = False, late: bool = False) -> None:
         self.engine, self.state = engine, engine.state
         self.step_all = step_all  # visit every round even if nothing can change (the check of skipping)
-        self.late = late  # plans are committed to a later state, which may have room that nobody foresaw: no round is skipped
+        self.late = late  # plans are committed to a later state, which may have room that was not foreseen: no round is skipped
         self._touched = math.inf  # since when something has happened that the policy has not been asked about
         self._since = 0.0  # when the last answer was committed: appointments count from there, whatever has been received since
         self._first = True

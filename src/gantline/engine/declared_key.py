@@ -31,8 +31,8 @@ class LinearKey:
     level_by: str = "attained_gpu"  # or "attained"
     thresholds: tuple[float, ...] = ()
     level_step: float = 1e12  # what a level counts
-    never_started: float = 1e11  # what counts as the first start of those who never did, plus their arrival
-    promises: float = 0.0  # backfilling: how many who do not fit are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
+    never_started: float = 1e11  # what counts as the first start of jobs that never started, plus their arrival
+    promises: float = 0.0  # backfilling: how many misfits are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
 
     @property
     def moves(self) -> bool:
@@ -46,6 +46,6 @@ class LinearKey:
 
 
 def coefficients(key: LinearKey) -> Floats:
-    """A declared key as one array."""
+    """A sum as one array."""
     sums = [key.arrival, key.attained, key.attained_gpu, key.remaining, key.remaining_gpu, key.estimate, key.gpus, key.priority]
     return np.array([*sums, key.first_start, float(key.level_by == "attained_gpu"), float(key.moves), key.level_step, key.never_started])

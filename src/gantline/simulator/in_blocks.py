@@ -78,7 +78,7 @@ def simulate_in_blocks(
 
     `trace`: a Parquet file of jobs. `block`: how many of them to read at a time; smaller takes less memory and a little more time.
     `jobs_out`: where to write a row per job, as ``gantline simulate --jobs-out`` does.
-    Policies with a declared key (fifo, sjf, srtf, las, tiresias, ...) on one type of device; of the options of a run: placement,
+    Orders whose key is a sum of columns (fifo, sjf, srtf, las, tiresias, ...) on one type of device; of the options of a run: placement,
     admission, regime, round, costs, min_run, seed. Anything else is refused.
     """
     began, cpu_began = time.perf_counter(), time.process_time()

@@ -72,7 +72,7 @@ def counts_devices(snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key
 def case_of(
     snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key: LinearKey, numbers: Floats | None, bounds: FutureBounds
 ) -> FutureCase | None:
-    """The instant under a declared key; `numbers` stand in place of the priorities, for a key that was read."""
+    """The instant under a key that is a sum; `numbers` stand in place of the priorities, if it needs any."""
     t, rows, regime, now = tables_behind(snapshot), snapshot.jobs.rows, rules.regime, snapshot.now
     F, I = t.F, t.I
     need = I[c.GPUS, rows]

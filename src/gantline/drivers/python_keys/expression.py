@@ -38,7 +38,7 @@ class Term:
     detail: Any = None
     single: bool = False  # one number for all jobs
     moves: bool = False  # something that happens, or time, may change it
-    ages: bool = False  # time alone changes it for those who wait
+    ages: bool = False  # time alone changes it for jobs that wait
     name: str = ""  # of the column that it is, unchanged
 
     @property

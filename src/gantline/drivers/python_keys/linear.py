@@ -148,7 +148,7 @@ def _service(node: Term, limits: Floats) -> tuple[str, tuple[float, ...]] | None
 
 
 def _by_first_start(node: Term, tables: Tables) -> float | None:
-    """First start, or a number plus the arrival for those who never started; that number."""
+    """First start, or a number plus the arrival for jobs that never started; that number."""
     if node.what != "where":
         return None
     nothing, never, first = node.inputs

@@ -24,7 +24,7 @@ FIXED_INTS = {
     "user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL,
     "option_first": c.OPTION_FIRST, "option_count": c.OPTION_COUNT,
 }  # fmt: skip
-#: columns that events change, or time; of those the last two change for who waits
+#: columns that events change, or time; of those the last two change for jobs that wait
 MOVING: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("attained", "attained_gpu", "done", "remaining", "estimate", "first_start", "last_start", "rate"), FLOAT),
     **dict.fromkeys(("restarts", "preemptions", "held", "nodes_held", "phase"), INT),

@@ -2,7 +2,7 @@
 
 NumPy asks columns what to do when it is given one, except where it makes arrays (`np.zeros(len(jobs))`, `np.asarray(column)`) and where
 an array is indexed by a column (`TABLE[level]`). So while a key is read, arrays that are made there know what to do with columns. They are
-arrays all the same, should somebody else use the module meanwhile.
+arrays all the same, should another thread use the module meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backfilling in the loop of declared keys: the same answers as `policies.backfill`, found with less looking.
+"""Backfilling in the loop on records: the same answers as `policies.backfill`, found with less looking.
 
 EASY promises a time to the first who does not fit. Free devices only become more over time, but for that promise, so whether somebody
 else may start is told by three numbers: what is free now, when the promise begins, and what is left over then. The conservative kind

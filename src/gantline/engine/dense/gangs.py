@@ -1,4 +1,4 @@
-"""What happens to one gang in the loop of declared keys: it starts, stops, moves, finishes. The twin of `engine.gang` on records."""
+"""What happens to one gang in the loop on records: it starts, stops, moves, finishes. The twin of `engine.gang`."""
 
 from __future__ import annotations
 

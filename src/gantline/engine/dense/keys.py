@@ -1,4 +1,4 @@
-"""The declared key of a row at an instant, how it moves, and when it jumps."""
+"""The key of a row at an instant, how it moves, and when it jumps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A row's own line: what the loop needs of a job, together in memory, while the columns of the tables lie far apart.
 
-The loop of declared keys works on these and writes the columns when it ends. `f` and `i` have one line per row.
+The loop on records works on these and writes the columns when it ends. `f` and `i` have one line per row.
 """
 
 from __future__ import annotations
