@@ -161,7 +161,7 @@ class Register:
         return found
 
 
-def load_target(entry: Registered, noun: str) -> Any:
+def load_target(entry: Registered, noun: str) -> object:
     """What ``module:attribute`` stands for."""
     module, _, attribute = entry.target.partition(":")
     if entry.brought_by == "gantline":

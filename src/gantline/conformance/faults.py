@@ -7,7 +7,6 @@ that were refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Ending:
     unfinished: tuple[str, ...]
 
 
-def tell_faulty_story(policy: Policy, seed: int, performance: Any = None, budget: float | None = None) -> Ending:
+def tell_faulty_story(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
     """Eight jobs on four nodes in a bad world."""
     rules = RunRules(facts=Facts(latency=3.0, grid=PowerGrid(carbon=CARBON)), seed=seed, budget=budget)
     tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))

@@ -67,7 +67,7 @@ def fence() -> Iterator[list[str]]:
             crossed.append("draws from the global generator of NumPy")
 
 
-def forbidden(called: Any) -> str:
+def forbidden(called: object) -> str:
     """What a built-in function does to the outside world; empty: nothing."""
     module, name = getattr(called, "__module__", None), getattr(called, "__name__", "")
     owner = getattr(called, "__self__", None)
@@ -102,7 +102,7 @@ def _asked_at(frame: FrameType) -> str:
     return f" in {asking.f_code.co_name}(), line {asking.f_lineno}" if asking is not None else ""
 
 
-def _numpy_state() -> tuple[Any, ...]:
+def _numpy_state() -> tuple[object, ...]:
     told = np.random.get_state(legacy=False)  # noqa: NPY002
     inner = told["state"]
     return told["bit_generator"], inner["key"].tobytes(), inner["pos"], told["has_gauss"], told["gauss"]

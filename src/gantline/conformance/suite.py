@@ -73,7 +73,7 @@ class _Case:
         chosen = copy.deepcopy(self.policy) if policy is None else policy
         return simulate(scenario.trace, scenario.cluster, chosen, performance=self.performance, **{"budget": self.budget, **options})
 
-    def watch(self, scenario: Scenario, **more: Any) -> tuple[Watched, Run]:
+    def watch(self, scenario: Scenario, **more: object) -> tuple[Watched, Run]:
         """A run whose plans are written down, and nothing else about it."""
         watched = Watched.over(self.policy, closely=0)
         return watched, self.run(scenario, watched, **more)
@@ -108,9 +108,9 @@ class _Case:
 
 def check_policy(
     policy: Policy | type[Policy] | str,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
-    performance: Any = None,
+    performance: object = None,
     limit: float = LIMIT,
     budget: float = DEFAULT_BUDGET,
     on_story: Callable[[int, int, str], None] | None = None,

@@ -7,7 +7,6 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -133,7 +132,7 @@ def is_in_flight(snapshot: Snapshot) -> bool:
     return bool(((jobs.running & (jobs.phase != Phase.RUNNING)) | jobs.locked).any())
 
 
-def _told(memory: Any) -> str:
+def _told(memory: object) -> str:
     try:
         return memories.encode(memory)
     except GantlineError:

@@ -95,12 +95,12 @@ def load_marked(text: str, name: str) -> Marked:
     return Marked(value, lines, name)
 
 
-def _build(loader: Loader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> Any:
+def _build(loader: Loader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> object:
     if node.tag not in _PLAIN:
         return loader.construct_object(node, deep=True)  # a text, a number, or a tag that the safe loader refuses
     if isinstance(node, yaml.MappingNode):
         loader.flatten_mapping(node)
-        found: dict[Any, Any] = {}
+        found: dict[object, object] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node, deep=True)
             if isinstance(key, bool):

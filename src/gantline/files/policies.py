@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy, build
@@ -39,13 +39,13 @@ def opened(name: str) -> tuple[str, dict[str, str]]:
     return read_settings_file(name)
 
 
-def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
+def load_policy(name: str, settings: Mapping[str, object] | None = None) -> Policy:
     """The policy that a name or a file means, with its parameters; ``@FILE`` stands for the numbers in a file."""
     name, kept = opened(name)
     return _made(policy_class(name), {**kept, **(settings or {})})
 
 
-def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None) -> Policy:
+def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, object] | None = None) -> Policy:
     """A policy from its name, its file, its class or itself; one that exists has its parameters already."""
     if isinstance(given, str):
         return load_policy(given, settings)
@@ -59,7 +59,7 @@ def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, Any] | 
     return given
 
 
-def is_policy(given: Any) -> TypeGuard[Policy | type[Policy]]:
+def is_policy(given: object) -> TypeGuard[Policy | type[Policy]]:
     """Whether this is a policy, or a class of policies."""
     return isinstance(given, Policy) or (isinstance(given, type) and issubclass(given, Policy))
 
@@ -73,7 +73,7 @@ def policy_class(name: str) -> type[Policy]:
     return found
 
 
-def _made(kind: type[Policy], settings: Mapping[str, Any] | None) -> Policy:
+def _made(kind: type[Policy], settings: Mapping[str, object] | None) -> Policy:
     """A policy of this class; how long ours take is known."""
     given = read_settings(settings or {})
     if kind.__module__.startswith("gantline."):
@@ -82,9 +82,9 @@ def _made(kind: type[Policy], settings: Mapping[str, Any] | None) -> Policy:
     return bounded(lambda: build(kind, given), Path(file), f"making {kind.__name__}")
 
 
-def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def read_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Parameters, with ``@FILE`` replaced by the numbers in the file's first column (a heading is skipped)."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, value in settings.items():
         if isinstance(value, str) and value.startswith("@"):
             value = _numbers(name, Path(value[1:]))

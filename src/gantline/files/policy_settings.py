@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -41,12 +40,12 @@ def read_settings_file(name: str) -> tuple[str, dict[str, str]]:
     return policy, {key: _as_typed(value) for key, value in settings.items()}
 
 
-def _as_typed(value: Any) -> str:
+def _as_typed(value: object) -> str:
     """A value as the command line has it, so that it is checked in the same way."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def settings_text(policy: str, settings: Mapping[str, Any], folder: Path, remark: str = "") -> str:
+def settings_text(policy: str, settings: Mapping[str, object], folder: Path, remark: str = "") -> str:
     """What such a file in this folder says; lines of the remark are comments at its top."""
     if ".py" in policy:
         policy = os.path.relpath(policy, folder)

@@ -30,7 +30,7 @@ class PartKind:
     noun: str
     nouns: str
     flag: str
-    is_one: Callable[[Any], bool]
+    is_one: Callable[[object], bool]
     base: str
 
 

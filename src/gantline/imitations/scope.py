@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, listed
@@ -73,5 +72,5 @@ def changed(policy: Policy) -> Iterable[str]:
     return [item.name for item in fields(policy) if getattr(policy, item.name) != _default(item)]
 
 
-def _default(item: Field[Any]) -> Any:
+def _default(item: Field[object]) -> object:
     return item.default_factory() if item.default_factory is not MISSING else item.default

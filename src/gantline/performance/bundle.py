@@ -82,7 +82,7 @@ class Bundle:
 
     def throughputs(self, source: str = "") -> ThroughputTable:
         """Steps per second in the layout that policies and the simulator read (Gavel's)."""
-        body: dict[str, dict[str, dict[str, Any]]] = {}
+        body: dict[str, dict[str, dict[str, object]]] = {}
         for job in self.jobs.values():
             for (kind, size), speed in job.alone.items():
                 body.setdefault(kind, {})[str((job.name, size))] = {"null": speed.line.rate}
@@ -97,7 +97,7 @@ class Bundle:
                     body[kind][str((job.name, size))][str((other, size))] = [own, others]
         return ThroughputTable.of(body, source)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain JSON."""
         return {
             "format": FORMAT,
@@ -121,7 +121,7 @@ class Bundle:
         return cls(found, reader.text("about", ""), reader.text("devices", ""))
 
 
-def _profile_json(job: Profile) -> dict[str, Any]:
+def _profile_json(job: Profile) -> dict[str, object]:
     alone = [
         {
             "type": kind,

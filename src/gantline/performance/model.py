@@ -208,6 +208,6 @@ def check_model(model: Any) -> Any:
     return model
 
 
-def overrides(model: Any, name: str) -> bool:
+def overrides(model: object, name: str) -> bool:
     """Whether a model says anything of its own under that name."""
     return model is not None and getattr(type(model), name, None) not in (None, getattr(PerformanceModel, name))

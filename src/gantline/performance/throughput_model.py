@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class ThroughputModel(PerformanceModel):
     key: Ints
     unit: Floats
     across: bool = False  # whether gangs that span nodes have speeds of their own
-    _estimates: dict[Any, tuple[ThroughputTable, Floats]] = field(default_factory=dict, repr=False, compare=False)
+    _estimates: dict[object, tuple[ThroughputTable, Floats]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(

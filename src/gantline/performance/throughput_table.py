@@ -144,7 +144,9 @@ def _key(text: str, source: str, name: str) -> Key:
     return job_type, size
 
 
-def _fill(rows: dict[str, Any], alone: Floats, paired: Floats, read: dict[str, Key], keys: tuple[Key, ...], source: str, name: str) -> None:
+def _fill(
+    rows: dict[str, object], alone: Floats, paired: Floats, read: dict[str, Key], keys: tuple[Key, ...], source: str, name: str
+) -> None:
     """Write one device type's speeds into the columns, checking each entry and each pair from both sides."""
     place = {key: i for i, key in enumerate(keys)}
     seen: dict[tuple[int, int], tuple[float, float]] = {}
@@ -177,7 +179,7 @@ def _fill(rows: dict[str, Any], alone: Floats, paired: Floats, read: dict[str, K
             raise TraceError(what, file=source, field=f"{name} / {keys[a]} / {keys[b]}", fix=f"make {keys[b]} / {keys[a]} agree")
 
 
-def _speed(value: Any, source: str, where: str) -> float:
+def _speed(value: object, source: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TraceError(f"{value!r} is not a number", file=source, field=where, fix="give steps per second")
     if not isfinite(value) or value < 0:

@@ -114,7 +114,7 @@ def _submission(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup
     return found
 
 
-def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, object]:
     wanted, past = reader.raw("jobs"), reader.raw("learn")
     if past is not None:
         setup = replace(setup, stretch=_learned(past, snapshot, policy, setup))
@@ -197,7 +197,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_ANSWERS: dict[str, Callable[[Reader, Snapshot, Policy, Setup], dict[str, Any]]] = {
+_ANSWERS: dict[str, Callable[[Reader, Snapshot, Policy, Setup], dict[str, object]]] = {
     "explain": _explain,
     "changes": _changes,
     "submission": _submission,

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.questions.worker import refusal
@@ -24,7 +23,9 @@ class Asker:
         self._worker: subprocess.Popen[str] | None = None
         self._about = ""  # the snapshot that the worker has decoded last
 
-    def ask(self, question: dict[str, Any], about: str = "", snapshot: Callable[[], dict[str, Any]] | None = None) -> dict[str, Any]:
+    def ask(
+        self, question: dict[str, object], about: str = "", snapshot: Callable[[], dict[str, object]] | None = None
+    ) -> dict[str, object]:
         """The answer; raises what the worker refused.
 
         `about` names an instant: its `snapshot` is made, sent and decoded once, for all questions about it that follow one another.
@@ -41,7 +42,7 @@ class Asker:
         told = json.loads(line)
         if "error" in told:
             raise refusal(told["error"])
-        found: dict[str, Any] = told["answer"]
+        found: dict[str, object] = told["answer"]
         return found
 
     def _exchange(self, line: str) -> str:

@@ -61,7 +61,7 @@ class Calibration:
 class Forecasting(Journal):
     """A journal that forecasts every job when it is first seen waiting, up to so many."""
 
-    def __init__(self, policy: Policy, setup: Setup, most: int = 60, coming: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, policy: Policy, setup: Setup, most: int = 60, coming: Sequence[Mapping[str, object]] = ()) -> None:
         super().__init__(whole=False)
         self._policy, self._setup, self._most, self._coming = policy, setup, most, coming
         self._known: set[str] = set()
@@ -79,7 +79,7 @@ class Forecasting(Journal):
         if fresh and len(self.made) < self._most:
             setup = self._setup
             if self._coming:
-                how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
+                how: dict[str, object] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
                 setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty.sigma, **how))
             found = forecast(snapshot, self._policy, fresh, setup)
             self.stretch = learn(self.made, self._seen, snapshot.now)

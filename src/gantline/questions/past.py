@@ -90,7 +90,7 @@ def past_what_if(
     lose: Sequence[str] = (),
     replicas: int = REPLICAS,
     seed: int = 0,
-    **options: Any,
+    **options: object,
 ) -> PastAnswer:
     """What the history would have been; `options` are those of `simulate`."""
     if other is None and not add and not lose:

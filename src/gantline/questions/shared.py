@@ -31,7 +31,7 @@ class SharedAnswers:
         self._version = version
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Shared] = OrderedDict()
-        self._wanted: OrderedDict[Hashable, Callable[[], dict[str, Any]]] = OrderedDict()
+        self._wanted: OrderedDict[Hashable, Callable[[], dict[str, object]]] = OrderedDict()
         self._making: tuple[Hashable, int] | None = None
         self.made = 0  # how many were
 

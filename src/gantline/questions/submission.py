@@ -23,7 +23,7 @@ from gantline.simulator.from_here import private_tables, state_on
 NAME = "this job"
 
 
-def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], placement: GivenPlacement | None = None) -> Snapshot:
+def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], placement: GivenPlacement | None = None) -> Snapshot:
     """The present in which that job has just arrived; it is written as in the `jobs` of a snapshot."""
     instant, tables = private_tables(snapshot)
     tables = tables.copy()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, TextIO
+from typing import TextIO
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 
@@ -23,7 +23,7 @@ def refusal(told: dict[str, str]) -> GantlineError:
     return kind(told["what"], where=told["where"], fix=told["fix"])
 
 
-def answer_line(line: str, decoded: dict[str, Any] | None = None) -> dict[str, Any]:
+def answer_line(line: str, decoded: dict[str, object] | None = None) -> dict[str, object]:
     """What is said to one line; `decoded` holds the snapshot that was asked about last, under the name that the question gave it."""
     from gantline.questions.asked import answer
 
@@ -37,7 +37,7 @@ def answer_line(line: str, decoded: dict[str, Any] | None = None) -> dict[str, A
 
 def main(source: TextIO, target: TextIO) -> None:
     """Answer until nobody asks any more."""
-    decoded: dict[str, Any] = {}
+    decoded: dict[str, object] = {}
     for line in source:
         target.write(json.dumps(answer_line(line, decoded)) + "\n")
         target.flush()

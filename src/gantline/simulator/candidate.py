@@ -34,10 +34,10 @@ class Candidate:
     name: str = ""
     placement: GivenPlacement | None = None  # None: as the rollout says, else as the run does
     admission: str = "accept-all"
-    memory: Any = field(default=None, repr=False)
+    memory: object = field(default=None, repr=False)
 
 
-def candidate_of(given: Policy | str | Candidate, memory: Any) -> Candidate:
+def candidate_of(given: Policy | str | Candidate, memory: object) -> Candidate:
     """A candidate from a policy or its name."""
     if isinstance(given, Candidate):
         return given if given.name else replace(given, name=given.policy.name or type(given.policy).__name__)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gantline.drivers.simulation import Simulation
 
 
-def changes_of(simulation: Simulation) -> dict[str, Any]:
+def changes_of(simulation: Simulation) -> dict[str, object]:
     """Resizes, migrations, jobs that ever spanned nodes, and seconds that gangs held devices without working (None: nobody can say).
 
     Seconds are those of `Costs`: of a first start, and after each stop, resize and move, as far as the gang lived to pay them.
@@ -24,7 +24,7 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals
     row, reason, count = (log.LI[column, :n] for column in (g.L_ROW, g.L_REASON, g.L_COUNT))
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
         "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),

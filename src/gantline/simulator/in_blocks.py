@@ -123,7 +123,7 @@ def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[Stat
         yield rules.state(tables)
 
 
-def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: Any) -> tuple[Simulation, Policy]:
+def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: object) -> tuple[Simulation, Policy]:
     """Drive the window over all blocks."""
     window: JobWindow | None = None
     for state, following in pairwise(chain(_states(blocks, place, spec), [None])):

@@ -72,7 +72,7 @@ def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: Ru
     yield from map(_line, run.journal.lines)
 
 
-def _options(spec: RunSpec) -> dict[str, Any]:
+def _options(spec: RunSpec) -> dict[str, object]:
     """Options not at their default. Changes of nodes and windows are inputs; an executor is replaced by the reports received from it."""
     found = {}
     for name, known in OPTIONS.items():
@@ -139,7 +139,7 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replay
     return Replayed(check.decisions)
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

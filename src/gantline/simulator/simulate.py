@@ -146,17 +146,17 @@ def simulate(
     return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held, simulation.pieces)
 
 
-def _trace(trace: Any, seed: int) -> Trace:
+def _trace(trace: object, seed: int) -> Trace:
     if isinstance(trace, str) and is_generator(trace):
         return Trace.generate(trace, seed)
     return Trace.load(trace) if isinstance(trace, (str, Path)) else Trace.of(trace)
 
 
-def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, Any]:
+def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, object]:
     """What the policy would do elsewhere and does not in this run: rounds of its own, reservations."""
     if find_imitation(regime.name) is not None:
         return {}
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     if policy.usual_round and not regime.round:
         told["usual_round"] = policy.usual_round
     if kept := reservations(jobs):
@@ -164,7 +164,7 @@ def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, 
     return told
 
 
-def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dict[str, Any]:
+def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dict[str, object]:
     """How many jobs completed because of their loss, where a rule was in force; the table of jobs says which."""
     if early is None:
         return {}

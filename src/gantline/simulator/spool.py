@@ -44,7 +44,7 @@ class ColumnFiles:
                 file.write(np.broadcast_to(np.asarray(values[column], dtype=self._kind[column]), lines).tobytes())
         self._lines += lines
 
-    def amend(self, places: NDArray[np.int64], values: Mapping[int, Any]) -> None:
+    def amend(self, places: NDArray[np.int64], values: Mapping[int, object]) -> None:
         """Other values in some lines."""
         if len(places):
             for column, value in values.items():

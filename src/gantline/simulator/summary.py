@@ -44,7 +44,7 @@ def summarise(
     admission: AdmissionRule,
     seed: int,
     held: Held | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say.
 
     `held`: what jobs held, where that is known already.

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -169,7 +168,7 @@ def _json_lines(data: bytes, source: str) -> RawTable:
 
 
 def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -185,6 +184,6 @@ def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
     return pl.DataFrame({name: [as_text(row.get(name)) for row in rows] for name in names})
 
 
-def as_text(value: Any) -> str | None:
+def as_text(value: object) -> str | None:
     """A cell as text; None stays None."""
     return value if value is None or isinstance(value, str) else json.dumps(value)

@@ -9,13 +9,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 _NAMES = ("gamma", "gammaincinv", "ndtr", "ndtri", "stdtr", "stdtrit")
 _HOME = "scipy.special"
 
 
-def _compiled() -> Any:
+def _compiled() -> object:
     """The module that holds the compiled functions: imported as part of a package whose own first lines are not run."""
     if _HOME in sys.modules:
         return sys.modules[_HOME]

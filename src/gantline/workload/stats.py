@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -57,7 +57,7 @@ class TraceStats:
     outcomes: tuple[ShareOfJobs, ...]
     deadlines: int
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The same values as plain lists, numbers and texts, for JSON."""
         plain = asdict(self)
         plain["durations"] = {f"p{100 * at:g}": value for at, value in self.durations.items()}

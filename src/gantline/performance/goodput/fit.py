@@ -10,7 +10,7 @@ Pollux (tolerance None) or Sia (1e-5) ends, which often is not the minimum.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def fit_like_artifact(seen: Observations, tolerance: float | None = None) -> Spe
     def loss(p: Floats) -> tuple[float, Floats]:
         return float(loss_and_gradient(p, seen.rows, gradient, work)), gradient.copy()
 
-    bounds: Any = list(zip(low, high))
+    bounds: object = list(zip(low, high))
     from scipy import optimize  # slow to import, and most runs fit nothing
 
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=tolerance)

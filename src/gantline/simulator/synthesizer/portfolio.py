@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from gantline.admission.rules import find_admission
 from gantline.core.errors import UsageError
@@ -80,7 +79,7 @@ def _policy(member: str) -> Policy:
             if not equals:
                 raise UsageError(f"'{part}' is no setting", where=WHERE, fix=f"write {name}(parameter=value)")
             settings[key.strip()] = value.strip()
-    told: dict[str, Any] = settings
+    told: dict[str, object] = settings
     policy = None if name in ITSELF else load_policy(name, told)  # a file may be one, too
     if policy is None or any(f"{kind.__module__}.{kind.__name__}" == _OWN_CLASS for kind in type(policy.observed).__mro__):
         raise UsageError(f"the portfolio holds the synthesizer itself, as '{name}'", where=WHERE, fix="name other policies")

@@ -30,7 +30,7 @@ class Remembered:
     seen: int = -1
     decided: int = 0  # the number of the last decision that was made in time
     said: list[str] = field(default_factory=list)  # what people have been told, once each
-    members: dict[str, Any] = field(default_factory=dict)
+    members: dict[str, object] = field(default_factory=dict)
     past: list[list[float]] = field(default_factory=list)  # arrival, devices, estimate
 
     @staticmethod
@@ -42,7 +42,7 @@ class Remembered:
             else Remembered(**{**memory, "members": dict(memory["members"]), "past": list(memory["past"]), "said": list(memory["said"])})
         )
 
-    def as_memory(self) -> dict[str, Any]:
+    def as_memory(self) -> dict[str, object]:
         """As the memory of the next."""
         return asdict(self)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ def generate_workload(settings: WorkloadSettings, seed: int = 0, name: str = "wo
     """Draw a workload; each column has a stream of its own, so columns do not disturb each other."""
     streams = Streams(seed)
     arrival, gpus, duration = _arrive(settings, streams)
-    columns: dict[str, Any] = {"arrival": np.round(arrival, 3), "gpus": gpus, "duration": duration}
+    columns: dict[str, object] = {"arrival": np.round(arrival, 3), "gpus": gpus, "duration": duration}
     columns |= labels(settings, streams, columns)
     return as_trace(columns, source=f"generated: {name}, seed {seed}")
 

@@ -16,7 +16,7 @@ from gantline.workload.generators.settings import WorkloadSettings
 from gantline.workload.generators.streams import Streams
 from gantline.workload.options import WrittenOption, format_options
 
-Columns = dict[str, Any]
+Columns = dict[str, object]
 """Arrays of numbers; text as a list, or as a series where it is much; a series where cells are empty."""
 Picks = NDArray[np.int64]
 
@@ -98,11 +98,11 @@ def _between(span: tuple[float, float], streams: Streams, name: str, count: int)
     return span[0] + (span[1] - span[0]) * streams.uniforms(name, count)
 
 
-def _text(mix: Mix[str], uniforms: Floats) -> Any:
+def _text(mix: Mix[str], uniforms: Floats) -> object:
     return _names(mix, mix.pick(uniforms))
 
 
-def _names(mix: Mix[str], picked: Picks) -> Any:
+def _names(mix: Mix[str], picked: Picks) -> object:
     if len(picked) <= MOST:
         return [mix.values[at] for at in picked.tolist()]
     return pl.Series(mix.values, dtype=pl.String).gather(picked)

@@ -45,7 +45,7 @@ class ImportOption:
 
     name: str
     type: Any
-    default: Any
+    default: object
     help: str
 
 

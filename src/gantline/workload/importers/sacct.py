@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 
@@ -94,7 +94,7 @@ def _each(raw: RawTable, name: str) -> pl.Series:
         raise raw.error(what, row=row, field=name, fix="such as 1-02:03:04") from error
 
 
-def _by_text(cells: pl.Series, meaning: Callable[[str], Any], dtype: type[pl.DataType]) -> pl.Series:
+def _by_text(cells: pl.Series, meaning: Callable[[str], object], dtype: type[pl.DataType]) -> pl.Series:
     """What each cell means, worked out once per different text: a million jobs ask for few different things."""
     known = {cell: meaning(cell) for cell in cells.unique()}
     return cells.replace_strict(list(known), pl.Series(known.values(), dtype=dtype, strict=False))
