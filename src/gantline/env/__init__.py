@@ -5,8 +5,6 @@ The names below are imported when first used: the features that a learned policy
 
 from __future__ import annotations
 
-from typing import Any
-
 _EXPORTS = {
     "ClusterEnv": "gantline.env.environment",
     "make_vec": "gantline.env.environment",
