@@ -19,7 +19,7 @@ SOURCE = Path(gantline.__file__).parent
 ANY: dict[str, int] = {
     "__init__.py": 1,
     "_machine_code": 160,
-    "assembly": 45,
+    "assembly": 46,
     "cli": 68,
     "conformance": 9,
     "core": 173,
