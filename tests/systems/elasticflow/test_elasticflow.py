@@ -193,7 +193,7 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"admission": "all"}, "single, group"), ({"overhead": "-3"}, "overhead is '-3'"), ({"spare_order": "most"}, "least_added")],
+    [({"admission": "all"}, "single, group"), ({"overhead": "-3"}, "'overhead' is '-3'"), ({"spare_order": "most"}, "least_added")],
 )
 def test_a_wrong_word_is_refused(settings: dict[str, str], told: str) -> None:
     with pytest.raises(GantlineError, match=told):

@@ -99,7 +99,7 @@ def test_short_jobs_take_spot_machines(grid: str) -> None:
         ({"policy": "fifo"}, "no policy 'fifo'"),
         ({"settings": {"start": 1}}, "from hour 1 on reads 720"),
         ({"settings": {"waiting": "six"}}, "waiting is 'six'"),
-        ({"settings": {"scheduling": "sometimes"}}, "no scheduling 'sometimes'"),
+        ({"settings": {"scheduling": "sometimes"}}, "'scheduling' is 'sometimes'"),
         ({"carbon": ""}, "carbon"),
         ({"round": 60}, "--round"),
         ({"costs": "30"}, "--costs"),
