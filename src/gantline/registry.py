@@ -40,7 +40,7 @@ KINDS = {
 
 #: "module:attribute", or the same with half a line on what it is; in a manifest a leading dot means the folder of the manifest
 Place = str | tuple[str, str]
-Folders = tuple[tuple[str, int], ...]
+Folders = tuple[str, ...]
 
 
 _STANDARD_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
@@ -138,10 +138,9 @@ class Register:
         """The entry of that name; one that two packages bring is refused. Other names are not looked at."""
         called = self.aliases.get(name, name)
         ours = _entry(called, self.general[called]) if called in self.general else self.own().get(called)
-        where = _folders()
-        if not _any_foreign(where):
+        if not has_foreign():
             return ours
-        foreign = [entry for entry in _known_foreign(self.kind, ours is None, where) if entry.name == name]
+        foreign = [entry for entry in _known_foreign(self.kind, ours is None, tuple(sys.path)) if entry.name == name]
         return self._joined({} if ours is None else {name: ours}, foreign).get(name)
 
     def load(self, name: str) -> Any:
@@ -251,22 +250,15 @@ def _known_foreign(kind: str, broken_too: bool, where: Folders) -> list[Register
     return _foreign(kind, broken_too)
 
 
-def _folders() -> Folders:
-    """The folders that packages are found in, each with the time of its last change."""
-    return tuple((folder or ".", _changed_at(folder or ".")) for folder in sys.path)
-
-
-def _changed_at(folder: str) -> int:
-    try:
-        return os.stat(folder).st_mtime_ns
-    except OSError:
-        return 0
+def has_foreign() -> bool:
+    """Whether an installed package brings anything. Installed while this process runs, it is found by the next one."""
+    return _any_foreign(tuple(sys.path))
 
 
 @lru_cache(maxsize=4)
 def _any_foreign(where: Folders) -> bool:
     """Whether an installed package brings anything: a look at its files, five times faster than reading all entry points."""
-    for folder, _ in where:
+    for folder in (folder or "." for folder in where):
         if os.path.isfile(folder) and os.path.basename(folder) != _STANDARD_LIBRARY:
             return True  # packages in an archive: what they bring is known when their entry points are read
         try:

@@ -18,18 +18,25 @@ FOLDER = Path(__file__).parent
 COMMAND = "make records"
 COLUMNS = "run | hash | mean jct | makespan | completed | preemptions | ends of the first, the middle and the last job"
 JOBS = ("job", "state", "first_start", "finish", "gpu_seconds", "preemptions", "restarts")
+#: policies whose program has equal optima, between which the last digit of a processor's arithmetic decides: their devices are not recorded
+BY_PROCESSOR = frozenset({"gavel.max_sum_throughput_normalized_by_cost_packed_SLOs"})
 INTERVALS = ("job", "start", "end", "type", "gpus", "nodes", "devices")
 
 
 def line_of(name: str, run: Run) -> str:
-    """A run on one line: a hash over who held what when, and the few numbers that show how far a change reaches."""
-    jobs, told = run.jobs.sort("arrival", "job"), run.summary
+    """A run on one line: a hash over what each job held when, and the few numbers that show how far a change reaches."""
+    jobs, summary = run.jobs.sort("arrival", "job"), run.summary
     intervals = run.allocations.sort("start", "job", "end")
     rows = [*jobs.select(*JOBS).rows(), *intervals.select(*INTERVALS).rows()]
     digest = hashlib.blake2b(repr([[_rounded(value) for value in row] for row in rows]).encode(), digest_size=6).hexdigest()
     ends = " ".join(f"{job}:{_shown(end)}" for job, end in jobs.select("job", "finish").rows()[:: max(1, (jobs.height - 1) // 2)][:3])
-    numbers = (_shown(told["average_jct"]), _shown(told["makespan"]), f"{told['completed']}/{told['jobs']}", str(told["preemptions"]))
-    return " | ".join([name, digest, *numbers, ends])
+    numbers = (
+        _shown(summary["average_jct"]),
+        _shown(summary["makespan"]),
+        f"{summary['completed']}/{summary['jobs']}",
+        str(summary["preemptions"]),
+    )
+    return " | ".join([name, "-" if name.split(" | ")[0] in BY_PROCESSOR else digest, *numbers, ends])
 
 
 def _rounded(value: object) -> object:

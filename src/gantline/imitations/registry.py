@@ -14,7 +14,7 @@ from gantline.core.policy import Policy
 from gantline.drivers.simulation import Simulation
 from gantline.engine.regime import REGIMES
 from gantline.imitations.scope import Scope
-from gantline.registry import KINDS, Register
+from gantline.registry import KINDS, Register, has_foreign
 from gantline.workload.trace import Trace
 
 Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
@@ -56,7 +56,10 @@ def find_scope(regime: str) -> Scope | None:
 
 def _load(register: Register, regime: str) -> Any:
     """What there is of a regime; one of ours is imitated by us or not at all."""
-    found, known = register.find(regime), REGIMES.find(regime)
+    known = REGIMES.find(regime)
+    if known is not None and not known.system and not has_foreign():  # a general regime: no manifest need be read
+        return None
+    found = register.find(regime)
     if found is None:
         return None
     if known is not None and known.brought_by != found.brought_by:
