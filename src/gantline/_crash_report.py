@@ -1,4 +1,4 @@
-"""What to say about a process that ended in the middle of somebody's policy: the same words, whoever started it.
+"""The report about a process that ended while a policy ran in it: the same text for every kind of process.
 
 A process that runs policies writes into a file that outlives it where it was when it crashed, or was ended because nothing could
 interrupt it (`gantline._alarm`). One that is killed, or ends itself, has no time for that.
@@ -24,7 +24,7 @@ def words_about(dump: bytes, code: int) -> str:
 def how_it_ended(code: int) -> str:
     """What to say about a process that ended in the middle without a word."""
     if code < 0:
-        cause = "by the policy, by somebody else, or because memory ran out"
+        cause = "by the policy, by another process, or because memory ran out"
         return f"the process that ran the policy was ended by {signal.Signals(-code).name} ({cause})"
     return f"the policy ended the process that ran it, with exit code {code} (os._exit or the like)"
 

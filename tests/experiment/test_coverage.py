@@ -53,7 +53,7 @@ def test_erlangs_formula() -> None:
 def test_an_empty_start_shows_too_little_queueing() -> None:
     found = empty_start("8x8", 64, 0.9, 400, 6)
     assert found.plain < -0.3
-    assert found.told < -0.2
+    assert found.reported < -0.2
 
 
 def test_the_guard_is_tried_on_what_can_and_what_cannot_be_sustained() -> None:

@@ -18,8 +18,8 @@ _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), n
 _AS_GOOD_AS_THEIR_VERSION = ("math", "numpy", "numba")
 
 
-class Untold(TypeError):
-    """A kernel reads something whose content cannot be told."""
+class NoFingerprint(TypeError):
+    """A kernel reads something whose content cannot be described."""
 
 
 class Source:
@@ -38,42 +38,42 @@ class Source:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A name for the machine code that it becomes; empty: it reads something whose content cannot be told."""
-        told: dict[Source, str] = {}
+        """A name for the machine code that it becomes; empty: it reads something whose content cannot be described."""
+        own: dict[Source, str] = {}
         waiting: list[Source] = [self]
         try:
             while waiting:
                 one = waiting.pop()
-                if one not in told:
-                    told[one], callees = one._own_part
+                if one not in own:
+                    own[one], callees = one._own_part
                     waiting += callees
-        except Untold:
+        except NoFingerprint:
             return ""
-        parts = [told.pop(self), *sorted(told.values())]
+        parts = [own.pop(self), *sorted(own.values())]
         return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
     @cached_property
     def _own_part(self) -> tuple[str, list[Source]]:
         callees: list[Source] = []
-        return f"{sorted(self.options.items())}|{_tell_function(self.function, callees)}", callees
+        return f"{sorted(self.options.items())}|{_describe_function(self.function, callees)}", callees
 
 
-def _tell_function(function: Any, callees: list[Source]) -> str:
+def _describe_function(function: Any, callees: list[Source]) -> str:
     """A function's own part; the kernels that it calls go to the list."""
 
-    def tell(value: Any) -> str:
+    def describe(value: Any) -> str:
         if isinstance(value, Source):
             callees.append(value)
             return f"kernel {value.full_name}"
-        return _tell(value, tell)
+        return _describe(value, describe)
 
-    words = [f"{function.__module__}.{function.__qualname__}", tell(function.__defaults__)]
-    words += [tell(cell.cell_contents) for cell in function.__closure__ or ()]
+    words = [f"{function.__module__}.{function.__qualname__}", describe(function.__defaults__)]
+    words += [describe(cell.cell_contents) for cell in function.__closure__ or ()]
     for code in _codes(function.__code__):
         consts = code.co_consts[1:] if code.co_consts and code.co_consts[0] == function.__doc__ else code.co_consts
         words += [code.co_code.hex(), code.co_exceptiontable.hex(), str((code.co_argcount, code.co_flags, code.co_varnames, code.co_names))]
-        words += [tell(const) for const in consts if not isinstance(const, types.CodeType)]
-        words += _tell_names(function.__globals__, code.co_names, tell)
+        words += [describe(const) for const in consts if not isinstance(const, types.CodeType)]
+        words += _describe_names(function.__globals__, code.co_names, describe)
     return " ".join(words)
 
 
@@ -84,25 +84,25 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-def _tell_names(room: dict[str, Any], names: tuple[str, ...], tell: Callable[[Any], str]) -> list[str]:
+def _describe_names(namespace: dict[str, Any], names: tuple[str, ...], describe: Callable[[Any], str]) -> list[str]:
     """What the names that a function reads mean, in its own module and in modules that it reads them from."""
-    words, rooms, seen = [], [room], set()
-    while rooms:
-        room = rooms.pop()
+    words, namespaces, seen = [], [namespace], set()
+    while namespaces:
+        namespace = namespaces.pop()
         for name in names:
-            value = room.get(name)
-            if name in room and not isinstance(value, types.ModuleType):
-                words.append(f"{name}={tell(value)}")
+            value = namespace.get(name)
+            if name in namespace and not isinstance(value, types.ModuleType):
+                words.append(f"{name}={describe(value)}")
             elif isinstance(value, types.ModuleType) and value.__name__ not in seen:
                 seen.add(value.__name__)
                 words.append(f"{name}=module {value.__name__}")
                 if value.__name__.partition(".")[0] not in _AS_GOOD_AS_THEIR_VERSION:
-                    rooms.append(vars(value))
+                    namespaces.append(vars(value))
     return words
 
 
-def _tell(value: Any, tell: Callable[[Any], str]) -> str:
-    """A constant in words that are equal if and only if the compiled code may be."""
+def _describe(value: Any, describe: Callable[[Any], str]) -> str:
+    """A text for a constant; two are equal if and only if the compiled code may be."""
     if isinstance(value, Enum):
         return f"{type(value).__qualname__}.{value.name}={value.value!r}"
     if isinstance(value, _NUMBERS):
@@ -110,12 +110,12 @@ def _tell(value: Any, tell: Callable[[Any], str]) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind in "iufb":
         return f"array {value.dtype.str} {value.shape} {hashlib.blake2b(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     if isinstance(value, tuple | frozenset):
-        inside = [tell(one) for one in value]
+        inside = [describe(one) for one in value]
         return f"{type(value).__qualname__}({', '.join(inside if isinstance(value, tuple) else sorted(inside))})"
     if isinstance(value, type) and issubclass(value, Enum):
         return f"enum {value.__qualname__} {[(one.name, one.value) for one in value]}"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        return f"class {value.__module__}.{value.__qualname__} {value._fields} {tell(tuple(value._field_defaults.values()))}"  # type: ignore[attr-defined]
+        return f"class {value.__module__}.{value.__qualname__} {value._fields} {describe(tuple(value._field_defaults.values()))}"  # type: ignore[attr-defined]
     if isinstance(value, types.BuiltinFunctionType | np.ufunc) or (isinstance(value, type) and value.__module__ in ("builtins", "numpy")):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
-    raise Untold(f"{type(value).__name__}")
+    raise NoFingerprint(f"{type(value).__name__}")

@@ -40,11 +40,11 @@ def machine() -> str:
 
 
 def _numba_version() -> str:
-    """The version of Numba, without importing Numba, or what reads the papers of packages where the package tells it itself."""
+    """The version of Numba, read from its `_version.py` where there is one: importing Numba or `importlib.metadata` takes longer."""
     spec = find_spec("numba")
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        told = re.search(r'"version": "([^"]+)"', Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8"))  # type: ignore[union-attr,arg-type]
-        return told.group(1)  # type: ignore[union-attr]
+        found = re.search(r'"version": "([^"]+)"', Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8"))  # type: ignore[union-attr,arg-type]
+        return found.group(1)  # type: ignore[union-attr]
     from importlib.metadata import version
 
     return version("numba")

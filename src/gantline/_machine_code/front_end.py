@@ -136,19 +136,19 @@ def _trust(code: Any) -> None:
 
 @contextmanager
 def without_call_hooks() -> Iterator[None]:
-    """Nobody is told meanwhile when LLVM is called and when it returns."""
+    """The callbacks that llvmlite makes before and after each call of LLVM are off meanwhile."""
     from llvmlite.binding import ffi
 
-    told = getattr(getattr(ffi.lib, "_lock", None), "_cblist", None)
-    if not isinstance(told, list):  # pragma: no cover - another llvmlite
+    callbacks = getattr(getattr(ffi.lib, "_lock", None), "_cblist", None)
+    if not isinstance(callbacks, list):  # pragma: no cover - another llvmlite
         yield
         return
-    before = told[:]
-    told.clear()
+    before = callbacks[:]
+    callbacks.clear()
     try:
         yield
     finally:
-        told[:] = before
+        callbacks[:] = before
 
 
 class _WhenAsked(dict[Any, Any]):

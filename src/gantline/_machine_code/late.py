@@ -178,7 +178,7 @@ def put_together(target_context: Any, pieces: Any) -> Any:
 
 
 def give_environments(made: Any) -> None:
-    """Tell code that is about to run where the Python objects are that functions linked into it need, such as for a message."""
+    """Write the addresses of Python objects that linked functions need, such as for a message, into code that is about to run."""
     for variable in made.library._final_module.global_variables:
         if variable.name.startswith(_ENVIRONMENT):
             environment = lookup_environment(variable.name)

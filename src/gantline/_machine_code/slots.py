@@ -139,9 +139,9 @@ class Entry:
         else:
             if type(value) is not np.ndarray or _array_code(value) != code:
                 return False
-            told = value.__array_interface__
+            array = value.__array_interface__
             write = _WRITERS[value.ndim].pack_into
-            write(self._ints, 8 * start + 16, value.size, value.itemsize, told["data"][0], *told["shape"], *value.strides)
+            write(self._ints, 8 * start + 16, value.size, value.itemsize, array["data"][0], *array["shape"], *value.strides)
         return True
 
     def _forget_one(self, leaf: int, _: Any) -> None:

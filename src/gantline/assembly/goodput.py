@@ -144,9 +144,9 @@ def _application(trace: Trace, profiles: Profiles, row: int, *names: str | None)
     for name in names:
         if name and name in profiles.applications:
             return profiles[name]
-    told = next((name for name in names if name), "")
+    app = next((name for name in names if name), "")
     known = ", ".join(sorted(profiles.applications))
-    raise _fault(trace, row, "app", f"trains '{told}', of which there is no profile", f"the profiles have {known}")
+    raise _fault(trace, row, "app", f"trains '{app}', of which there is no profile", f"the profiles have {known}")
 
 
 def _impossible(trace: Trace, row: int, cluster: Cluster, job: OnlineJob, kinds: Sequence[str], asked: int) -> TraceError:
@@ -154,8 +154,8 @@ def _impossible(trace: Trace, row: int, cluster: Cluster, job: OnlineJob, kinds:
     if not any(job.most(kind) for kind in kinds):
         what = f"has no batch that fits or no profile for any device of '{cluster}'"
         return _fault(trace, row, "app", what, "check --profiles and --cluster")
-    told = ", ".join(f"at most {min(job.most(kind), cluster.gpus_of(kind))} of {kind}" + _in_units(job.unit(kind)) for kind in kinds)
-    return _fault(trace, row, "gpus", f"asks for {asked} devices; its batch and the cluster allow {told}", "ask for such a number")
+    text = ", ".join(f"at most {min(job.most(kind), cluster.gpus_of(kind))} of {kind}" + _in_units(job.unit(kind)) for kind in kinds)
+    return _fault(trace, row, "gpus", f"asks for {asked} devices; its batch and the cluster allow {text}", "ask for such a number")
 
 
 def _in_units(unit: int) -> str:

@@ -60,5 +60,5 @@ def _check(trace: Trace, cluster: Cluster, row: int, kind: str, gpus: int, cell:
     elif not asked and (kind, gpus) not in listed:
         what, fix = "which is no way for it to run", f"reserve the GPUs that it asks for, or list {kind}:{gpus}=SECONDS in 'options'"
     if what:
-        told = f"job '{trace.frame['job'][row]}' reserves {gpus} GPUs of '{kind}', {what}"
-        raise TraceError(told, file=trace.source, line=row + 2, field="reserved", fix=fix)
+        text = f"job '{trace.frame['job'][row]}' reserves {gpus} GPUs of '{kind}', {what}"
+        raise TraceError(text, file=trace.source, line=row + 2, field="reserved", fix=fix)

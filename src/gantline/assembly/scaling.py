@@ -57,5 +57,5 @@ def _servers(trace: Trace, texts: list[str], with_servers: list[bool]) -> Server
 
 
 def _fault(trace: Trace, row: int, error: UsageError) -> TraceError:
-    told = error.what if error.what.startswith("job ") else f"job '{trace.frame['job'][row]}': {error.what}"
-    return TraceError(told, file=trace.source, line=row + 2, field="scaling", fix=error.fix)
+    what = error.what if error.what.startswith("job ") else f"job '{trace.frame['job'][row]}': {error.what}"
+    return TraceError(what, file=trace.source, line=row + 2, field="scaling", fix=error.fix)

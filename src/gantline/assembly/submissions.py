@@ -17,6 +17,6 @@ def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> l
     found = []
     for row in range(len(tables.ids)):
         arrival = float(tables.F[c.ARRIVAL, row])
-        told = encode_job(tables, row, arrival, int(tables.I[c.OPTION_FIRST, row]))
-        found.append(Submit(arrival, {key: value for key, value in told.items() if key in SUBMITTED}, float(tables.F[c.WORK, row])))
+        job = encode_job(tables, row, arrival, int(tables.I[c.OPTION_FIRST, row]))
+        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[c.WORK, row])))
     return found

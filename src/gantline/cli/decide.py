@@ -66,7 +66,7 @@ def decide(
     by_rank = sorted(range(len(outcomes)), key=lambda place: (ranks[place], place)) if plan.ranking is not None else range(len(outcomes))
     rows = [(outcomes[k].job, ranks[k], outcomes[k].act, list(outcomes[k].devices), outcomes[k].why) for k in by_rank]
     show(Sheet.of("job rank act devices why", rows), "table")
-    _tell(instant, plan)
+    _show_plan(instant, plan)
     return 0
 
 
@@ -89,7 +89,7 @@ def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[
     return {"now": instant.now, "jobs": instant.jobs.ids, "plan": encode_plan(plan), "outcome": entries}
 
 
-def _tell(instant: Snapshot, plan: Plan) -> None:
+def _show_plan(instant: Snapshot, plan: Plan) -> None:
     """What a plan says beyond which jobs run."""
     from gantline.core.units import human_seconds
 

@@ -65,10 +65,10 @@ def _nobody_reads() -> int:
 def usage_message(error: CycloptsError, app: App) -> str:
     """A mistake on the command line in one sentence, with the command whose help says more."""
     error.verbose = False
-    return f"{_told(error, app)} (see {' '.join(['gantline', *(error.command_chain or ()), '--help'])})"
+    return f"{_sentence(error, app)} (see {' '.join(['gantline', *(error.command_chain or ()), '--help'])})"
 
 
-def _told(error: CycloptsError, app: App) -> str:
+def _sentence(error: CycloptsError, app: App) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         name = error.unused_tokens[0]
         if name.startswith("-"):

@@ -45,7 +45,7 @@ def replay(
     found = read_record(record)
     name = policy or str(found.about["policy"])
     result = fold(found, build(policy_class(name), {**found.settings, **settings_of(set_)}))
-    return _told({"policy": name}, result, output)
+    return _report({"policy": name}, result, output)
 
 
 def _live(home: Path, url: str, output: str) -> int:
@@ -68,10 +68,10 @@ def _live(home: Path, url: str, output: str) -> int:
         result = replay_store(store, Archive(Home(home).archive))
     finally:
         store.close()
-    return _told({"home": str(home)}, result, output)
+    return _report({"home": str(home)}, result, output)
 
 
-def _told(about: dict[str, str], result: Replayed, output: str) -> int:
+def _report(about: dict[str, str], result: Replayed, output: str) -> int:
     difference = result.difference
     shown = {**about, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}
     shown |= {"open": result.open} if result.open else {}

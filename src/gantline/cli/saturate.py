@@ -55,7 +55,7 @@ def saturate(
             search = {"low": low, "high": high, "tolerance": tolerance, "seeds": seeds_of(seeds, 5), "by": by}
             found.append(find_saturation(base, choice, run_all, **search))  # type: ignore[arg-type]
     if output == "json":
-        show_json([_told(one) for one in found])
+        show_json([_as_json(one) for one in found])
         return
     columns = (
         Column("policy"),
@@ -71,7 +71,7 @@ def saturate(
             print(one)
 
 
-def _told(one: Saturation) -> dict[str, object]:
+def _as_json(one: Saturation) -> dict[str, object]:
     """Plain values; bounds that are not known are null."""
     load = one.load
     known = {"load": load.value, "low": load.low, "high": load.high, "confidence": load.confidence, "seeds": load.samples}

@@ -88,12 +88,12 @@ def simulate(
     with simulated_jobs(len(jobs)) as tick:
         lost = simulate_words.LostTurnWords()
         run = run_simulation(jobs, place, chosen, on_progress=tick, on_lost=lost, record=record is not None, spec=spec)
-    code = simulate_words.tell(run, math.isfinite(spec.until))
+    code = simulate_words.report(run, math.isfinite(spec.until))
     if verify_skips:
         with simulated_jobs(len(jobs), "stepping") as tick:
             stepped = run_simulation(jobs, place, chosen, on_progress=tick, step_all=True, spec=spec)
             skipping = [run, *_asked(chosen, lambda: run_simulation(jobs, place, chosen, on_progress=tick, record=True, spec=spec))]
-        code = max(code, simulate_words.tell_skips(skipping, stepped))
+        code = max(code, simulate_words.report_skips(skipping, stepped))
     if record is not None:
         from gantline.simulator.replay import record_lines
 
@@ -126,7 +126,7 @@ def _in_blocks(
         raise UsageError(f"a run in blocks does not know {(unknown or ['--format'])[0]}", where="--block", fix="leave one of them out")
     with simulated_jobs(len(TraceBlocks(Path(trace), block))) as tick:
         summary = simulate_in_blocks(trace, place, policy, block=block, jobs_out=jobs_out, on_progress=tick, spec=options.spec())
-    return simulate_words.tell_blocks(summary, form)
+    return simulate_words.report_blocks(summary, form)
 
 
 def _write(run: Run, jobs: Path | None, allocations: Path | None, out: Path | None, replace: bool) -> None:

@@ -38,19 +38,19 @@ class LostTurnWords:
 
     def __init__(self) -> None:
         self.count = 0
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def __call__(self, incident: Incident) -> None:
         self.count += 1
-        new = incident.what not in self._told and len(self._told) < _SHOWN
+        new = incident.what not in self._shown and len(self._shown) < _SHOWN
         if new:
-            self._told.add(incident.what)
+            self._shown.add(incident.what)
             say(f"warning: {incident}")
         elif self.count >= 10 and self.count == 10 ** round(math.log10(self.count)):
             say(f"warning: {self.count} turns lost until t={incident.time:g}")
 
 
-def tell(run: Run, bounded: bool) -> int:
+def report(run: Run, bounded: bool) -> int:
     """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
     code = _tell_ends(run, bounded)
     for said in (free_stops, wholes_for_parts, ways_left_out):
@@ -135,7 +135,7 @@ def _why(run: Run, row: int) -> str:
     return sentence(code) if code != Reason.NONE else ""
 
 
-def tell_skips(skipping: Sequence[Run], stepped: Run) -> int:
+def report_skips(skipping: Sequence[Run], stepped: Run) -> int:
     """Whether stepping through every round gave the same run."""
     others = [run for run in skipping if run.summary["log_hash"] != stepped.summary["log_hash"]]
     if not others:
@@ -153,7 +153,7 @@ def tell_skips(skipping: Sequence[Run], stepped: Run) -> int:
     return _DIFFERENT
 
 
-def tell_blocks(summary: dict[str, Any], form: str) -> int:
+def report_blocks(summary: dict[str, Any], form: str) -> int:
     """The numbers of a run in blocks, and whether all jobs have ended."""
     free, left = free_stops(summary), summary["jobs"] - summary["completed"]
     if free:

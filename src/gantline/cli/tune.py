@@ -77,7 +77,7 @@ def tune(
     bases = [options.base(one) for one in trace]
     usual_seeds = SEEDS if any(base.trace.generator for base in bases) else 1
     count = len(os.sched_getaffinity(0)) if workers is None else workers
-    with _watched() as tell:
+    with _watched() as progress:
         try:
             found = tune_settings(
                 space,
@@ -90,7 +90,7 @@ def tune(
                 seed=tuning_seed,
                 confidence=confidence,
                 workers=count,
-                on_trial=tell,
+                on_trial=progress,
             )
         except KeyboardInterrupt:
             say(f"stopped; what was tried is kept in {out}: the same command goes on from there")

@@ -69,13 +69,13 @@ def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[
     here = sweep.results["policy"].n_unique() > 1
     policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []
     clusters = compare(across(sweep, "cluster"), against=base.cluster, metrics=metrics, confidence=confidence)
-    told: list[str] = []
+    sentences: list[str] = []
     for one in policies:
-        told += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
+        sentences += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
     for one in clusters:
-        told += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
+        sentences += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
     answer = (*_answer(sweep, base, clusters), *_knowledge(sweep, base), *_money(sweep, base))
-    return Advice(sweep, tuple(policies), tuple(clusters), (*told, *answer), answer)
+    return Advice(sweep, tuple(policies), tuple(clusters), (*sentences, *answer), answer)
 
 
 def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
@@ -92,10 +92,10 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
     means = shared.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
     best, value = means.row(0)
     alike = means.filter(pl.col("jct_mean") == value)["policy"].to_list()
-    who = f"{', '.join(alike)} alike" if len(alike) > 1 else best
+    winners = f"{', '.join(alike)} alike" if len(alike) > 1 else best
     others = [name for name in means["policy"].to_list() if name not in alike]
-    told = _told_apart(shared, best, others)
-    found = [f"Lowest mean JCT on {base.cluster}: {who}, {spell(BY_KEY['jct_mean'], value)}{told}."]
+    compared = _compared(shared, best, others)
+    found = [f"Lowest mean JCT on {base.cluster}: {winners}, {spell(BY_KEY['jct_mean'], value)}{compared}."]
     for happened in done.filter(pl.col("policy") == NAME)["jct_mean"].head(1):
         change = f" ({100 * (value / happened - 1):+.0f} % under {best})" if happened > 0 else ""
         found.append(f"As it happened, mean JCT was {spell(BY_KEY['jct_mean'], happened)}{change}; that is one run, which decides nothing.")
@@ -106,8 +106,8 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
     return found
 
 
-def _told_apart(rows: pl.DataFrame, best: str, others: Sequence[str]) -> str:
-    """From which of the other policies the best one is told apart by its seeds, all of them tested together."""
+def _compared(rows: pl.DataFrame, best: str, others: Sequence[str]) -> str:
+    """Which of the other policies differ from the best one by more than chance, all of them tested together."""
     if not others:
         return ""
     if rows["seed"].n_unique() == 1 or same_runs(rows):
@@ -130,7 +130,7 @@ def _grown(item: Difference, best: str) -> str:
 
 
 def _knowledge(sweep: Sweep, base: Setting) -> list[str]:
-    """That policies were told how long jobs take, where they were: nobody knows that of a real cluster."""
+    """A note where policies knew how long jobs take, which is unknown on a real cluster."""
     if find_estimates(str(base.estimates)).mode != "oracle":
         return []
     choices = {case.policy: case.setting for case in sweep.cases if case.policy != NAME}

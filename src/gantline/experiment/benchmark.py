@@ -131,7 +131,7 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
             pl.col("doubts"),
             *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS)),
         )
-        whole = whole.with_columns(doubts=pl.Series([doubt_of(told) for told in whole["doubts"].to_list()], dtype=pl.String))
+        whole = whole.with_columns(doubts=pl.Series([doubt_of(text) for text in whole["doubts"].to_list()], dtype=pl.String))
         enough = (pl.col("runs") == len(SEEDS)) | pl.col("policy").is_in(SLOW)
         counted = whole.filter(enough).join(unpaid, on="policy", how="left").sort("jct_mean", "policy")
         failed = group.filter(pl.col("state") == "failed").unique("policy", keep="first", maintain_order=True)
@@ -149,7 +149,7 @@ def shown_metrics(table: BenchmarkTable) -> list[Metric]:
 def row_texts(table: BenchmarkTable) -> dict[str, list[str]]:
     """Each policy's row as it is printed; what is best in a column is bold, among policies that ran with every seed and are in no doubt."""
     metrics = shown_metrics(table)
-    doubtful = [index for index, (told, runs) in enumerate(table.rows.select("doubts", "runs").rows()) if told or runs < len(SEEDS)]
+    doubtful = [index for index, (text, runs) in enumerate(table.rows.select("doubts", "runs").rows()) if text or runs < len(SEEDS)]
     best = [best_of(metric, table.rows[metric.key].fill_null(math.nan).to_list(), doubtful) for metric in metrics]
     texts = {}
     for index, row in enumerate(table.rows.iter_rows(named=True)):

@@ -56,7 +56,7 @@ def benchmark_page(tables: Sequence[BenchmarkTable]) -> str:
 
 
 def table_section(table: BenchmarkTable) -> str:
-    """One workload: what it is, the table, who could not run."""
+    """One workload: what it is, the table, and the policies that could not run."""
     made = benchmark_traces()[table.workload]
     titles = [metric.title for metric in shown_metrics(table)]
     lines = [f"## {made.name}", "", f"{made.summary[:1].upper()}{made.summary[1:]}. Cluster `{made.cluster}`.", ""]
@@ -64,12 +64,12 @@ def table_section(table: BenchmarkTable) -> str:
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
     slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
     if slow:
-        told = f"Of seed {SEEDS[0]} alone and only with stops that cost, because their decisions take long: {', '.join(slow)}."
-        lines += ["", f"{told} One seed is not compared with means of {len(SEEDS)}: such a row is never best."]
+        text = f"Of seed {SEEDS[0]} alone and only with stops that cost, because their decisions take long: {', '.join(slow)}."
+        lines += ["", f"{text} One seed is not compared with means of {len(SEEDS)}: such a row is never best."]
     doubts: dict[str, list[str]] = {}
-    for policy, told in table.rows.select("policy", "doubts").rows():
-        doubts.setdefault(told, []).append(f"`{policy}`")
-    lines += [line for told, names in doubts.items() if told for line in ("", f"Marked (!) and never best: {', '.join(names)}; {told}.")]
+    for policy, text in table.rows.select("policy", "doubts").rows():
+        doubts.setdefault(text, []).append(f"`{policy}`")
+    lines += [line for text, names in doubts.items() if text for line in ("", f"Marked (!) and never best: {', '.join(names)}; {text}.")]
     for message in dict.fromkeys(message for _, message in table.failures):
         names = ", ".join(f"`{policy}`" for policy, reason in table.failures if reason == message)
         lines += ["", f"Not in the table: {names} ({message})."]
@@ -80,9 +80,9 @@ def _absent(tables: Sequence[BenchmarkTable]) -> list[str]:
     """Registered policies that some table does not have, by the reason."""
     reasons: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for choice in all_policies():
-        told = {table.workload: obstacle(choice.policy, table.workload) for table in tables}
-        for reason in dict.fromkeys(filter(None, told.values())):
-            where = tuple(name for name, found in told.items() if found == reason)
+        obstacles = {table.workload: obstacle(choice.policy, table.workload) for table in tables}
+        for reason in dict.fromkeys(filter(None, obstacles.values())):
+            where = tuple(name for name, found in obstacles.items() if found == reason)
             reasons.setdefault((reason, where), []).append(choice.title)
     if not reasons:
         return []

@@ -77,12 +77,12 @@ def points_against(results: pl.DataFrame, load: str, metric: str = "jct_mean") -
 
 
 def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.DataFrame:
-    """The results under a `name` that tells curves apart: the policy, and the other axes that vary."""
+    """The results under a `name` that differs from curve to curve: the policy, and the other axes that vary."""
     own = [axis for axis in axes_of(results) if axis not in but and varies(results, axis) and results[axis].null_count() == 0]
     parts = [pl.lit(f" {axis}=") + pl.col(axis).cast(pl.String) for axis in own]
     named = results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
-    told = named.group_by("name", maintain_order=True).agg(pl.col("doubts"))
-    doubtful = [name for name, doubts in told.iter_rows() if doubt_of(doubts)]
+    curves = named.group_by("name", maintain_order=True).agg(pl.col("doubts"))
+    doubtful = [name for name, doubts in curves.iter_rows() if doubt_of(doubts)]
     return named.with_columns(name=pl.when(pl.col("name").is_in(doubtful)).then(pl.col("name") + MARK).otherwise(pl.col("name")))
 
 

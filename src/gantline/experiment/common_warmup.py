@@ -28,7 +28,7 @@ def with_common_warmup(cases: Sequence[Case], run: Callable[[Sequence[Case]], Sw
 
 
 def _jobs(case: Case) -> str:
-    """What tells runs on other jobs, or under other rules, apart: every axis but the policy."""
+    """The axes by which runs on other jobs, or under other rules, differ: all but the policy."""
     return repr(sorted((name, str(value)) for name, value in case.axes.items()))
 
 

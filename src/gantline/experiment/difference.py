@@ -31,7 +31,7 @@ class Difference:
     comparisons: int = 1
     """How many comparisons the table makes."""
     spread: float = math.nan
-    """The standard deviation of the change from seed to seed; of one run, as its stretches tell."""
+    """The standard deviation of the change from seed to seed; of one run, estimated from its stretches."""
     doubts: str = ""
     """What speaks against the runs of the policy."""
     doubts_against: str = ""
@@ -50,7 +50,7 @@ class Difference:
 
     @property
     def sign(self) -> int:
-        """1: better, -1: worse; 0: not told apart, because of doubts, of chance, or because there is no interval."""
+        """1: better, -1: worse; 0: undecided, because of doubts, of chance, or because there is no interval."""
         change = self.change
         if self.doubtful or not change.known or not self.p < 1.0 - change.confidence or change.low <= 0 <= change.high:
             return 0
@@ -58,7 +58,7 @@ class Difference:
 
     @property
     def needed(self) -> int | None:
-        """How many seeds would tell a change of this size in this table; None where more than a thousand would not."""
+        """How many seeds would detect a change of this size in this table; None where more than a thousand would not."""
         return seeds_needed(self.change.value, self.spread, self.change.confidence, self.comparisons)
 
 

@@ -50,17 +50,17 @@ def is_alone() -> bool:
 
 
 class ForkServer:
-    """Forks and signals workers as the other end of `control` says; tells each one's number, and how it ended, on a socket of its own."""
+    """Forks and signals workers on requests from `control`; reports each one's process id, and how it ended, on a socket of its own."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.alive: dict[int, socket.socket] = {}
 
     def run(self) -> None:
-        """Serve until the other end is closed; a worker that is at work then has nobody left to work for."""
-        ended, tell = os.pipe()
-        os.set_blocking(tell, False)
-        signal.set_wakeup_fd(tell)
+        """Serve until the other end is closed; workers that still run then are killed, because nothing would read their results."""
+        ended, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         with selectors.DefaultSelector() as wait:
             wait.register(self.control, selectors.EVENT_READ)
@@ -127,11 +127,11 @@ class ForkServer:
             os._exit(code)
 
     def _reap(self) -> None:
-        """Tell how those ended that have."""
+        """Report how the workers that have ended did so."""
         for pid in list(self.alive):
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
-                with self.alive.pop(pid) as listener, contextlib.suppress(OSError):  # nobody wants to know
+                with self.alive.pop(pid) as listener, contextlib.suppress(OSError):  # the other end is closed
                     listener.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 

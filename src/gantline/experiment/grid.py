@@ -31,14 +31,14 @@ class PolicyChoice:
         if isinstance(given, type):
             return cls(_own_name(given), dict(settings or {}), handed=given)
         name = _own_name(type(given))
-        told = " ".join([name, *(f"{key}={_shown(value)}" for key, value in _unusual(given).items())])
-        return cls(name, dict(settings or {}), told, given)
+        text = " ".join([name, *(f"{key}={_shown(value)}" for key, value in _unusual(given).items())])
+        return cls(name, dict(settings or {}), text, given)
 
     @property
     def title(self) -> str:
         """Its name, or the policy with what was set."""
-        told = " ".join(f"{key}={value}" for key, value in self.settings.items())
-        return self.name or f"{_label(self.policy)} {told}".strip()
+        text = " ".join(f"{key}={value}" for key, value in self.settings.items())
+        return self.name or f"{_label(self.policy)} {text}".strip()
 
 
 def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What tells it apart."""
+        """What it is called in tables."""
         return " ".join([self.policy, *(f"{key}={value}" for key, value in self.axes.items())])
 
 
@@ -147,7 +147,7 @@ def _label_in(policy: str, changed: int) -> str:
     """The same for a file as it was changed last."""
     try:
         found = policy_class(policy)
-    except GantlineError:  # told when the policy is checked
+    except GantlineError:  # reported when the policy is checked
         return policy
     return _own_name(found)
 

@@ -1,4 +1,4 @@
-"""What really happened, where a log tells when jobs started: one more run beside the simulated ones."""
+"""What really happened, where a log records when jobs started: one more run beside the simulated ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "as it happened"
 
 
 def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
-    """The run that the log records: each job from its real start for its duration; None where the log does not tell every start."""
+    """The run that the log records: each job from its real start for its duration; None where the log lacks a start."""
     rows = trace.frame
     if "started" not in rows.columns or rows["started"].null_count() or (rows["started"] < rows["arrival"]).any():
         return None
@@ -54,7 +54,7 @@ def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
 
 
 def _busy(series: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """The series with the GPUs that jobs held: a log does not tell which devices, so they are counted, not looked up."""
+    """The series with the GPUs that jobs held: a log does not record which devices, so they are counted, not looked up."""
     change = pl.col("gpus").cast(pl.Float64)
     steps = pl.concat([spans.select(time="start", change=change), spans.select(time="end", change=-change)])
     held = steps.group_by("time").sum().sort("time").select("time", held=pl.col("change").cum_sum())

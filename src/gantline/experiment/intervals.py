@@ -1,6 +1,6 @@
 """Intervals over seeds: how far a mean, or a relative change between two policies, could be off because other seeds might have been drawn.
 
-Two intervals are made and the hull of both is told: Student's, with the jackknife's standard error, and from five samples on the
+Two intervals are made and the hull of both is reported: Student's, with the jackknife's standard error, and from five samples on the
 bootstrap-t (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 12), which follows a skewed sample further out on its
 long side. On heavy-tailed workloads each alone falls short where the other does not: ``docs/coverage.md``.
 """

@@ -45,9 +45,9 @@ def best_places(results: pl.DataFrame) -> str:
         return "No two policies can be compared: their runs failed or are in doubt."
     if len(best) == 1 and not undecided:
         return f"{next(iter(best))} has the lowest mean JCT{' everywhere' if axes else ''}."
-    told = [f"{policy} has the lowest mean JCT at {_and(places)}" for policy, places in best.items()]
-    told += [f"at {_and(undecided)} runs failed or are in doubt"] if undecided else []
-    return f"{'; '.join(told)}."
+    lines = [f"{policy} has the lowest mean JCT at {_and(places)}" for policy, places in best.items()]
+    lines += [f"at {_and(undecided)} runs failed or are in doubt"] if undecided else []
+    return f"{'; '.join(lines)}."
 
 
 def _and(places: Sequence[str]) -> str:

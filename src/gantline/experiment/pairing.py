@@ -47,13 +47,13 @@ def paired_jobs(runs: Sequence[JobsOfRun], against: str) -> pl.DataFrame:
         if run.policy == against or run.seed not in base:
             continue
         both = _ended(run.jobs()).join(base[run.seed], on="job", suffix="_against", maintain_order="left")
-        who = {"policy": pl.lit(run.policy), "against": pl.lit(against), "seed": pl.lit(run.seed, dtype=pl.Int64)}
-        found.append(both.select("job", *(value.alias(name) for name, value in who.items()), *_NUMBERS))
+        labels = {"policy": pl.lit(run.policy), "against": pl.lit(against), "seed": pl.lit(run.seed, dtype=pl.Int64)}
+        found.append(both.select("job", *(value.alias(name) for name, value in labels.items()), *_NUMBERS))
     return pl.concat(found).with_columns(difference=pl.col("jct") - pl.col("jct_against")) if found else pl.DataFrame(schema=_SCHEMA)
 
 
 def spread_of_stretches(pairs: pl.DataFrame, policy: str, metric: str) -> float:
-    """How much a change might vary from run to run, as far as the stretches of one run tell: consecutive jobs share their queue, so that
+    """How much a change might vary from run to run, estimated from the stretches of one run: consecutive jobs share their queue, so that
     stretches, not jobs, are what varies; the jackknife's error over them. NaN where there are too few jobs."""
     own, name = pairs.filter((pl.col("policy") == policy) & (pl.col("seed") == pl.col("seed").min())), PER_JOB[metric]
     columns = np.stack([own[f"{name}_against"].to_numpy(), own[name].to_numpy()])

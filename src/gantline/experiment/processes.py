@@ -46,7 +46,7 @@ class FreshProcess:
             text=True,
             encoding="utf-8",
             env=_environment(),
-            start_new_session=True,  # Ctrl-C is for the sweep; it tells its workers
+            start_new_session=True,  # Ctrl-C is for the sweep; it stops its workers
         )
 
     def exchange(self, line: str) -> str:
@@ -79,8 +79,8 @@ class ForkedProcess:
         with channel, status:
             socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), self._crash_report.fileno()])
         self._answers = self._channel.makefile("r", encoding="utf-8")
-        self._told = self._status.makefile("r", encoding="utf-8")
-        number = self._told.readline()
+        self._reports = self._status.makefile("r", encoding="utf-8")
+        number = self._reports.readline()
         if not number:
             raise ConnectionError("the fork server is gone")
         self._pid = int(number)
@@ -109,8 +109,8 @@ class ForkedProcess:
         if not self._killed:  # else it might see the end of its tasks before the signal, which the fork server passes on, and end well
             with contextlib.suppress(OSError):
                 self._channel.shutdown(socket.SHUT_RDWR)
-        code = self._told.readline()
-        for one in (self._answers, self._channel, self._told, self._status):
+        code = self._reports.readline()
+        for one in (self._answers, self._channel, self._reports, self._status):
             one.close()
         return _left_in(self._crash_report), int(code) if code else -signal.SIGKILL
 

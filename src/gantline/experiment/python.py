@@ -74,9 +74,9 @@ class Verdicts:
     def _repr_html_(self) -> str:
         from html import escape
 
-        told = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        text = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
         more = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in self.remarks)
-        return f"<ul>{told}{more}</ul>{self.frame._repr_html_()}"
+        return f"<ul>{text}{more}</ul>{self.frame._repr_html_()}"
 
 
 @partial(with_options, single=False)

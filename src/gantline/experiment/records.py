@@ -78,8 +78,8 @@ def store_result(folder: Path, key: str, run: RunLike, *, keep_run: bool) -> dic
     tracked = np.zeros(jobs.height, dtype=bool)
     tracked[window.rows(jobs["arrival"].to_numpy())] = True
     write_stream(_jobs_file(folder, key), jobs.with_columns(pl.Series("tracked", tracked)))
-    told = {**summary, "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
-    _store(folder, key, DONE, summary={**told, "doubts": "; ".join(doubts_of(told))}, measures=measures)
+    fields = {**summary, "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
+    _store(folder, key, DONE, summary={**fields, "doubts": "; ".join(doubts_of(fields))}, measures=measures)
     return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
 
 

@@ -28,9 +28,9 @@ class RunsFailedError(GantlineError):
 
 def usable(sweep: Runs) -> Runs:
     """The sweep; where all of its runs failed for one reason, that is all there is to say."""
-    told = {message for _, message in sweep.failures}
-    if len(told) == 1 and len(sweep.failures) == len(sweep.cases):
-        raise RunsFailedError(told.pop())
+    messages = {message for _, message in sweep.failures}
+    if len(messages) == 1 and len(sweep.failures) == len(sweep.cases):
+        raise RunsFailedError(messages.pop())
     return sweep
 
 
@@ -45,10 +45,10 @@ def warnings_of(sweep: SweepRuns) -> list[str]:
     """A sentence for each of the first runs in doubt, and how many there are."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
     doubtful = [(case, summary) for case, summary in done if doubts_of(summary)]
-    told = [f"{case.name}: {'; '.join(doubts_of(summary))}{_first(summary)}" for case, summary in doubtful[:_SHOWN]]
+    lines = [f"{case.name}: {'; '.join(doubts_of(summary))}{_first(summary)}" for case, summary in doubtful[:_SHOWN]]
     if len(doubtful) > _SHOWN:
-        told.append(f"{len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
-    return told
+        lines.append(f"{len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
+    return lines
 
 
 def _first(summary: Mapping[str, Any]) -> str:
@@ -58,27 +58,27 @@ def _first(summary: Mapping[str, Any]) -> str:
 
 def _left_out(case: Case, summary: Mapping[str, Any]) -> str:
     out = summary["track"][0]
-    told = f"{case.name}: the first {human_seconds(summary['warmup'])} are left out as warm-up, {out:,} of {summary['jobs']:,} jobs"
+    text = f"{case.name}: the first {human_seconds(summary['warmup'])} are left out as warm-up, {out:,} of {summary['jobs']:,} jobs"
     at_limit = out >= summary["jobs"] // 2 - BATCH
-    return told + ("; half of the jobs is the most that is left out, so that more of them are needed" if at_limit else "")
+    return text + ("; half of the jobs is the most that is left out, so that more of them are needed" if at_limit else "")
 
 
 def notes_of(sweep: SweepRuns) -> list[str]:
     """What is no doubt, but should be said."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
-    told = []
+    notes = []
     free = [(summary["preemptions"], case, free_stops(summary)) for case, summary in done if free_stops(summary)]
     if free:
         _, case, said = max(free, key=lambda one: one[0])
-        told.append(f"{case.name}: {said}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
+        notes.append(f"{case.name}: {said}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
     for remark in (wholes_for_parts, ways_left_out, turned_away, no_contest):
         if found := [(case, remark(summary)) for case, summary in done if remark(summary)]:
             case, said = found[0]
-            told.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
+            notes.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
     if short := [(case, summary["from_empty"]) for case, summary in done if summary.get("from_empty")]:
-        told.append(f"{short[0][0].name}: {short[0][1]}{f'; so in {len(short)} of {len(done)} runs' if len(short) > 1 else ''}")
+        notes.append(f"{short[0][0].name}: {short[0][1]}{f'; so in {len(short)} of {len(done)} runs' if len(short) > 1 else ''}")
     if left := [(case, summary) for case, summary in done if summary.get("warmup")]:
-        told.append(_left_out(*max(left, key=lambda one: float(one[1]["warmup"]))))
+        notes.append(_left_out(*max(left, key=lambda one: float(one[1]["warmup"]))))
     if same_runs(sweep.results):
-        told.append("every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
-    return told
+        notes.append("every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
+    return notes

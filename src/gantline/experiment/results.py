@@ -13,7 +13,7 @@ from gantline.experiment.records import Record
 from gantline.report.doubts import UNSTEADY
 from gantline.report.metrics import METRICS
 
-_TOLD = (
+_COPIED = (
     "log_hash", "trace_hash", "version", "decisions", "lost_turns", "rounds", "steady", "doubts", "free_stops", "bounded", "wall_seconds",
 )  # fmt: skip
 
@@ -29,8 +29,8 @@ def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFr
     columns["hash"] = pl.Series([case.hash for case in cases], dtype=pl.String)
     columns["state"] = pl.Series([record.state for record in records], dtype=pl.String)
     columns["message"] = pl.Series([record.message for record in records], dtype=pl.String)
-    for told in _TOLD:
-        columns[told] = _column([record.summary.get(told) for record in records])
+    for key in _COPIED:
+        columns[key] = _column([record.summary.get(key) for record in records])
     for metric in METRICS:
         values = [record.measures.get(metric.key) for record in records]
         columns[metric.key] = pl.Series([float("nan") if value is None else float(value) for value in values], dtype=pl.Float64)
@@ -55,18 +55,18 @@ def doubts_over(results: pl.DataFrame, policy: str) -> str:
     return doubt_of(results.filter((pl.col("policy") == policy) & (pl.col("state") == "done"))["doubts"].to_list())
 
 
-def doubt_of(told: Sequence[str | None]) -> str:
+def doubt_of(doubts: Sequence[str | None]) -> str:
     """One doubt about several seeds, from what each says of itself; empty where there is none.
 
     A run that lost turns or jobs is no result, so one of them is enough. A queue that grows happens by chance too: it counts where most
     seeds show it, so that more seeds decide more.
     """
-    broken = [text for text in told if text and text != UNSTEADY]
-    unsteady = [text for text in told if text and UNSTEADY in text]
+    broken = [text for text in doubts if text and text != UNSTEADY]
+    unsteady = [text for text in doubts if text and UNSTEADY in text]
     if broken:
-        return broken[0] if len(told) == 1 else f"in {len(broken)} of {len(told)} runs, in the first of them {broken[0]}"
-    if 2 * len(unsteady) > len(told):
-        return UNSTEADY if len(told) == 1 else f"{UNSTEADY} in {len(unsteady)} of {len(told)} runs"
+        return broken[0] if len(doubts) == 1 else f"in {len(broken)} of {len(doubts)} runs, in the first of them {broken[0]}"
+    if 2 * len(unsteady) > len(doubts):
+        return UNSTEADY if len(doubts) == 1 else f"{UNSTEADY} in {len(unsteady)} of {len(doubts)} runs"
     return ""
 
 

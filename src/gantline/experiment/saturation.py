@@ -49,14 +49,14 @@ class Saturation:
             return f"{self.policy} does not even sustain a load of {lowest:g}{_of(seeds)}."
         if self.above == seeds:
             return f"{self.policy} sustains a load of {highest:g}, the highest tried{_of(seeds)}."
-        told = f"{self.policy} saturates at a load of {self.load.value:.3g}"
+        text = f"{self.policy} saturates at a load of {self.load.value:.3g}"
         if self.load.known:
-            told += f", {100 * self.load.confidence:g} % interval {self.load.low:.3g}..{self.load.high:.3g} over {seeds} seeds"
+            text += f", {100 * self.load.confidence:g} % interval {self.load.low:.3g}..{self.load.high:.3g} over {seeds} seeds"
         else:
-            told += f", to within {self.tolerance / 2:.2g}{_of(seeds)}; an interval needs 3 seeds at least"
+            text += f", to within {self.tolerance / 2:.2g}{_of(seeds)}; an interval needs 3 seeds at least"
         for count, words in ((self.below, f"do not even sustain {lowest:g}"), (self.above, f"sustain even {highest:g}")):
-            told += f"; {count} of them {words}, so that the range is too narrow" if count else ""
-        return f"{told}."
+            text += f"; {count} of them {words}, so that the range is too narrow" if count else ""
+        return f"{text}."
 
 
 def find_saturation(
@@ -127,7 +127,7 @@ def _of(seeds: int) -> str:
 
 
 def _round_middle(low: float, high: float) -> float:
-    """The middle, with no more digits than tell it from both ends, because people read it."""
+    """The middle, with as few digits as distinguish it from both ends, because people read it."""
     middle = (low + high) / 2
     for digits in range(1, 12):
         rounded = round(middle, digits)

@@ -33,7 +33,7 @@ _OWN: dict[str, Callable[[Any, str], Any]] = {"cluster": text, "policy": text, "
 class Setting(RunSpec):
     """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on.
 
-    A policy that somebody made in this process is `handed`, and `policy` is what it calls itself: no text can say what it does, so such a
+    A policy object made in this process is `handed`, and `policy` is what it calls itself: no text can say what it does, so such a
     run stays in this process, and is made anew every time.
     """
 
@@ -152,7 +152,7 @@ class Setting(RunSpec):
 
 
 def run_setting(setting: Setting, key: str = "") -> Run:
-    """Run it. The summary tells the setting and its hash, which is `key` where it is known already."""
+    """Run it. The summary holds the setting and its hash, which is `key` where it is known already."""
     from gantline.simulator.simulate import simulate
 
     _verify(setting)

@@ -11,7 +11,7 @@ from gantline.experiment.intervals import fewest_samples
 from gantline.workload.special_functions import stdtrit
 
 POWER = 0.8
-"""How often the seeds that are said to be needed would tell a change of the size that was seen."""
+"""The power: how often the seeds that are reported as needed would detect a change of the size that was seen."""
 MOST_SEEDS = 1000
 
 
@@ -29,7 +29,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def seeds_needed(change: float, spread: float, confidence: float, comparisons: int) -> int | None:
-    """How many seeds would tell a change of this size, with a power of 80 %, in a table of so many comparisons; None: over a thousand.
+    """How many seeds would detect a change of this size, with a power of 80 %, in a table of so many comparisons; None: over a thousand.
 
     `spread`: the standard deviation of the change from seed to seed.
     """

@@ -64,9 +64,9 @@ class Sweep(SweepRuns):
     def _repr_html_(self) -> str:
         from html import escape
 
-        told = [*failures_of(self), *warnings_of(self), *notes_of(self)]
-        listed = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in told)
-        return f"{self.means._repr_html_()}{f'<ul>{listed}</ul>' if told else ''}"
+        remarks = [*failures_of(self), *warnings_of(self), *notes_of(self)]
+        listed = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in remarks)
+        return f"{self.means._repr_html_()}{f'<ul>{listed}</ul>' if remarks else ''}"
 
 
 def run_sweep(
@@ -109,10 +109,10 @@ def run_sweep(
 def read_sweep(folder: Path) -> Sweep:
     """A sweep from its folder, as far as it went: the same cases, records and results as when it ended."""
     results = read_results(folder)
-    told = {(case["hash"], case["name"]): case for case in loads((folder / "sweep.json").read_text(encoding="utf-8"))["cases"]}
+    stored = {(case["hash"], case["name"]): case for case in loads((folder / "sweep.json").read_text(encoding="utf-8"))["cases"]}
     cases = []
     for row in results.iter_rows(named=True):
-        one = told.get((row["hash"], row["name"]), {})
+        one = stored.get((row["hash"], row["name"]), {})
         if "axes" not in one:
             raise UsageError("was written by an older Gantline", where=str(folder), fix="run the same command again")
         cases.append(Case(row["policy"], one["axes"], one["parameters"], Setting.read(one["setting"]), row["hash"]))

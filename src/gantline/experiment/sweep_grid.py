@@ -30,11 +30,11 @@ def means_section(results: pl.DataFrame) -> list[str]:
         tables = [_metrics(frame, write)]
     bracketed = any((frame[f"{key}_low"] < frame[f"{key}_high"]).any() for key in SHOWN)
     runs = sorted({int(count) for count in frame["runs"]})
-    told = f"Means of {runs[0]} runs each." if len(runs) == 1 else f"Means of {runs[0]} to {runs[-1]} runs."
-    told += " In brackets: 95 % intervals of the means over seeds." if bracketed else ""
-    told += " Failed runs are left out." if frame["failed"].sum() else ""
-    told += " (!) marks means of runs in doubt." if frame["mark"].str.len_chars().sum() else ""
-    return [*tables, f'<p class="note">{told} Point at a metric for what it means.</p>']
+    text = f"Means of {runs[0]} runs each." if len(runs) == 1 else f"Means of {runs[0]} to {runs[-1]} runs."
+    text += " In brackets: 95 % intervals of the means over seeds." if bracketed else ""
+    text += " Failed runs are left out." if frame["failed"].sum() else ""
+    text += " (!) marks means of runs in doubt." if frame["mark"].str.len_chars().sum() else ""
+    return [*tables, f'<p class="note">{text} Point at a metric for what it means.</p>']
 
 
 def _grids(frame: pl.DataFrame, axes: list[str], write: Mapping[str, Write]) -> list[str]:
@@ -43,7 +43,7 @@ def _grids(frame: pl.DataFrame, axes: list[str], write: Mapping[str, Write]) -> 
     beside = ["policy", *(axis for axis in axes if axis != across)]
     rows = list(dict.fromkeys(frame.select(beside).iter_rows()))
     values = frame[across].unique(maintain_order=True).to_list()
-    cells = {(row, value): told for row, value, told in zip(frame.select(beside).iter_rows(), frame[across], frame.iter_rows(named=True))}
+    cells = {(row, value): means for row, value, means in zip(frame.select(beside).iter_rows(), frame[across], frame.iter_rows(named=True))}
     grids = []
     for key in SHOWN:
         heads = "".join(f'<th scope="col" rowspan="2" class="text">{escape(name)}</th>' for name in beside)

@@ -1,6 +1,6 @@
 """The page of a sweep, from its folder: what beats what, means with intervals, figures over its axes, every run.
 
-A sweep keeps the jobs and the metrics of its runs, not what happened in between unless it is told to. So this page has no timelines of
+A sweep keeps the jobs and the metrics of its runs, not what happened in between unless it is asked to. So this page has no timelines of
 devices; it says where those are, or how to get them.
 """
 

@@ -1,4 +1,4 @@
-"""A comparison in words: which policy beats which by how much, how sure that is, and how many seeds would tell more."""
+"""A comparison in words: which policy beats which by how much, how sure that is, and how many seeds would decide more."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def verdict(differences: Sequence[Difference]) -> str:
 def basis(differences: Sequence[Difference]) -> str:
     """What the intervals are over, and for how many comparisons they are corrected."""
     one = max(differences, key=lambda difference: difference.change.samples)
-    told = f"over {one.change.samples} seeds"
+    text = f"over {one.change.samples} seeds"
     if one.over == "draws":
-        told += " of what is drawn in a run, the jobs being the same"
+        text += " of what is drawn in a run, the jobs being the same"
     if one.load is not None:
-        told += f", each stretched to a load of {one.load:g}, so that they differ less than seeds whose load is drawn too"
-    return told + (f"; tested together with all {one.comparisons} comparisons of the table" if one.comparisons > 1 else "")
+        text += f", each stretched to a load of {one.load:g}, so that they differ less than seeds whose load is drawn too"
+    return text + (f"; tested together with all {one.comparisons} comparisons of the table" if one.comparisons > 1 else "")
 
 
 def _doubts(difference: Difference) -> str:
-    told = ((difference.against, difference.doubts_against), (difference.policy, difference.doubts))
-    return "; ".join(f"{name}: {doubt}" for name, doubt in told if doubt)
+    sides = ((difference.against, difference.doubts_against), (difference.policy, difference.doubts))
+    return "; ".join(f"{name}: {doubt}" for name, doubt in sides if doubt)
 
 
 def _numbers(differences: Sequence[Difference]) -> str:
@@ -64,16 +64,16 @@ def _too_few(differences: Sequence[Difference]) -> str:
     one = differences[0]
     fewest = fewest_samples(one.change.confidence)
     level = f"{100 * one.change.confidence:g} % interval"
-    told = [difference for difference in differences if math.isfinite(difference.spread) and difference.change.value]
+    open_changes = [difference for difference in differences if math.isfinite(difference.spread) and difference.change.value]
     what = "seeds" if one.over else "seeds, or traces like this one,"
-    if not told:
+    if not open_changes:
         return f"That decides nothing: a {level} needs {fewest} {what} at least."
     judged = "as the seeds so far vary" if one.over else "as the stretches of this run vary"
-    return f"That decides nothing: a {level} needs {fewest} {what} at least, and {_needed(told[0])}, {judged}."
+    return f"That decides nothing: a {level} needs {fewest} {what} at least, and {_needed(open_changes[0])}, {judged}."
 
 
 def _more_seeds(differences: Sequence[Difference]) -> str:
-    """How many seeds would tell the first change that is not clear."""
+    """How many seeds would decide the first change that is not clear."""
     unclear = [one for one in differences if one.sign == 0 and one.change.value and math.isfinite(one.spread) and one.spread > 0]
     return f" It needs more seeds: {_needed(unclear[0])}." if unclear else ""
 
@@ -102,7 +102,7 @@ def _bounds(difference: Difference, signed: bool = False) -> str:
     if not signed and high < 0:
         low, high = -high, -low
     digits = _digits(max(abs(low), abs(high)))
-    while digits < 3 and low and round(100 * low, digits) == 0:  # an end that is not zero is not told as zero
+    while digits < 3 and low and round(100 * low, digits) == 0:  # an end that is not zero is not shown as zero
         digits += 1
     return f"{100 * low:{'+' if signed else ''}.{digits}f}..{100 * high:{'+' if signed else ''}.{digits}f} %"
 

@@ -76,7 +76,7 @@ def _write(path: Path, fill: Callable[[Path], object]) -> Path:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether the error means that there is no room; polars tells it in words."""
+    """Whether the error means that there is no room; polars has it only in its message."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     return isinstance(error, (OSError, pl.exceptions.PolarsError)) and "No space left" in str(error)

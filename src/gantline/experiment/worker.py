@@ -27,7 +27,7 @@ def answer_tasks(tasks: Iterable[str], answers: TextIO, crash_report: IO[bytes])
             answers.write(perform(Task.read(json.loads(line))).to_line())
             answers.flush()
     except ConnectionError:
-        os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
+        os._exit(1)  # the sweep was killed; what is done is stored, and no process is left to report to
 
 
 def end_with(parent: int) -> None:

@@ -106,8 +106,8 @@ class _Feeder(Thread):
         watch.cancel()
         if answer:
             return Outcome.read(answer)
-        told, self.worker = words_about(*self.worker.end()), None
-        return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else told)
+        ending, self.worker = words_about(*self.worker.end()), None
+        return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else ending)
 
     def end(self) -> None:
         """Stop the worker, whatever it does; results appear whole or not at all, so nothing is half-written."""

@@ -11,7 +11,7 @@ _LOOK = 1.0  # seconds between looks
 
 
 @contextmanager
-def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
+def idle_node(client: Any, name: str, say: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
     """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
     reported = False
     while True:
@@ -25,7 +25,7 @@ def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float =
                 break
             client.uncordon(name)  # a job was faster
         if not reported:
-            tell(f"waiting until no job is on {name}")
+            say(f"waiting until no job is on {name}")
             reported = True
         time.sleep(look)
     try:

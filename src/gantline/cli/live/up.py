@@ -135,10 +135,10 @@ def up(
         return _detach(options)
     from gantline.service.serve import serve
 
-    return serve(options, lambda url: _tell(url, options.home.path), say)
+    return serve(options, lambda url: _announce(url, options.home.path), say)
 
 
-def _tell(url: str, home: Path) -> None:
+def _announce(url: str, home: Path) -> None:
     print(url, flush=True)
     say(f"note: serving from {home}; Ctrl-C ends the service and leaves its jobs running, 'gantline down' ends both")
 

@@ -44,7 +44,7 @@ class Effort:
 
 
 def coverage_page(effort: Effort, say: Callable[[str], None] = lambda _: None) -> str:
-    """The whole page; `say` is told what is measured next."""
+    """The whole page; `say` receives what is measured next."""
     populations: dict[str, Population] = {}
     for title, workload in WORKLOADS.items():
         say(f"simulating {effort.seeds} seeds, {title}")
@@ -81,9 +81,9 @@ def _power(populations: dict[str, Population], effort: Effort) -> str:
     for title, population in populations.items():
         for old, new in (("fifo", "srtf"), ("las", "srtf")):
             table = (old, new, *EQUALS[:4])
-            told = [power_over(population, table, count, effort.tables) for count in COUNTS]
+            powers = [power_over(population, table, count, effort.tables) for count in COUNTS]
             change = population[new][:, 0].mean() / population[old][:, 0].mean() - 1.0
-            rows.append([title, f"{new} against {old}", f"{100 * change:+.0f} %", *map(_percent, told)])
+            rows.append([title, f"{new} against {old}", f"{100 * change:+.0f} %", *map(_percent, powers)])
     return _section(
         "Power",
         "How often a table of six policies (15 comparisons) tells a true change of mean JCT:",
@@ -147,7 +147,7 @@ def _start(effort: Effort) -> str:
     rows = []
     for cluster, gpus, load in STARTS:
         found = empty_start(cluster, gpus, load, 1000, effort.runs)
-        shares = [f"{100 * value:+.0f} %" for value in (found.plain, found.warmed, found.told)]
+        shares = [f"{100 * value:+.0f} %" for value in (found.plain, found.warmed, found.reported)]
         rows.append([f"{gpus}", f"{load:g}", f"{shares[0]} (standard error {100 * found.error:.0f} %)", *shares[1:]])
     return _section(
         "The empty start",

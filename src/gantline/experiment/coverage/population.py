@@ -58,6 +58,6 @@ def draw_population(workload: Workload, names: tuple[str, ...], seeds: range) ->
     for seed in seeds:
         trace = generate("generic", seed=seed, **workload.settings())
         for name, policy in policies_of(names).items():
-            told = simulate(trace, CLUSTER, policy).summary
-            found[name].append([told["average_jct"], told["p95_jct"], told["makespan"]])
+            summary = simulate(trace, CLUSTER, policy).summary
+            found[name].append([summary["average_jct"], summary["p95_jct"], summary["makespan"]])
     return {name: np.array(values) for name, values in found.items()}

@@ -38,7 +38,7 @@ class EmptyStart:
     plain: float
     warmed: float
     """With `--warmup auto`."""
-    told: float
+    reported: float
     """What the guard estimates to be missing, on average."""
     error: float
     """The standard error of `plain`: runs differ much at high loads."""
@@ -46,17 +46,17 @@ class EmptyStart:
 
 def empty_start(cluster: str, gpus: int, load: float, jobs: int, runs: int) -> EmptyStart:
     """Runs of as many jobs under FIFO, with and without a warm-up."""
-    workload, plain, warmed, told = Workload(False, MARKOV, jobs, load, gpus), [], [], []
+    workload, plain, warmed, missing = Workload(False, MARKOV, jobs, load, gpus), [], [], []
     for seed in range(runs):
         trace = generate("generic", seed=seed, **workload.settings())
         first, second = (simulate(trace, cluster, "fifo", warmup=warmup) for warmup in (0.0, "auto"))
         plain.append(first.summary["average_queueing"])
         warmed.append(second.summary["average_queueing"])
-        told.append(steadiness(first).missing)
+        missing.append(steadiness(first).missing)
     truth = erlang_c(gpus, load) * SERVICE
     above = [float(np.mean(each)) / truth - 1.0 for each in (plain, warmed)]
     error = float(np.std(plain, ddof=1)) / math.sqrt(runs) / truth
-    return EmptyStart(gpus, load, jobs, above[0], above[1], -float(np.mean(told)), error)
+    return EmptyStart(gpus, load, jobs, above[0], above[1], -float(np.mean(missing)), error)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How often verdicts are wrong where nothing differs, how often they tell what does, and how often intervals hold the truth."""
+"""How often verdicts are wrong where nothing differs, how often they detect what does, and how often intervals hold the truth."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wrong_tables(population: Population, names: Sequence[str], seeds: int, table
 
 
 def power_over(population: Population, names: Sequence[str], seeds: int, tables: int) -> float:
-    """The share of tables in which the second policy is told from the first by its mean JCT."""
+    """The share of tables in which the mean JCT of the second policy differs from that of the first by more than chance."""
     return sum(bool(table[0].sign) for table in _tables(population, names, seeds, tables)) / tables
 
 

@@ -13,7 +13,7 @@ RATE = "trace.jobs_per_hour"
 
 
 def elastic_setting(*, rigid: bool = False, cluster: str = "gpu:8x8", **settings: Any) -> Setting:
-    """150 elastic jobs on 64 GPUs, unless told otherwise; rigid ones are the same jobs at the size they ask for."""
+    """150 elastic jobs on 64 GPUs by default; rigid ones are the same jobs at the size they ask for."""
     own = {**settings, **({"rigid": True} if rigid else {})}
     return Setting(TraceSource(generator="elastic", settings=own), cluster, "afs", round=60.0, costs="10")
 

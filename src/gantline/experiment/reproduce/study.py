@@ -44,8 +44,8 @@ class Claim:
     @staticmethod
     def number(statement: str, published: float, found: float, unit: str = "times", within: float = WITHIN) -> Claim:
         """A published number and the one found, which may differ by that part of it."""
-        told = f"{found:.3g} {unit} ({100 * (found / published - 1):+.0f} %)"
-        return Claim(statement, f"{published:g} {unit}", told, abs(found / published - 1) <= within, is_number=True)
+        text = f"{found:.3g} {unit} ({100 * (found / published - 1):+.0f} %)"
+        return Claim(statement, f"{published:g} {unit}", text, abs(found / published - 1) <= within, is_number=True)
 
     @property
     def kind(self) -> str:

@@ -28,16 +28,16 @@ class Gain:
         if self.held_back is None:
             return f"Nothing was held back, so this says nothing about other workloads: {seen.replace(' it ', f' {what} ', 1)}."
         held = self.held_back
-        told = f"On the {_count(held)} held back, {what} is {_change(held)}"
+        text = f"On the {_count(held)} held back, {what} is {_change(held)}"
         if not held.known:
             fewest = fewest_samples(held.confidence)
-            return f"{told}; {seen}. That decides nothing: an interval needs {fewest} workloads that are held back."
-        told += f", {100 * held.confidence:g} % interval {100 * held.low:+.1f}..{100 * held.high:+.1f} %; {seen}."
+            return f"{text}; {seen}. That decides nothing: an interval needs {fewest} workloads that are held back."
+        text += f", {100 * held.confidence:g} % interval {100 * held.low:+.1f}..{100 * held.high:+.1f} %; {seen}."
         if held.high < 0:
-            return told
+            return text
         if held.low > 0:
-            return f"{told} The tuned settings do worse where they were not tuned: keep those that were there."
-        return f"{told} That is no clear gain."
+            return f"{text} The tuned settings do worse where they were not tuned: keep those that were there."
+        return f"{text} That is no clear gain."
 
 
 def gain_of(
@@ -51,7 +51,7 @@ def gain_of(
 
 
 def _interval(objective: Objective, tuned: Mapping[str, Values], usual: Mapping[str, Values], confidence: float) -> Interval:
-    """Workloads are paired with themselves; whoever does not draw another workload learns nothing from more seeds of it."""
+    """Workloads are paired with themselves; more seeds of a trace that does not draw another workload add nothing."""
     shares = np.array([objective.proportion(values, usual[name]) for name, values in tuned.items()])
     found = mean_interval(shares, confidence)
     return replace(found, value=found.value - 1.0, low=max(found.low - 1.0, -1.0), high=found.high - 1.0)  # nothing falls by more than all

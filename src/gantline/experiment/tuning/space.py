@@ -122,7 +122,7 @@ class SearchSpace:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What tells one search from another."""
+        """The key by which one search differs from another."""
         return {"policy": self.policy, "searched": {one.name: str(one) for one in self.searched}, "fixed": dict(self.fixed)}
 
 

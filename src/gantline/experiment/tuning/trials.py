@@ -95,5 +95,5 @@ class Laboratory:
 
 
 def _ended(record: Record) -> Ended:
-    told, measures = record.summary, record.measures
-    return ended_jobs(record.jobs(), told["end"], told["gpus"], measures["money"], measures["energy"])
+    summary, measures = record.summary, record.measures
+    return ended_jobs(record.jobs(), summary["end"], summary["gpus"], measures["money"], measures["energy"])

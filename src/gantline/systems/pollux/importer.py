@@ -68,8 +68,8 @@ def read(
             raise raw.error(f"'{category[row]}' is no category", row=row, field="category", fix="one of " + ", ".join(_KINDS))
         frame = frame.with_columns(kind=category.replace(_KINDS))
     if app.is_in(_HYBRID).any():
-        told = pl.col("kind") if "kind" in frame.columns else pl.lit("")
-        frame = frame.with_columns(kind=pl.when((told == "") & pl.lit(app.is_in(_HYBRID))).then(pl.lit("hybrid")).otherwise(told))
+        kind = pl.col("kind") if "kind" in frame.columns else pl.lit("")
+        frame = frame.with_columns(kind=pl.when((kind == "") & pl.lit(app.is_in(_HYBRID))).then(pl.lit("hybrid")).otherwise(kind))
     others = [column for column in raw.frame if column.name not in (*_COLUMNS, "category")]
     sieve = Sieve(frame.with_columns(others), raw)
     if first:

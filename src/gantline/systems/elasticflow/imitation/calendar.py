@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Event:
-    """Who arrives and who ends; an event may be there for nobody, to cause a round."""
+    """The jobs that arrive and those that end; an event without jobs causes a round."""
 
     arrivals: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Calendar:
         return self.events.setdefault(time, Event())
 
     def move(self, job: int, old: float, new: float) -> None:
-        """A job's end moves; an event that nobody is left in goes."""
+        """Move a job's end; an event without jobs is removed."""
         if old == new:
             return
         there = self.events.get(old)

@@ -177,7 +177,7 @@ class ElasticFlowClock:
             self.pending += entering
 
     def _plan(self, order: list[int], now: float) -> int:
-        """Plan everybody in order of deadlines; the list itself is sorted."""
+        """Plan all jobs in order of deadlines; the list itself is sorted."""
         order.sort(key=self.jobs.deadline.__getitem__)
         listed = np.array(order, dtype=np.int64)
         while (verdict := plan_all(self.board, listed, now)) == FULL:
@@ -212,7 +212,7 @@ class ElasticFlowClock:
                 self._begin(job, now)
 
     def _wake(self, now: float) -> None:
-        """Rounds in which nobody comes or ends: when a plan changes."""
+        """Rounds in which no job arrives or ends: when a plan changes."""
         if self.rules.admission == "off":
             for job in self.running:
                 entries, _ = self._plan_of(job)

@@ -69,8 +69,8 @@ def read_rigid_jobs(tables: Tables, trace: Trace) -> RigidJobs:
     size = tables.I[c.GPUS].copy()
     duration = trace.frame["duration"].cast(pl.Float64).to_numpy().astype(np.float64)
     level = np.minimum(np.log2(size).astype(np.int64), _LEVELS - 1)
-    told = known.speed[np.arange(len(size)), level]
-    speed = np.where((2**level == size) & (told > 0.0), told, known.iterations / np.maximum(duration, 1e-9))
+    found = known.speed[np.arange(len(size)), level]
+    speed = np.where((2**level == size) & (found > 0.0), found, known.iterations / np.maximum(duration, 1e-9))
     return RigidJobs(known.arrival, known.deadline, size, duration, known.iterations, speed)
 
 

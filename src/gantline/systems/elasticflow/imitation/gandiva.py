@@ -35,10 +35,10 @@ class GandivaRun(RigidRun):
         self.executed, self.lost = [0.0] * len(jobs), [0.0] * len(jobs)
         self.pending: list[int] = []
         self.running: list[int] = []  # placed; whether it is their turn is another matter
-        self.waited: list[int] = []  # those who were ever pending
+        self.waited: list[int] = []  # jobs that were ever pending
 
     def run(self) -> None:
-        """Until nobody is left."""
+        """Run until no job is left."""
         now, passed, charged = self.arrivals[0][0] if self.arrivals else 0.0, 0.0, 0
         while self.arrivals or self.pending or self.running:
             self._adjust()
@@ -70,7 +70,7 @@ class GandivaRun(RigidRun):
             self.waited.append(job)
 
     def _start_pending(self, now: float) -> None:
-        """Try those who wait; after each that starts the next one is passed over, for the original shortens the list it walks."""
+        """Try the jobs that wait; after each that starts the next is skipped, because the original shortens the list it walks."""
         k = 0
         while k < len(self.pending):
             job = self.pending[k]

@@ -9,7 +9,7 @@ from gantline.core.arrays import Bools, Floats
 
 
 class Span(NamedTuple):
-    """Who held which ranks from when to when; first = -1: any that are free."""
+    """Which job held which ranks from when to when; first = -1: any that are free."""
 
     job: int
     start: float

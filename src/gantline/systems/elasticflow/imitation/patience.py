@@ -16,9 +16,9 @@ class Patience:
     slot: float
     idle: int = 0
 
-    def wait(self, something: bool) -> None:
-        """A round has passed; whether somebody came, ended or got on in it."""
-        self.idle = 0 if something else self.idle + 1
+    def wait(self, moved: bool) -> None:
+        """Count a round; `moved` says whether a job arrived, ended or progressed in it."""
+        self.idle = 0 if moved else self.idle + 1
         if self.idle > _ROUNDS:
             fault = f"no job gets on: rounds cost jobs seconds, and a slot has only {self.slot:g}"
             raise RefusedError(fault, where="--regime elasticflow", fix="a longer --round")

@@ -43,9 +43,9 @@ def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool)
     accepted = int((met & due).sum())
     declined = int(found.rejected.sum() + (done & due & ~met).sum())
     ratio = accepted / (accepted + declined) if accepted + declined else None
-    told: dict[str, Any] = {"admitted": int(n - found.rejected.sum()), "rejected": int(found.rejected.sum()), "rounds": found.rounds}
-    told |= {"deadlines_met": accepted, "deadlines_declined": declined, "late_admitted": int((done & due & ~met).sum())}
-    return told | {"deadline_ratio": ratio}
+    fields: dict[str, Any] = {"admitted": int(n - found.rejected.sum()), "rejected": int(found.rejected.sum()), "rounds": found.rounds}
+    fields |= {"deadlines_met": accepted, "deadlines_declined": declined, "late_admitted": int((done & due & ~met).sum())}
+    return fields | {"deadline_ratio": ratio}
 
 
 def _columns(spans: list[Span]) -> tuple[Ints, Floats, Floats, Ints, Ints]:

@@ -1,4 +1,4 @@
-"""One round of ElasticFlow's planning: everybody's plan in order of deadlines, then spare GPUs step by step."""
+"""One round of ElasticFlow's planning: the plan of each job in order of deadlines, then spare GPUs step by step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gantline.systems.elasticflow.imitation.board import Board, StepMap
 from gantline.systems.elasticflow.imitation.plan import NONE, plan_one
 from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
 
-FULL, MISSED, IN_TIME = -1, 0, 1  # what planning answers: no room left for plans, somebody is late, everybody is in time
+FULL, MISSED, IN_TIME = -1, 0, 1  # what planning answers: no room left for plans, a job is late, all jobs are in time
 # rows of `known` and `times`
 P_FIRST, P_COUNT, P_GPUS = 0, 1, 2  # where a plan begins, how many entries it has, GPUs now
 P_EXACT, P_END = 0, 1
@@ -48,7 +48,7 @@ def _note(b: Board, job: int, first: int) -> int:
 def share_spare(b: Board, order: Ints, now: float, most_first: bool, steps: Ints, ends: Floats) -> int:
     """Give the GPUs away that are free now; `order` is left sorted as the original leaves it.
 
-    steps and ends: who grew, and when it will end then. How many steps there were comes back, or FULL.
+    steps and ends: the jobs that grew, and when each will end then. Returns the number of steps, or FULL.
     """
     if b.free_v[0] == 0:
         return 0
@@ -98,7 +98,7 @@ def _grown(b: Board, job: int, now: float, at: Floats, av: Ints) -> int:
 
 @compiled
 def _weigh(b: Board, order: Ints, now: float, most_first: bool, added: Floats) -> None:
-    """What GPU-time each job's next step would add per GPU, and the jobs in that order; who is at its top keeps its old number."""
+    """What GPU-time each job's next step would add per GPU, and the jobs in that order; a job at its largest size keeps its old number."""
     for job in order:
         more = _next_level(b, job)
         if more < 0:

@@ -23,13 +23,13 @@ class ThemisRun(RigidRun):
         self.runnable: list[int] = []
 
     def run(self) -> None:
-        """Until nobody is left."""
-        now = told = self.arrivals[0][0] if self.arrivals else 0.0  # told: when somebody last came or went
+        """Run until no job is left."""
+        now = changed = self.arrivals[0][0] if self.arrivals else 0.0  # changed: when a job last arrived or left
         ending: list[int] = []
         while self.arrivals or self.runnable:
             arrived = bool(self.arrivals) and self.arrivals[0][0] == now
             if arrived or ending:
-                told = now
+                changed = now
                 for job in ending:
                     self.runnable.remove(job)
                     self.ended[job] = now
@@ -38,13 +38,13 @@ class ThemisRun(RigidRun):
             if not self.runnable and self.arrivals:  # rounds in which nothing can happen
                 idle = max(math.ceil((self.arrivals[0][0] - now) / self.slot) - 1, 0)
                 now, self.rounds = now + idle * self.slot, self.rounds + idle
-            chosen = self._choose(told) if self.runnable else []
+            chosen = self._choose(changed) if self.runnable else []
             self.round_ended(now)
             ending = [job for job in chosen if self._run_slot(job, now)]
             self.merge_arrivals(now, single_too=True)
             now += self.slot
 
-    def _choose(self, told: float) -> list[int]:
+    def _choose(self, changed: float) -> list[int]:
         """Those with the largest fractions, as far as they fit; the order stays for the next round."""
         rows = np.array(self.runnable, dtype=np.int64)
         size = self.jobs.gpus[rows]
@@ -52,7 +52,7 @@ class ThemisRun(RigidRun):
         self.before[rows] = self.left[rows]
         self.share[rows] = np.minimum(math.ceil(self.capacity / len(rows)) / size, 1.0)
         alone = self.isolated[rows] + self.left[rows] / self.share[rows]
-        fraction = fairest(told - self.jobs.arrival[rows], self.left[rows] / self.jobs.speed[rows], alone, size, self.capacity)
+        fraction = fairest(changed - self.jobs.arrival[rows], self.left[rows] / self.jobs.speed[rows], alone, size, self.capacity)
         self.runnable = rows[np.argsort(-fraction, kind="stable")].tolist()
         free, chosen = self.capacity, []
         for job in self.runnable:
@@ -62,7 +62,7 @@ class ThemisRun(RigidRun):
         return chosen
 
     def _run_slot(self, job: int, now: float) -> bool:
-        """Run a slot; whether that was the last. Who is out of iterations ends with the slot."""
+        """Run a slot; whether that was the last. A job without iterations left ends with the slot."""
         self.held(job, now, now + self.slot)
         if math.isnan(self.start[job]):
             self.start[job] = now

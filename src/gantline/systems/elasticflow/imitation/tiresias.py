@@ -1,4 +1,4 @@
-"""Tiresias as ElasticFlow's artifact has it (its `dlas-gpu`): three queues by attained GPU-time, inside them whoever fits."""
+"""Tiresias as ElasticFlow's artifact has it (its `dlas-gpu`): three queues by attained GPU-time, in each every job that fits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TiresiasRun(RigidRun):
         self.running: set[int] = set()
 
     def run(self) -> None:
-        """Until nobody is left, or nobody who is left fits into the cluster."""
+        """Run until no job is left, or none that is left fits into the cluster."""
         ends: tuple[float, list[int]] | None = None  # the earliest end only
         demotion, patience = math.inf, Patience(self.slot)
         while self.arrivals or self.runnable:
@@ -74,7 +74,7 @@ class TiresiasRun(RigidRun):
             self.checked[job] = now
 
     def _choose(self, now: float, restart: bool) -> None:
-        """Whoever fits runs, queue by queue; those who wait go to the back of theirs."""
+        """Run the jobs that fit, queue by queue; those that wait go to the back of theirs."""
         free, runs = self.capacity, set()
         for queue in self.queues:
             for job in queue:
@@ -93,7 +93,7 @@ class TiresiasRun(RigidRun):
     def _next_end(self, now: float, restart: bool) -> tuple[float, list[int]] | None:
         """The earliest end and whose it is, a slot from now at the earliest; what starting takes is not part of it, but for restarts."""
         first = math.inf
-        who: list[int] = []
+        ending: list[int] = []
         for job in self.runnable:
             if job not in self.running:
                 continue
@@ -106,10 +106,10 @@ class TiresiasRun(RigidRun):
             if seen > first:
                 continue
             if seen < first:
-                first, who = seen, []
-            who.append(job)
+                first, ending = seen, []
+            ending.append(job)
             self.end[job] = end
-        return (first, who) if who else None
+        return (first, ending) if ending else None
 
     def _next_demotion(self, now: float) -> float:
         """When a job goes a queue down; GPU-seconds less seconds are divided here, so this is often too early."""

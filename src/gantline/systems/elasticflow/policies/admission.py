@@ -1,4 +1,4 @@
-"""Newcomers one by one: into what the others leave free, else with everybody planned anew, else refused with an offer."""
+"""Newcomers one by one: admitted into what the others leave free, else with all jobs planned anew, else refused with an offer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NO, YES = 0, 1
 
 @compiled
 def admit_each(b: Book, order: Ints, known: int, newcomers: Ints, now: float, offer: Floats) -> int:
-    """Let in whoever can be in time without making anybody late; how many there are then, or FULL.
+    """Admit each newcomer that can be in time without making another job late; returns the number of admitted jobs, or FULL.
 
-    order: who was let in before, `known` of them by deadline, with room for all; it grows. The book holds their plans; who has none is late
-    already. offer: NaN for a newcomer who is let in, else the earliest deadline that would do.
+    order: the `known` jobs admitted so far, by deadline, with room for all; it grows. The book holds their plans; a job without one is late
+    already. offer: NaN for a newcomer that is admitted, else the earliest deadline that would do.
     """
     planned, search = 0, _SEARCH
     for k in range(known):

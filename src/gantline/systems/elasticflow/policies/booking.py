@@ -39,7 +39,7 @@ class Book(NamedTuple):
     capacity: int
     soon: float  # seconds from now until a change that is due now is carried out
     later: float  # the same for one that is due later, at most
-    min_run: float  # seconds that nobody who has changed can be made to give anything up
+    min_run: float  # seconds after a change in which a job cannot be made to give anything up
     grid: float  # changes happen at whole multiples of it; 0: at any time
     free_t: Floats  # the free map: used[0] breakpoints
     free_v: Ints
@@ -130,7 +130,7 @@ def _lasting(b: Book, job: int, entry: int, before: int, t: Floats, v: Ints, n: 
 
 @kernel
 def open_map(b: Book, now: float) -> int:
-    """A free map without plans: all there is, but for what is held by those who cannot be made to give it up yet. Breakpoints."""
+    """A free map without plans: all GPUs but those of jobs that cannot be made to give them up yet. Returns the number of breakpoints."""
     n = 1
     b.free_t[0], b.free_v[0] = now, b.capacity
     if b.min_run > 0.0:

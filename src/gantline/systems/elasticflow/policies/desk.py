@@ -1,4 +1,4 @@
-"""Who is let in, what is reserved for whom, and who has how many GPUs now: one pool of devices at one moment."""
+"""Which jobs are admitted, what is reserved for each, and how many GPUs each has now: one pool of devices at one moment."""
 
 from __future__ import annotations
 
@@ -113,25 +113,25 @@ class AdmissionDesk:
         return decided
 
     def _split(self) -> tuple[Ints, list[int]]:
-        """Those with deadlines that were let in, by deadline, and those who ask to be."""
-        everybody = np.flatnonzero(self.able & np.isfinite(self.deadline)).tolist()
+        """The admitted jobs with deadlines, by deadline, and those that ask to be admitted."""
+        due = np.flatnonzero(self.able & np.isfinite(self.deadline)).tolist()
         if self.rules.admission == "off":
-            self.known |= set(everybody)
-        return self._by_deadline([job for job in everybody if job in self.known]), [job for job in everybody if job not in self.known]
+            self.known |= set(due)
+        return self._by_deadline([job for job in due if job in self.known]), [job for job in due if job not in self.known]
 
     def _by_deadline(self, jobs: list[int]) -> Ints:
         listed = np.array(jobs, dtype=np.int64)
         return listed[np.argsort(self.deadline[listed], kind="stable")]
 
     def _book(self, order: Ints) -> int:
-        """Plan everybody from nothing; how many are late."""
+        """Plan all jobs from nothing; how many are late."""
         self.book.plan_count[:] = 0
         if book_all(self.book, order, self.now, not self.rules.elastic, self.late) == FULL:
             raise _TooSmall
         return int(self.late[order].sum())
 
     def _replan(self, order: Ints) -> None:
-        """Plan from nothing; where somebody would be late, follow the old plans if they still hold."""
+        """Plan from nothing; where a job would be late, follow the old plans if they still hold."""
         if self._book(order) == 0:
             return
         kept = {int(job): self.old[int(job)] for job in order if int(job) in self.old}
@@ -140,7 +140,7 @@ class AdmissionDesk:
             self._book(order)
 
     def _admit(self, known: Ints, newcomers: list[int]) -> tuple[Ints, dict[int, float]]:
-        """Who is let in by then, by deadline, and offers to those who are not: one by one, or all or none."""
+        """The admitted jobs, by deadline, and offers to those that are refused: one by one, or all or none."""
         if self.rules.admission == "group":
             return self._admit_together(known, newcomers)
         order = np.concatenate([known, np.zeros(len(newcomers), dtype=np.int64)])
@@ -151,7 +151,7 @@ class AdmissionDesk:
         return order[:count], {job: float(offer[job]) for job in newcomers if not math.isnan(offer[job])}
 
     def _admit_together(self, known: Ints, group: list[int]) -> tuple[Ints, dict[int, float]]:
-        """All of a group, if none of them and nobody else is late for it."""
+        """All of a group, if neither they nor other jobs are late because of it."""
         before = {name: getattr(self.book, name).copy() for name in _WRITTEN}
         order = self._by_deadline([*known.tolist(), *group])
         planned = int((self.book.plan_count[known] > 0).sum())

@@ -42,7 +42,7 @@ class _Deadlines(DeadlinePolicy):
             known = [job for job, row in enumerate(mine.tolist()) if row in admitted]
             decided.append(AdmissionDesk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, restored(stored, mine)).decide())
         gone = {int(pool.jobs[job]) for pool, one in zip(found, decided) for job in one.refused}
-        stays = [place for place in range(len(rows)) if place not in gone]  # who is refused is not there next time
+        stays = [place for place in range(len(rows)) if place not in gone]  # a refused job is not there next time
         place_of = {place: number for number, place in enumerate(stays)}
         until = min([one.until for one in decided], default=math.inf)
         remembered: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _reservations(now: float, decided: list[tuple[Pool, Decided]]) -> tuple[Rese
 
 @dataclass(frozen=True)
 class ElasticFlow(_Deadlines):
-    """The fewest GPUs that meet each deadline are reserved; who cannot be met is refused with an offer; spare GPUs go round."""
+    """The fewest GPUs that meet each deadline are reserved; others are refused with an offer; spare GPUs are shared."""
 
     name: ClassVar[str] = "elasticflow"
 

@@ -1,4 +1,4 @@
-"""Spare GPUs: what nobody needs now goes, step by step, to the job whose next step adds least GPU-time per GPU."""
+"""Spare GPUs: what no job needs now goes, step by step, to the job whose next step adds least GPU-time per GPU."""
 
 from __future__ import annotations
 

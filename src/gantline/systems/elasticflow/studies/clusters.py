@@ -34,7 +34,7 @@ class ElasticFlowClusters(Study):
         "The first 300 jobs of Microsoft's clusters 03 and 06 on 64, 128 and 256 GPUs, as ElasticFlow's own simulator counts (slots of "
         "240 s), with newcomers one by one and all policies stopping at the knee. Models, iterations and deadlines are drawn five "
         "times as its generator draws them; numbers are means over the draws, and all are judged by the ends that the simulator "
-        "records. Cluster 10 is left out: it is so idle that its EDF, which pays no overhead in that simulator, is ahead of everybody."
+        "records. Cluster 10 is left out: it is so idle that its EDF, which pays no overhead in that simulator, is ahead of all others."
     )
     needs: ClassVar[str] = "raw_cluster03.csv.gz"
     needs_from: ClassVar[str] = "the repository microsoft/elasticflow-traces (and raw_cluster06.csv.gz), with ElasticFlow's A100.csv"
@@ -66,8 +66,8 @@ class ElasticFlowClusters(Study):
         found = []
         for other, words in _OTHERS.items():
             more = {row["cluster and GPUs"]: row[_WHOLE] - row[other] for row in rows}
-            told = ", ".join(f"{100 * points:+.0f} on {place}" for place, points in more.items())
-            found.append(Claim(f"ElasticFlow meets more deadlines {words}", "more", f"points: {told}", min(more.values()) > 0.0))
+            text = ", ".join(f"{100 * points:+.0f} on {place}" for place, points in more.items())
+            found.append(Claim(f"ElasticFlow meets more deadlines {words}", "more", f"points: {text}", min(more.values()) > 0.0))
         return found
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:

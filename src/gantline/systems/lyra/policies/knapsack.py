@@ -9,7 +9,7 @@ from gantline.systems.ffdl.policies.optimizer import fill_choices
 
 
 def best_extras(first: Ints, extra: Ints, worth: Floats, capacity: int) -> Ints:
-    """How many extra workers each job gets: `extra` of them are worth `worth` to the job whose entries they are; nobody has to have any.
+    """How many extra workers each job gets: `extra` of them are worth `worth` to the job whose entries they are; no job has to have any.
 
     The entries of job j are first[j] to first[j + 1], by rising numbers. A dynamic program; at equal values later jobs get less.
     """

@@ -1,6 +1,6 @@
 """How many servers the inference cluster can spare: a schedule that was given, or the load of a day and a night.
 
-The number is the inference cluster's own decision (Lyra, EuroSys 2023, section 2); the scheduler is told, and has to keep to it. The
+The number is the inference cluster's own decision (Lyra, EuroSys 2023, section 2); the scheduler receives it, and has to keep to it. The
 generated load is a cosine between `low` and `high` over a day, with its peak at `peak` and noise that is new every few minutes; what is
 needed is rounded up to whole servers.
 """

@@ -114,7 +114,7 @@ class Lyra(Policy):
         free = capacity - int(base[runs].sum())
         first = np.minimum(curves.first[:-1], max(len(curves.rate) - 1, 0))
         alone = pool.of(snapshot.jobs.remaining) / curves.rate[first] if len(curves.rate) else np.full(len(pool), np.inf)
-        for place in np.argsort(alone, kind="stable").tolist():  # shortest first; whoever does not fit is passed
+        for place in np.argsort(alone, kind="stable").tolist():  # shortest first; a job that does not fit is skipped
             if not runs[place] and 0 < base[place] <= free:
                 runs[place] = True
                 free -= int(base[place])

@@ -56,7 +56,7 @@ def at_random(servers: Sequence[int], count: int, draw: np.random.Generator) -> 
 
 
 def consequences(seats: Seats, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
-    """Who is stopped and who shrinks when these servers go."""
+    """The jobs that are stopped and those that shrink when these servers go."""
     gone = set(servers)
     stopped: list[int] = []
     shrunk: list[int] = []

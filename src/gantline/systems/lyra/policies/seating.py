@@ -36,7 +36,7 @@ class SeatingFloor(NamedTuple):
 def seat_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequence[int]], base: Ints, size: Ints) -> list[list[int]]:
     """The devices of every job, ascending, of those that are ``open_``: what it holds, if it is to have so many, and others.
 
-    ``lent`` is per node. Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find
+    ``lent`` is per node. Base workers stay or find a place, own servers first; then extra ones stay if theirs are still free, or find
     another. Together the jobs want no more than is open.
     """
     nodes = len(lent)

@@ -1,4 +1,4 @@
-"""Lyra (Li et al., EuroSys 2023), section 7: what loans and elasticity are worth, and whom a reclaim stops."""
+"""Lyra (Li et al., EuroSys 2023), section 7: what loans and elasticity are worth, and which jobs a reclaim stops."""
 
 from __future__ import annotations
 
@@ -70,26 +70,26 @@ class LyraLoans(Study):
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         rows = list(self.table(results).iter_rows(named=True))
-        told = {name: ", ".join(f"{row[name] / 60:.1f}" for row in rows) for name in _PARTS}
+        minutes = {name: ", ".join(f"{row[name] / 60:.1f}" for row in rows) for name in _PARTS}
         called = {rule: results.filter(pl.col("policy") == f"reclaim {rule}")["preemptions"] for rule in _RULES}
         stopped, runs = {rule: counts.sum() for rule, counts in called.items()}, len(called["cheapest"])
         return [
             Claim(
                 "loans reduce queueing",
                 "lower",
-                f"{told['loans']} min on average by load, {told['neither']} without",
+                f"{minutes['loans']} min on average by load, {minutes['neither']} without",
                 all(row["loans"] < row["neither"] for row in rows),
             ),
             Claim(
                 "so does elasticity",
                 "lower",
-                f"{told['elastic']} min by load, {told['neither']} without",
+                f"{minutes['elastic']} min by load, {minutes['neither']} without",
                 all(row["elastic"] < row["neither"] for row in rows),
             ),
             Claim(
                 "both together reduce it more than either alone",
                 "lower",
-                f"{told['both']} min by load",
+                f"{minutes['both']} min by load",
                 all(row["both"] < min(row["elastic"], row["loans"]) for row in rows),
             ),
             Claim(

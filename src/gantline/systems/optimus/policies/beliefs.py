@@ -45,9 +45,9 @@ def read_beliefs(pool: Pool) -> list[Belief]:
     learned, ids, done = snapshot.learned or {}, snapshot.jobs.ids, snapshot.jobs.done
     found = []
     for job in pool.jobs.tolist():
-        told = model.declared(ids[job])
+        declared = model.declared(ids[job])
         seen = learned.get(ids[job], {"speeds": [], "losses": []})
-        fitted = fit_speed(told.mode, told.batch, [*model.profiled(ids[job]), *seen["speeds"]])
-        epochs = epochs_left(seen["losses"], told.drop, model.progress(ids[job], float(done[job])))
-        found.append(Belief(epochs * told.steps, fitted, {(int(p), int(w)): speed for p, w, speed in seen["speeds"]}))
+        fitted = fit_speed(declared.mode, declared.batch, [*model.profiled(ids[job]), *seen["speeds"]])
+        epochs = epochs_left(seen["losses"], declared.drop, model.progress(ids[job], float(done[job])))
+        found.append(Belief(epochs * declared.steps, fitted, {(int(p), int(w)): speed for p, w, speed in seen["speeds"]}))
     return found

@@ -1,6 +1,6 @@
 """Which nodes: the fewest, with equal numbers of servers and of workers on each (Optimus, EuroSys 2018, section 4.2, theorem 1).
 
-Beside it the placement of its baseline: task by task on the node with most room, as Kubernetes balances load unless told otherwise.
+Beside it the placement of its baseline: task by task on the node with most room, as Kubernetes balances load by default.
 """
 
 from __future__ import annotations

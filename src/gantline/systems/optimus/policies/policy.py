@@ -1,4 +1,4 @@
-"""`optimus` and `optimus.drf`: who gets how many workers, and how many parameter servers where jobs train with them."""
+"""`optimus` and `optimus.drf`: how many workers each job gets, and how many parameter servers where it trains with them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ServersAndWorkers(Policy):
         return Plan.assign(plan, valid_until=until, memory=remembered)
 
     def _seats(self, pool: Pool, before: dict[str, Seats], shunned: dict[str, list[int]]) -> dict[str, Seats]:
-        """Where everybody of the pool sits: who keeps its size without a straggler stays, others are dealt out anew, the smallest first."""
+        """Where each job is placed: one that keeps its size without a straggler stays, others are placed anew, the smallest first."""
         demand, room = JointDemand.of(pool), free_room(pool)
         tasks = self.tasks(pool, demand, pool.curves.most.tolist())
         rows = [str(row) for row in pool.of(pool.snapshot.jobs.rows).tolist()]
@@ -96,7 +96,7 @@ def _parts(snapshot: Snapshot, seats: Seats) -> tuple[Part, ...]:
 
 @dataclass(frozen=True)
 class Optimus(ServersAndWorkers):
-    """A server and a worker for everybody while there is room; then, again and again, the task that saves most time for what it takes.
+    """A server and a worker for each job while there is room; then, again and again, the task that saves most time for what it takes.
 
     Where a job trains with parameter servers, its speed and its epochs to go are fitted to what it has shown. Where jobs list sizes and
     speeds, devices are all there is to share. In the regime `pollux` it is the baseline of Pollux' simulator, which knows true step times.

@@ -24,7 +24,7 @@ class OptimusDrfStudy(Study):
         "40 jobs with parameter servers on 16 nodes of 4 GPUs, 32 CPUs and 96 GB, 1 to 17 hours on one server and one worker "
         "(log-uniform), half of them synchronous; speeds are those of ResNet-50 in the paper, each term times 0.5 to 2, and 20 to 100 "
         "epochs. Nodes are joined by 1 Gb/s, and servers and workers on one node exchange at 10 GB/s. Decisions every 600 s, 30 s for "
-        "every change. DRF balances its tasks over the nodes, as Kubernetes does unless told otherwise. Optimus knows six short runs of "
+        "every change. DRF balances its tasks over the nodes, as Kubernetes does by default. Optimus knows six short runs of "
         "each job and what the job reports, both off by 2 %. The paper's jobs are not published; network and seats of DRF are our "
         "assumption (with blocks for both and no links, DRF's mean JCT was 1.30 and 1.25 times Optimus')."
     )
@@ -51,9 +51,9 @@ class OptimusDrfStudy(Study):
         jct, apart = ([row[f"JCT s, {name}"] / row["JCT s, optimus"] for row in rows] for name in ("DRF", "optimus, balanced"))
         span = [row["makespan s, DRF"] / row["makespan s, optimus"] for row in rows]
         without = ", ".join(f"{ratio:.2f} times" for ratio in apart)
-        told = ", ".join(f"{ratio:.2f} times" for ratio in jct)
+        text = ", ".join(f"{ratio:.2f} times" for ratio in jct)
         claims = [
-            Claim("Optimus has a lower average JCT than DRF", "lower", f"DRF's is {told} as high", min(jct) > 1.0),
+            Claim("Optimus has a lower average JCT than DRF", "lower", f"DRF's is {text} as high", min(jct) > 1.0),
             Claim("and a shorter makespan", "shorter", f"{', '.join(f'{ratio:.2f} times' for ratio in span)}", min(span) > 1.0),
             Claim("equal blocks on few nodes beat balanced seats", "lower JCT", f"{without} as high without", min(apart) > 1.0),
         ]

@@ -28,7 +28,7 @@ _WHERE = "--regime pollux"
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
-    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary holds the errors of beliefs."""
     policy, state = simulation.engine.policy, simulation.state
     if not state.regime.round > 0:
         raise UsageError("intervals take no time", where="--round", fix="use 60")
@@ -41,13 +41,13 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     loop.artifact_fit = isinstance(policy, Pollux) and policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
     if loop.stalled:
-        what = "jobs are there, but none got on for 200 intervals and nobody is to come: given up"
+        what = "jobs are there, but none progressed for 200 intervals and none is to arrive: given up"
         simulation.engine.incidents.append(Incident(loop.now, loop.decisions, what))
     write_result(simulation, loop)
-    told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
+    fields: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
     if learns:
-        told |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
-    return told | told_of(simulation)
+        fields |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
+    return fields | told_of(simulation)
 
 
 def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:

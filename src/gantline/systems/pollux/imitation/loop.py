@@ -1,4 +1,4 @@
-"""The original's outer loop: advance every job by one interval, ask the policy, place whoever's nodes changed."""
+"""The original's outer loop: advance every job by one interval, ask the policy, place the jobs whose nodes changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.applications import Applications
 from gantline.systems.pollux.imitation.placing import Nodes, shape_of
 
-_PATIENCE = 200  # intervals in which jobs are there and nobody gets on, after which a run is given up
+_PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up
 
 
 class Decider(Protocol):
-    """A policy: who gets which nodes."""
+    """A policy: which job gets which nodes."""
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]: ...
 
@@ -53,17 +53,17 @@ class Loop:
     now: float = 0.0
     decisions: int = 0
     fits: int = 0
-    stalled: bool = False  # given up, because nobody got on for long
+    stalled: bool = False  # given up, because no job progressed for long
     _fitted: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
 
     def run(self, policy: Decider) -> None:
-        """Run until every job has finished, or nobody gets on any more."""
+        """Run until every job has finished, or none progresses any more."""
         F = self.jobs.F
         submit, count = F[k.SUBMIT], F.shape[1]
         arrived = idle = 0
         active: list[int] = []
         while arrived < count or active:
-            if not active and submit[arrived] > self.now + self.interval:  # nobody is there: go to the interval of the next
+            if not active and submit[arrived] > self.now + self.interval:  # no job is there: go to the interval of the next
                 self.now += self.interval * (math.ceil((submit[arrived] - self.now) / self.interval) - 1)  # on its end is in time
             before = float(F[k.PROGRESS].sum())
             self._advance([job for job in active if self.held[job]])

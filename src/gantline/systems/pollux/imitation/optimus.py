@@ -1,4 +1,4 @@
-"""Optimus (EuroSys 2018) in Pollux' simulator, with an oracle: devices one by one to whoever gains most remaining time by one more."""
+"""Optimus (EuroSys 2018) in Pollux' simulator, with an oracle: each device goes to the job whose remaining time falls most by it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gantline.systems.pollux.imitation.placing import Nodes, free_devices, take
 
 @dataclass
 class OptimusInPollux:
-    """What the oracle says of each job: seconds a step by devices, and the steps to come."""
+    """What the oracle gives of each job: seconds a step by devices, and the steps to come."""
 
     capacity: Sequence[int]
     step_time: Callable[[int], Sequence[float]]  # of a job: index is devices, its length is one more than it may have
     remaining: Callable[[int], float]
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
-        """Who gets which nodes; jobs that are not named get none."""
+        """Which job gets which nodes; jobs that are not named get none."""
         sizes = self._sizes(active)
         kept = {job: held[job] for job, size in sizes.items() if len(held[job]) == size}
         free = free_devices(self.capacity, kept.values())
@@ -32,15 +32,15 @@ class OptimusInPollux:
         left = sum(self.capacity)
         sizes = dict.fromkeys(active[:left], 1)
         left -= len(sizes)
-        told = {job: (self.step_time(job), self.remaining(job)) for job in sizes}
+        known = {job: (self.step_time(job), self.remaining(job)) for job in sizes}
         gains: list[tuple[float, int, int]] = []
         for place, job in enumerate(sizes):
-            _offer(gains, *told[job], 1, place, job)
+            _offer(gains, *known[job], 1, place, job)
         while left and gains:
             _, place, job = heapq.heappop(gains)
             sizes[job] += 1
             left -= 1
-            _offer(gains, *told[job], sizes[job], place, job)
+            _offer(gains, *known[job], sizes[job], place, job)
         return sizes
 
 

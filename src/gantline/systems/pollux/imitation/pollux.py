@@ -37,7 +37,7 @@ class PolluxInItsSimulator:
     workspace: Workspace = field(default_factory=Workspace)
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
-        """Who gets which nodes; jobs that are not named get none."""
+        """Which job gets which nodes; jobs that are not named get none."""
         jobs, nodes = self.jobs(), len(self.capacity)
         F, I = jobs.F, jobs.I
         given = np.array(active, dtype=np.int64)
@@ -75,7 +75,7 @@ class PolluxInItsSimulator:
     def _start(self, order: list[int], nodes: int) -> Ints | None:
         """The front of the last decision for the jobs that are still there; new jobs have nothing.
 
-        Rows are handed on in their order, not by name: whoever is third of those who stayed gets the row of who was third then, as in the
+        Rows are handed on in their order, not by name: the third of the jobs that stayed gets the row of the third job then, as in the
         original. Jobs that have overtaken one another in service since begin with each other's rows.
         """
         if self.front is None:

@@ -1,4 +1,4 @@
-"""Tiresias in Pollux' simulator: two queues by attained GPU time, in each first come first; whoever does not fit is skipped."""
+"""Tiresias in Pollux' simulator: two queues by attained GPU time, in each first come first; a job that does not fit is skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIMIT = 57600.0  # GPU-seconds in the first queue: sixteen GPU-hours
 
 @dataclass
 class TiresiasInPollux:
-    """The queues, and who has run how long."""
+    """The queues, and how long each job has run."""
 
     requested: Ints
     capacity: Sequence[int]
@@ -24,7 +24,7 @@ class TiresiasInPollux:
     checked: float = 0.0
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
-        """Who gets which nodes; jobs that are not named get none."""
+        """Which job gets which nodes; jobs that are not named get none."""
         present = set(active)
         for queue in (self.first, self.second):
             for job in [job for job in queue if job not in present]:

@@ -79,7 +79,7 @@ class AdaptDL(Policy):
         return found
 
     def _wanted(self, pool: Pool, order: Ints, front: Ints, capacity: Ints) -> int:
-        """How many nodes are worth having, from the members that nobody dominates."""
+        """How many nodes are worth having, from the members that no other dominates."""
         both, now = np.concatenate((capacity, capacity)), len(capacity)
         speedup = self._speedup(pool, order, int(both.sum()))
         in_use = front.any(axis=1)

@@ -55,7 +55,7 @@ def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
     jobs = snapshot.jobs
     memory: dict[str, Any] = snapshot.memory or {}
     kept: dict[str, Any] = {}
-    job: list[int] = np.flatnonzero(jobs.gpus == 0).tolist()  # who wants no devices runs as it asks
+    job: list[int] = np.flatnonzero(jobs.gpus == 0).tolist()  # a job that wants no devices runs as it asks
     devices: list[tuple[int, ...]] = [()] * len(job)
     option, kind, notes = [0] * len(job), [-1] * len(job), []
     for pool in pools(snapshot):
@@ -102,7 +102,7 @@ def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: fl
     speedup = np.divide(speed, base[:, None, None], out=np.zeros_like(speed), where=base[:, None, None] > 0.0)
     age = snapshot.now - pool.of(jobs.arrival)[order]
     penalty = np.maximum(age - restart * pool.of(jobs.restarts)[order], 0.0) / np.maximum(age + restart, 1e-9)
-    penalty = np.where(present.any(axis=1), penalty, 1.0)  # whoever holds nothing has nothing to restart
+    penalty = np.where(present.any(axis=1), penalty, 1.0)  # a job that holds nothing has nothing to restart
     return Demand(present, most, speedup, penalty, len(nodes) / max(devices, 1), power)
 
 
@@ -117,11 +117,11 @@ def _believed(pool: Pool, devices: int, listed: Floats) -> tuple[Floats, Ints]:
         return both, most
     sizes = np.arange(1, devices + 1)
     for place, job in enumerate(pool.jobs.tolist()):
-        told = model.goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
+        found = model.goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
         least = int(pool.curves.least[place])
-        both[place, :, 1:] = sizes if told is None else told
-        both[place, :, :least] = 0.0  # who needs more has nothing of them
-        most[place] = least if told is None else max(min(int(most[place]), int(np.flatnonzero(told.any(axis=0))[-1:].sum()) + 1), least)
+        both[place, :, 1:] = sizes if found is None else found
+        both[place, :, :least] = 0.0  # a job that needs more gains nothing by them
+        most[place] = least if found is None else max(min(int(most[place]), int(np.flatnonzero(found.any(axis=0))[-1:].sum()) + 1), least)
     return both, most
 
 

@@ -78,8 +78,8 @@ class PolluxLoad(Study):
         mean = {(policy, int(jobs), int(seed)): float(value) for policy, jobs, seed, value in rows}
         places = sorted({(jobs, seed) for _, jobs, seed in mean})
         gains = [1 - mean["pollux", *place] / min(mean["tiresias", *place], mean["optimus", *place]) for place in places]
-        told = f"{100 * min(gains):.0f} to {100 * max(gains):.0f} % below"
-        claims = [Claim("Pollux has the lowest average JCT", "below both in all runs", told, min(gains) > 0.05)]
+        text = f"{100 * min(gains):.0f} to {100 * max(gains):.0f} % below"
+        claims = [Claim("Pollux has the lowest average JCT", "below both in all runs", text, min(gains) > 0.05)]
         for policy, published in PUBLISHED.items() if scale == "full" else ():
             off = {(jobs, seed): mean[policy, jobs, seed] / published[jobs][seed] - 1 for jobs, seed in places}
             worst = max(off, key=lambda place: abs(off[place]))

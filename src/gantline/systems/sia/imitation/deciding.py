@@ -30,7 +30,7 @@ class SiaScheduler:
         self._goodputs = GoodputMatrix(self.columns, self.assume)
 
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
-        """The configurations that cost least together; who is restarting keeps its own."""
+        """The configurations that cost least together; a restarting job keeps its own."""
         columns = self.columns
         holds = np.array([-1 if grant is None else columns.find(grant.group, grant.gpus) for grant in held], dtype=np.int64)
         forced = np.array([self._forced(job, int(column)) for job, column in zip(jobs, holds, strict=True)], dtype=np.int64)

@@ -36,7 +36,7 @@ _WHERE = "--regime sia"
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
-    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary holds the errors of beliefs."""
     policy, state = simulation.engine.policy, simulation.state
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 60")
@@ -59,8 +59,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     )
     rounds.run()
     if rounds.stalled:
-        told = Incident(rounds.now, rounds.decisions, "jobs wait, but nobody was given anything for long: given up")
-        simulation.engine.incidents.append(told)
+        incident = Incident(rounds.now, rounds.decisions, "jobs wait, but none was given anything for long: given up")
+        simulation.engine.incidents.append(incident)
     write_result(simulation, rounds)
     there = np.array(rounds.contention or [0])
     summary = {

@@ -2,7 +2,7 @@
 
 Every job keeps the GPUs and the batch of the trace (Sia's "TunedJobs"). The round mechanism is that of Gavel's paper (OSDI 2020, sections 4
 and 5): priority is the share that a job should have of a type over the share of its rounds that it has had, the highest goes first, and
-what is left idle goes to whoever fits. Speeds are measured, and normalised by each job's slowest type. The program is solved by an interior
+idle devices go to jobs that fit. Speeds are measured, and normalised by each job's slowest type. The program is solved by an interior
 point method without crossover, as the artifact's solver does, so jobs that are alike have equal shares.
 """
 
@@ -32,7 +32,7 @@ class GavelScheduler:
         self._rounds: dict[str, int] = {}
 
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
-        """One round: who should have had more goes first."""
+        """One round: the job that should have had more goes first."""
         speeds = np.stack([self._speed(job) for job in jobs])
         shares = self._shares(jobs, speeds)
         priority = np.empty_like(shares)

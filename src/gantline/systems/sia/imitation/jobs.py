@@ -160,7 +160,7 @@ class SiaJob:
         step, sync = measured.times(shape, self.local)
         total = replicas * self.local * (self.accumulation + 1)
         self.noise = self._noise_at(float(total))
-        if self.asked.kind != "rigid":  # nobody asks what is believed of those
+        if self.asked.kind != "rigid":  # beliefs about rigid jobs are never read
             self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
         worth = gain(*self.noise, total / self.training.base)
         return float(worth / (step + self.accumulation * (step - sync)) / self.charges.slowdown)

@@ -58,7 +58,7 @@ class PolluxScheduler:
         self._front: Ints | None = None
 
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
-        """Who gets which nodes."""
+        """Which job gets which nodes."""
         order = sorted(range(len(jobs)), key=lambda i: (jobs[i].gpu_seconds, jobs[i].asked.submit))
         ranked = [jobs[i] for i in order]
         nothing = np.zeros(len(self._capacity), dtype=np.int64)

@@ -24,17 +24,17 @@ class SiaGrant(NamedTuple):
     parts: Parts = ()
 
 
-_PATIENCE = 1000  # rounds in which jobs wait and nobody has anything, after which a run is given up
+_PATIENCE = 1000  # rounds in which jobs wait and none has anything, after which a run is given up
 
 
 class RoundScheduler(Protocol):
-    """Who gets what at the end of a round."""
+    """What each job gets at the end of a round."""
 
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """A grant or nothing for each job that is there, in the order given."""
 
     def next_change(self, now: float) -> float:
-        """When it may change something although nobody has arrived or runs; infinite if never."""
+        """When it may change something although no job has arrived or runs; infinite if never."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ class SiaRounds:
         self._close()
 
     def _next_round(self) -> float:
-        """The end of this round or, while nobody holds anything, of the first one in which anything can change."""
+        """The end of this round or, while no job holds anything, of the first one in which anything can change."""
         due = self.now + self.interval
         if self._grant:
             return due
@@ -103,7 +103,7 @@ class SiaRounds:
         return max(due, math.ceil(first / self.interval - 1e-9) * self.interval)
 
     def _advance(self, until: float) -> None:
-        """Let everyone run to the end of the round; who arrives in it is there at its end."""
+        """Run all jobs to the end of the round; those that arrive in it are there at its end."""
         span = until - self.now
         for k in list(self._active):
             job = self.jobs[k]
@@ -160,6 +160,6 @@ class SiaRounds:
             self.spells.append(spell)
 
     def _close(self) -> None:
-        """Whoever still holds GPUs is cut off here."""
+        """Close the intervals of the jobs that still hold GPUs."""
         for k in list(self._open):
             self._end_spell(k, self.now)

@@ -2,7 +2,7 @@
 
 Every job keeps the GPUs and the batch of the trace. Themis is what Shockwave's artifact calls so: the smallest worst ratio of finish times
 gives shares of time, and rounds follow them as under Gavel. Shockwave plans a window of rounds from what the profiles say is left; batches
-never change here, so there is nothing to predict, and nothing is told that a job's profile would not say.
+never change here, so there is nothing to predict, and nothing is given that a job's profile does not hold.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ShockwaveScheduler:
         self._targets: dict[str, list[tuple[int, float]]] = {}
 
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
-        """The jobs of this round of the plan; a new plan where somebody came or went, or it is time."""
+        """The jobs of this round of the plan; a new plan where a job arrived or left, or it is time."""
         self._number = round(now / self._length)
         names = [job.asked.name for job in jobs]
         self._row += 1

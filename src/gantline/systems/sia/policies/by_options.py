@@ -56,7 +56,7 @@ def decide(
 
 
 def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
-    """Devices of those who change or move, by job; those who are stopped, or go to another type, leave theirs to the others."""
+    """Devices of the jobs that change or move, by job; those that are stopped, or go to another type, leave theirs to the others."""
     jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
     kind, gpus = np.full(len(jobs), -1, dtype=np.int64), np.zeros(len(jobs), dtype=np.int64)
     kind[runs], gpus[runs] = kinds, sizes
@@ -69,7 +69,7 @@ def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str
 
 
 def _believed(snapshot: Snapshot, ways: SiaWays, unit: Floats) -> tuple[Floats, Floats]:
-    """Goodputs as the run's model lets policies know, where it has such a view; who has not run yet is offered its least of each type."""
+    """Goodputs as the run's model gives them to policies, where it does; a job that has not run yet is offered its least of each type."""
     model = snapshot.performance
     if not overrides(model, "goodputs"):
         return ways.rate, unit
@@ -82,9 +82,9 @@ def _believed(snapshot: Snapshot, ways: SiaWays, unit: Floats) -> tuple[Floats, 
             if not len(mine):
                 continue
             sizes = columns.gpus[mine]
-            told = model.goodputs(snapshot.learned, name, group, sizes)
-            if told is None:
+            given = model.goodputs(snapshot.learned, name, group, sizes)
+            if given is None:
                 found[row, mine[sizes == sizes.min()]] = 1.0
             else:
-                found[row, mine] = told[(sizes > node[group]).astype(np.int64), np.arange(len(sizes))]
+                found[row, mine] = given[(sizes > node[group]).astype(np.int64), np.arange(len(sizes))]
     return found, np.ones_like(unit)

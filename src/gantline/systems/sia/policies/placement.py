@@ -1,6 +1,6 @@
 """On which nodes: Sia's two placements (SOSP 2023, section 3.5, and its artifact).
 
-*sticky*, used on live clusters: whoever keeps its configuration stays; whole-node jobs take free nodes from the highest number down and,
+*sticky*, used on live clusters: a job that keeps its configuration stays; whole-node jobs take free nodes from the highest number down and,
 where there are too few, the node with most free GPUs, whose small jobs move; small jobs go to the fullest node that has room, largest
 first, and where none has, smaller ones move out of the node where least has to move. *fast*, used in the artifact's simulations: largest
 first, node after node, leftovers anywhere. Neither splits what fits a node while sizes divide each other, as Sia's configurations do;
@@ -49,7 +49,7 @@ def place_fast(nodes: NodeClass, requests: Iterable[PlacementRequest]) -> dict[i
 
 
 def place_sticky(nodes: NodeClass, requests: Iterable[PlacementRequest], before: Mapping[int, Parts]) -> dict[int, Parts]:
-    """Whoever had as many GPUs here stays where it was, if it can."""
+    """A job that had as many GPUs here stays where it was, if it can."""
     free = [nodes.size] * len(nodes.nodes)
     wanted = list(requests)
     found: dict[int, Parts] = {}
@@ -134,7 +134,7 @@ def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], no
 
 
 def _cheapest(free: list[int], found: Mapping[int, Parts], need: int) -> tuple[int, list[int]]:
-    """The node that has room once smaller jobs leave it, smallest first, and who leaves; -1 where there is none."""
+    """The node that has room once smaller jobs leave it, smallest first, and the jobs that leave; -1 where there is none."""
     best: tuple[int, int, list[int]] | None = None
     for node, left in enumerate(free):
         here = sorted((parts[0][1], job) for job, parts in found.items() if len(parts) == 1 and parts[0][0] == node)

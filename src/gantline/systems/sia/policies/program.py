@@ -37,7 +37,7 @@ class Choice:
 
     @property
     def note(self) -> str:
-        """What to say of an answer that may not be the cheapest; nothing where costs as they are rounded cannot tell."""
+        """The note on an answer that may not be the cheapest; empty where the rounding of costs is as large as the gap."""
         return (
             f"sia: configurations cost {self.cost:.2f} together, and others at least {self.cost - self.gap:.2f}" if self.gap > _STEP else ""
         )

@@ -16,7 +16,7 @@ from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep
 
 _ROUNDED = 0.05  # hours: the paper rounds to tenths
-_ALIKE = {"full": 0.1, "small": 0.25}  # a few jobs tell less
+_ALIKE = {"full": 0.1, "small": 0.25}  # a few jobs show less
 _SIA, _POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS = "Sia", "Pollux", "Gavel+TJ", "Shockwave+TJ", "Themis+TJ"
 _POLICIES: Mapping[str, tuple[str, float]] = {
     _SIA: ("sia", 60.0),
@@ -57,7 +57,7 @@ class SiaTable(Study):
     """By trace and policy."""
     policies: ClassVar[tuple[str, ...]] = (_SIA, _POLLUX, _GAVEL)
     alike: ClassVar[tuple[str, ...]] = ()
-    """Who is as good as Sia."""
+    """Which policies are as good as Sia."""
 
     terms: ClassVar[Mapping[str, ClaimTerms]] = {
         **{f"Sia is ahead of {name}": ClaimTerms(name, "none") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)},
@@ -94,7 +94,7 @@ class SiaTable(Study):
         rows = []
         for (trace, policy), members in groups.items():
             jobs = pl.concat([sweep.jobs(sweep.cases[k]) for k in members])
-            told = [sweep.records[k].summary for k in members]
+            summaries = [sweep.records[k].summary for k in members]
             jct = (jobs["jct"] / 3600).sort()
             rows.append(
                 {
@@ -102,11 +102,11 @@ class SiaTable(Study):
                     "policy": policy,
                     "jct": float(jct.sum() / len(jct)),
                     "p99": float(jct[int(0.99 * len(jct))]),
-                    "makespan": sum(one["makespan"] for one in told) / len(told) / 3600,
+                    "makespan": sum(one["makespan"] for one in summaries) / len(summaries) / 3600,
                     "gpu_hours": float(jobs["gpu_seconds"].sum()) / 3600 / len(jobs),
                     "restarts": float(jobs["restarts"].sum()) / len(jobs),
-                    "contention": sum(one["contention_mean"] for one in told) / len(told),
-                    "contention_max": max(one["contention_max"] for one in told),
+                    "contention": sum(one["contention_mean"] for one in summaries) / len(summaries),
+                    "contention_max": max(one["contention_max"] for one in summaries),
                     "state": "done",
                 }
             )
@@ -123,19 +123,19 @@ class SiaTable(Study):
         return claims
 
     def _against(self, trace: str, policy: str, found: Mapping[tuple[str, str], dict[str, float]], scale: Scale) -> Claim:
-        """Who has the lower average JCT, and by how much."""
-        told = self.published[trace, policy].jct / self.published[trace, _SIA].jct
+        """Which policy has the lower average JCT, and by how much."""
+        expected = self.published[trace, policy].jct / self.published[trace, _SIA].jct
         factor = found[trace, policy]["jct"] / found[trace, _SIA]["jct"]
         alike = policy in self.alike
         statement = f"{trace}: {policy} has about the same average JCT as Sia" if alike else f"{trace}: Sia is ahead of {policy}"
         holds = abs(factor - 1) <= _ALIKE[scale] if alike else factor > 1
-        return Claim(statement, f"{told:.2f} times", f"{factor:.2f} times", holds)
+        return Claim(statement, f"{expected:.2f} times", f"{factor:.2f} times", holds)
 
     def _factor(self, trace: str, policy: str, found: Mapping[tuple[str, str], dict[str, float]]) -> Claim:
         """The same factor as a number."""
-        told = self.published[trace, policy].jct / self.published[trace, _SIA].jct
+        expected = self.published[trace, policy].jct / self.published[trace, _SIA].jct
         factor = found[trace, policy]["jct"] / found[trace, _SIA]["jct"]
-        return Claim.number(f"{trace}: average JCT of {policy} over that of Sia", round(told, 2), factor)
+        return Claim.number(f"{trace}: average JCT of {policy} over that of Sia", round(expected, 2), factor)
 
     def _numbers(self, trace: str, row: dict[str, float]) -> list[Claim]:
         """Sia's averages beside the paper's."""

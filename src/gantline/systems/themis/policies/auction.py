@@ -3,7 +3,7 @@
 Partial allocation (Cole, Gkatzelis, Goel, EC 2013), as Themis uses it (Mahajan et al., NSDI 2020, section 4): the split has the greatest
 product of values. A bidder keeps only a part of what it won there: the product of the others' values in the split, over what that
 product would be without the bidder. What a bidder gets is then worth the product of all values over a number that it has no part in, so
-nothing that it says can get it more than the truth does.
+no other bid can get it more than the true one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EQUAL = 1e-9  # gains of logarithms below this are none
 
 @dataclass(frozen=True)
 class Bid:
-    """What one bidder says that bundles are worth to it: at most one row can be won."""
+    """The worth of bundles that one bidder declares: at most one row can be won."""
 
     nothing: float  # value of winning none, above zero
     use: Ints  # rows x machines: devices on each
@@ -48,7 +48,7 @@ class _SplitProgram(NamedTuple):
 
     bidder: Ints
     row: Ints  # of the bidder's table
-    need: Floats  # columns x machines that somebody names
+    need: Floats  # columns x machines that a bid names
     gain: Floats
     free: Floats
 
@@ -83,7 +83,7 @@ def partial_allocation(bids: Sequence[Bid], offer: Ints) -> AuctionOutcome:
     split = program.split(len(bids))
     reached = np.array([_log(bid, at) for bid, at in zip(bids, split.tolist())])
     best = np.array([_most(bid, offer) for bid in bids])
-    lacks = best > reached + _EQUAL  # who would have more, were there nobody else
+    lacks = best > reached + _EQUAL  # bidders that would have more without the others
     missed = [winner for winner in np.flatnonzero(split >= 0).tolist() if lacks.sum() > lacks[winner]]
     possible = best_without(program.bidder, program.need, program.gain, program.free, len(bids), missed)
     for winner, value in zip(missed, possible):

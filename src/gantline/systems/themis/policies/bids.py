@@ -24,7 +24,7 @@ _SIZES = 6  # sizes that a bid names for one job
 
 
 class RoomyMachines(NamedTuple):
-    """RoomyMachines that hold a size by themselves, fullest first: without a move, and where somebody sits."""
+    """RoomyMachines that hold a size by themselves, fullest first: without a move, and where a job is placed."""
 
     idle: list[int]
     taken: list[int]
@@ -37,13 +37,13 @@ class RoomyMachines(NamedTuple):
 
 @dataclass(frozen=True)
 class Offer:
-    """What is auctioned: devices per node, those of them that nobody sits on, and who sits where."""
+    """What is auctioned: devices per node, those of them that no job holds, and which job holds which."""
 
     devices: Nodes
     idle: Nodes
     own: dict[int, Nodes]  # job -> where it has been until now
     rack: list[int]  # of every node of the cluster
-    _machines: dict[int, RoomyMachines] = field(default_factory=dict, compare=False)  # by size, found once for all who bid
+    _machines: dict[int, RoomyMachines] = field(default_factory=dict, compare=False)  # by size, found once for all bidders
 
     def machines(self, size: int, left: Nodes) -> RoomyMachines:
         """RoomyMachines with so many devices left."""

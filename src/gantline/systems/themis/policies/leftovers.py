@@ -1,4 +1,4 @@
-"""What the auction leaves is handed out, so that nothing idles: to those who are there already, then by lot.
+"""What the auction leaves is handed out, so that nothing idles: to jobs that are there already, then by lot.
 
 Hidden payments alone keep a third to a half of an offer back, so without this step devices would stand idle.
 """
@@ -16,11 +16,11 @@ from gantline.systems.themis.policies.standing import Standing
 
 @dataclass
 class Leftovers:
-    """Devices while they are handed out: who has which, and what is left on each node."""
+    """Devices while they are handed out: which job has which, and what is left on each node."""
 
     before: dict[int, tuple[int, ...]]  # job -> devices that it holds until now
     node: dict[int, int]  # device -> node
-    left: dict[int, list[int]]  # node -> devices that nobody has been given
+    left: dict[int, list[int]]  # node -> devices that are not given to a job
     given: dict[int, list[int]] = field(default_factory=dict)
 
     @cached_property
@@ -38,7 +38,7 @@ class Leftovers:
         return {node: len(devices) for node, devices in self.left.items()}
 
     def give(self, job: int, nodes: Nodes) -> None:
-        """So many devices on each node: its own first, then those that nobody sits on, then any."""
+        """So many devices on each node: its own first, then those that no job holds, then any."""
         sits, given = self._sits, self.given.setdefault(job, [])
         for node, count in nodes.items():
             left = self.left[node]

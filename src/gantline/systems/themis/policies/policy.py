@@ -74,7 +74,7 @@ class Themis(Policy):
     def _auction(
         self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
     ) -> tuple[Leftovers, dict[str, Any]]:
-        """Who has which devices until the leases end: leases in force, winners, then leftovers."""
+        """Which job has which devices until the leases end: leases in force, winners, then leftovers."""
         snapshot, jobs = pool.snapshot, pool.snapshot.jobs
         stand, kept = standing(pool, memory, until - snapshot.now)
         free = rooms(pool)
@@ -95,7 +95,7 @@ class Themis(Policy):
         return table, kept
 
     def _winners(self, stand: Standing, table: Leftovers, offer: Offer, rng: np.random.Generator) -> Bundle:
-        """The auction: whoever is worst off bids, and keeps what the hidden payment leaves."""
+        """The auction: the jobs that are worst off bid, and keep what the hidden payment leaves."""
         members: list[list[int]] = [[] for _ in range(stand.apps)]
         for job, app in enumerate(stand.app.tolist()):
             members[app].append(job)
@@ -137,7 +137,7 @@ class Themis(Policy):
 
 
 def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], until: float, memory: dict[str, Any]) -> Plan:
-    """Leases on exactly these devices; who wants no devices runs as it asks."""
+    """Leases on exactly these devices; a job that wants no devices runs as it asks."""
     none = np.flatnonzero(snapshot.jobs.gpus == 0)
     job: list[int] = none.tolist()
     devices: list[tuple[int, ...]] = [()] * len(job)

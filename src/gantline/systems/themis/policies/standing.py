@@ -75,7 +75,7 @@ class Standing:
 
 
 def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Any]]:
-    """How everybody in a pool stands, and what to remember of it."""
+    """The standing of each job in a pool, and what to remember of it."""
     snapshot, jobs = pool.snapshot, pool.snapshot.jobs
     app = _apps(pool)
     rows = [str(row) for row in pool.of(jobs.rows).tolist()]
@@ -123,7 +123,7 @@ def _alone(pool: Pool, app: Ints) -> Floats:
 
 
 def _slower(pool: Pool) -> Floats:
-    """How much slower each job is across more machines than it needs, as its options tell."""
+    """How much slower each job is across more machines than it needs, by its options."""
     options, jobs = pool.snapshot.options, pool.snapshot.jobs
     count = pool.of(jobs.option_count)
     owner = np.repeat(np.arange(len(pool)), count)

@@ -35,8 +35,8 @@ class ThemisFairness(Study):
     figure: ClassVar[str] = "Finish-time fairness against the knob f and the length of leases"
     what: ClassVar[str] = (
         "Jobs of 1 to 8 GPUs and ten minutes to six hours on 32 GPUs (8x4) at full load, a start costs 30 s, leases of 20 minutes unless "
-        "told otherwise; mean over seeds. The paper's workload is not public, so these are its shapes on a workload of ours. Rho is by the "
-        "definition 'share': completion time over that alone on an equal part of the cluster."
+        "stated otherwise; mean over seeds. The paper's workload is not public, so these are its shapes on a workload of ours. Rho is by "
+        "the definition 'share': completion time over that alone on an equal part of the cluster."
     )
 
     terms: ClassVar[Mapping[str, ClaimTerms]] = {
@@ -71,13 +71,13 @@ class ThemisFairness(Study):
         fair, factor = worst[_knob(0.8)], worst[name] / worst[_knob(0.8)]
         leases = [restarts[one] for one in (_lease(300), _knob(0.8), _lease(2400))]
         falling = ", ".join(f"{rho:.2f} at f={f:g}" for f, rho in zip(_KNOB[scale], knobs))
-        told = f"{', '.join(f'{number:.0f}' for number in leases)} restarts at 5, 20, 40 min"
+        text = f"{', '.join(f'{number:.0f}' for number in leases)} restarts at 5, 20, 40 min"
         return [
             Claim("the worst rho falls with f", "falls", falling, all(after <= _STEADY * before for before, after in pairwise(knobs))),
             Claim(
                 "fairer than schedulers that do not look at it", "fairer", f"{fair:.2f} against {worst[name]:.2f} of {name}", factor > 1.0
             ),
-            Claim("shorter leases restart more", "more", told, all(short > long for short, long in pairwise(leases))),
+            Claim("shorter leases restart more", "more", text, all(short > long for short, long in pairwise(leases))),
             Claim.number("worst rho, the fairest baseline over Themis", 2.25, factor),
             Claim("no job fares much worse than alone", "about 1.2 at most", f"at most {fair:.2f}", fair <= 1.2 * (1 + WITHIN), True),
         ]
