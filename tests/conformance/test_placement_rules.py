@@ -31,8 +31,8 @@ def test_our_rules_keep_all_of_it(name: str) -> None:
 def test_a_rule_that_declares_what_is_not_so_is_found(name: str, lie: dict[str, object], broken: str) -> None:
     report = check_placement(replace(find_placement(name), **lie))  # type: ignore[arg-type]
     assert [one.rule for one in report.broken] == [broken]
-    assert "a gang of" in report.broken[0].told
-    assert "free of each node" in report.broken[0].told
+    assert "a gang of" in report.broken[0].message
+    assert "free of each node" in report.broken[0].message
 
 
 class First(DeviceRule):

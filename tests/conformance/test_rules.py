@@ -231,7 +231,7 @@ def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_broken_rule_is_found_and_told(policy: type[Policy], rule: str, told: str) -> None:
-    broken = {finding.rule: finding.told for finding in check_policy(policy).broken}
+    broken = {finding.rule: finding.message for finding in check_policy(policy).broken}
     assert rule in broken, broken
     assert told in broken[rule]
 

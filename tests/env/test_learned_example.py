@@ -63,7 +63,7 @@ def test_it_runs_on_both_clocks() -> None:
 
 def test_it_conforms() -> None:
     report = check_policy(load_policy(LEARNED), limit=2.0)
-    assert [finding.told for finding in report.findings if finding.result == "FAILED"] == []
+    assert [finding.message for finding in report.findings if finding.result == "FAILED"] == []
     assert report.passed
 
 

@@ -93,7 +93,7 @@ def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
     report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_story=lambda number, total, name: received.append(name))
     assert received == ["no jobs"]
     assert not report.passed
-    assert "its budget of 0.02 s" in {finding.rule: finding.told for finding in report.findings}["in time"]
+    assert "its budget of 0.02 s" in {finding.rule: finding.message for finding in report.findings}["in time"]
     assert {finding.rule: finding.result for finding in report.findings}["feasible"] == "unseen"
 
 
@@ -105,7 +105,7 @@ def test_the_check_of_a_policy_that_never_says_what_it_is_ends(word: str, tmp_pa
     (tmp_path / "mute.py").write_text(lines)
     report = check_policy(load_policy(str(tmp_path / "mute.py")), budget=0.5)  # enough for a key on a busy machine
     found = {finding.rule: finding for finding in report.findings}
-    assert "policy 'Mute': the policy was interrupted after 0.5 s" in found["in time"].told
+    assert "policy 'Mute': the policy was interrupted after 0.5 s" in found["in time"].message
     assert {finding.result for rule, finding in found.items() if rule not in ("in time", "answers")} == {"unseen"}
 
 
@@ -116,8 +116,8 @@ def test_the_check_of_a_policy_that_goes_wrong_is_whole(fault: str, tmp_path: Pa
     )
     report = check_policy(load_policy(str(tmp_path / "bad.py")))
     found = {finding.rule: finding for finding in report.findings}
-    assert "bad.py:" in found["answers"].told
-    assert found["refusals"].result == "unseen" if "Plan" in fault else "bad.py:4" in found["refusals"].told
+    assert "bad.py:" in found["answers"].message
+    assert found["refusals"].result == "unseen" if "Plan" in fault else "bad.py:4" in found["refusals"].message
     assert found["deterministic"].result == "unseen"
 
 

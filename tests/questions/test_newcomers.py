@@ -33,7 +33,7 @@ def test_newcomers_pass_a_long_job_where_the_policy_lets_them() -> None:
 
 
 def test_an_answer_says_which_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer({**ASK, "policy": "fifo"})["over"] == "work by estimates taken as true, nobody new"
+    assert answer({**ASK, "policy": "fifo"})["over"] == "work by estimates taken as true, no new jobs"
     told = answer({**ASK, "policy": "fifo", "newcomers": PAST})
     assert "with newcomers as in the past" in told["over"]
     assert told["lines"][-1].endswith("with newcomers as in the past")

@@ -185,7 +185,7 @@ def test_forecasts_come_true_as_often_as_they_say():
     assert 0.35 < found.finish_by_p50 < 0.7
     assert 0.8 < found.finish_by_p90 <= 1.0
     assert check_forecasts(trace, "1x4", policy, Setup(samples=2), most=4, estimates="noisy:0.3").forecasts >= 4
-    assert calibration([], {}).lines() == ["no forecast could be checked: nobody waited"]
+    assert calibration([], {}).lines() == ["no forecast could be checked: no job waited"]
 
 
 def test_nine_of_ten_come_by_the_p90_once_it_was_learned_how_late_forecasts_are():

@@ -28,7 +28,7 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     assert told["start_p50"] is not None
     assert (told["estimated"], told["finish_p50"]) == (False, None), "nobody said how long it takes"
     found = client.forecast(samples=4)
-    assert found["over"].endswith("nobody new")
+    assert found["over"].endswith("no new jobs")
     with pytest.raises(RefusedError, match="too few to say how others come"):
         client.forecast(samples=4, newcomers=True)
     assert {one["job"] for one in found["jobs"]} >= {ahead, waits}

@@ -101,7 +101,7 @@ def check_policy(
             budget=time_of(budget, "--budget", above=True) or math.inf,
             on_story=tick,
         )
-    rows = [(finding.result, finding.rule, finding.told) for finding in report.findings]
+    rows = [(finding.result, finding.rule, finding.message) for finding in report.findings]
     show(Sheet.of("result rule told", rows), output)
     return 0 if report.passed else 1
 

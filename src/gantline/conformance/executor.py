@@ -1,7 +1,7 @@
-"""What every executor must keep: derive a class from `ExecutorContract`, say how to make a bench, and let pytest collect it.
+"""The contract of executors: derive a class from `ExecutorContract`, define how to make a bench, and let pytest collect it.
 
 A bench is an executor with rows 0 to 3 that it can run on devices 0 to 3, until it is stopped or asked to finish. The tests give orders,
-let time pass, and look at what is reported. Reports may be doubled, and may come late; what they say in the end is what counts.
+let time pass, and check what is reported. Reports may be duplicated or late; what counts is the state they report in the end.
 """
 
 from __future__ import annotations

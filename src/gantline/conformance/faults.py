@@ -1,6 +1,6 @@
-"""Stories against an executor whose messages are late, lost and doubled, and whose machines fail.
+"""Stories on an executor with late, lost and duplicated messages, and on machines that fail.
 
-A policy then sees what it never sees in a plain simulation: gangs that start and stop for a while, plans that came too late, grants
+A policy then sees what it never sees in a plain simulation: gangs that take time to start and stop, plans that came too late, grants
 that were refused.
 """
 

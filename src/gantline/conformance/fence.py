@@ -1,9 +1,9 @@
-"""A fence around a decision: clocks, unseeded randomness and I/O are noticed while a policy decides.
+"""A fence around a decision: detects clocks, unseeded randomness and I/O while a policy decides.
 
 Calls of built-in functions and questions to the environment are seen by a profiling hook, draws from the global generators by their
 changed state. Loading a module or
 a compiled kernel for the first time reads files too, and NumPy asks for entropy before it takes the key of `snapshot.rng`; such calls
-are let through by where they come from.
+are allowed by where they come from.
 """
 
 from __future__ import annotations
@@ -103,6 +103,6 @@ def _asked_at(frame: FrameType) -> str:
 
 
 def _numpy_state() -> tuple[object, ...]:
-    told = np.random.get_state(legacy=False)  # noqa: NPY002
-    inner = told["state"]
-    return told["bit_generator"], inner["key"].tobytes(), inner["pos"], told["has_gauss"], told["gauss"]
+    state = np.random.get_state(legacy=False)  # noqa: NPY002
+    inner = state["state"]
+    return state["bit_generator"], inner["key"].tobytes(), inner["pos"], state["has_gauss"], state["gauss"]

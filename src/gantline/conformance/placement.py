@@ -1,4 +1,4 @@
-"""What every placement rule must keep, ours or a user's: random half-full clusters, and a run on both clocks."""
+"""Checks a placement rule, ours or a user's: on random half-full clusters, and in a run on both clocks."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class _Case:
     answered: int = 0  # worlds in which it gave an answer that could be looked at
     ran: bool = False
 
-    def breach(self, rule: str, told: object) -> None:
-        self.broken.setdefault(rule, str(told))
+    def breach(self, rule: str, message: object) -> None:
+        self.broken.setdefault(rule, str(message))
 
 
 def check_placement(rule: PlacementRule | DeviceRule | str, *, worlds: int = WORLDS) -> ConformanceReport:
-    """Put a placement rule (a value, a name, a file) through all rules; a broken one is told with the example."""
+    """Put a placement rule (a value, a name, a file) through all rules; a broken rule is reported with the example."""
     case = _Case(placement_of(rule))
     for number in range(worlds):
         world = a_world(number)
@@ -156,9 +156,9 @@ def _ask(case: _Case, world: ClusterInUse, draw: random.Random) -> None:
         smaller = range(1, gpus) if rule.monotone and not rule.picks else ()
         misfits = [size for size in smaller if any(choose(rule, world, size, model) is None for model in (False, True))]
     except PlacementError as error:
-        told = str(error)
-        kind = "whole" if "for a gang of" in told else "free" if "twice" in told or "not free" in told else "answers"
-        case.breach(kind, f"{told}; {world}")
+        text = str(error)
+        kind = "whole" if "for a gang of" in text else "free" if "twice" in text or "not free" in text else "answers"
+        case.breach(kind, f"{text}; {world}")
         return
     except GantlineError as error:
         case.breach("answers", error)

@@ -11,7 +11,7 @@ class Breach:
 
     rule: str
     passed: bool
-    told: str
+    message: str
     seen: bool = True
 
     @property
@@ -20,7 +20,7 @@ class Breach:
         return "FAILED" if self.seen and not self.passed else "ok" if self.seen else "unseen"
 
     def __str__(self) -> str:
-        return f"{self.result:6} {self.rule}: {self.told}"
+        return f"{self.result:6} {self.rule}: {self.message}"
 
 
 @dataclass(frozen=True)

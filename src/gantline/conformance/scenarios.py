@@ -1,4 +1,4 @@
-"""Small stories that every policy goes through: rounds and events, failures, late decisions, gangs, equals.
+"""Small stories that every policy runs through: rounds and events, failures, late decisions, gangs, equal jobs.
 
 Each is a function of its name alone: the same jobs every time, on every machine.
 """

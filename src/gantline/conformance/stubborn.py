@@ -1,4 +1,4 @@
-"""A committer that refuses everything: nothing ever starts, and the policy is asked again and again."""
+"""A committer that refuses everything: nothing starts, and the policy is called again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules, and the stories they are held against."""
+"""The rules, and the stories in which they are checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gantline.core.policy import OrderPolicy, Policy, build
 from gantline.core.rng import stream
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import OverBudgetError
-from gantline.engine.lost_turns import told as told_of
+from gantline.engine.lost_turns import told as described
 from gantline.policies.registry import make_policy
 from gantline.simulator.key_form import key_form
 from gantline.simulator.outcome import carry_out
@@ -74,7 +74,7 @@ class _Case:
         return simulate(scenario.trace, scenario.cluster, chosen, performance=self.performance, **{"budget": self.budget, **options})
 
     def watch(self, scenario: Scenario, **more: object) -> tuple[Watched, Run]:
-        """A run whose plans are written down, and nothing else about it."""
+        """A run of which only the plans are recorded."""
         watched = Watched.over(self.policy, closely=0)
         return watched, self.run(scenario, watched, **more)
 
@@ -95,10 +95,10 @@ class _Case:
         """Whether a decision took longer than it may; the next ones would as well."""
         return "in time" in self.broken
 
-    def breach(self, rule: str, told: str) -> None:
-        self.broken.setdefault(rule, told)
-        if _LATE in told:
-            self.broken.setdefault("in time", told)
+    def breach(self, rule: str, message: str) -> None:
+        self.broken.setdefault(rule, message)
+        if _LATE in message:
+            self.broken.setdefault("in time", message)
 
     def bounded(self, call: Callable[[], Any]) -> Any:
         """Call the policy within its budget, apart from stdout."""
@@ -118,7 +118,7 @@ def check_policy(
     """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one.
 
     After `limit` CPU seconds no further story is begun, nor after a decision that took longer than `budget` seconds on the clock;
-    `on_story` hears which one begins.
+    `on_story` is called as each begins.
     """
     if isinstance(policy, str):
         policy = make_policy(policy, dict(settings or {}))
@@ -126,17 +126,17 @@ def check_policy(
         policy = build(policy, dict(settings or {}))
     case = _Case(policy, performance, budget)
     stories: list[tuple[str, Callable[[], None]]] = [("no jobs", partial(_answer_without_jobs, case))]
-    stories += [(scenario.name, partial(_tell_story, case, scenario)) for scenario in scenarios()]
+    stories += [(scenario.name, partial(_run_story, case, scenario)) for scenario in scenarios()]
     stories += [("a faulty world", partial(_bear_faults, case)), ("equal jobs", partial(_break_ties, case))]
     stories.append(("every grant refused", partial(_refuse, case)))
     end = time.process_time() + limit
-    for number, (name, tell) in enumerate(stories):
+    for number, (name, run) in enumerate(stories):
         if case.late or time.process_time() > end:
-            case.breach("in time", f"{len(stories) - number} of {len(stories)} stories were not told, from '{name}' on")
+            case.breach("in time", f"{len(stories) - number} of {len(stories)} stories were not run, from '{name}' on")
             break
         if on_story is not None:
             on_story(number, len(stories), name)
-        tell()
+        run()
     if not case.late:
         with suppress(GantlineError):
             case.notes["compiled key"] = key_form(case.policy)
@@ -147,18 +147,18 @@ def _finding(case: _Case, rule: str, meaning: str) -> Breach:
     if rule in case.broken:
         return Breach(rule, False, case.broken[rule])
     if not case.answers and rule != "in time":
-        return Breach(rule, False, "it never gave a valid plan that could be held against this rule", seen=False)
+        return Breach(rule, False, "it never gave a valid plan on which this rule could be checked", seen=False)
     return Breach(rule, True, case.notes.get(rule, meaning))
 
 
 def _refuse(case: _Case) -> None:
     """Keep asking while nothing is granted."""
     try:
-        told = case.bounded(lambda: ask_in_vain(copy.deepcopy(case.policy)))
+        message = case.bounded(lambda: ask_in_vain(copy.deepcopy(case.policy)))
     except OverBudgetError as error:
-        told = told_of(case.policy, error)
-    if told:
-        case.breach("refusals", told)
+        message = described(case.policy, error)
+    if message:
+        case.breach("refusals", message)
 
 
 def _answer_without_jobs(case: _Case) -> None:
@@ -168,20 +168,20 @@ def _answer_without_jobs(case: _Case) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        case.breach("answers", f"without jobs: {told_of(case.policy, error)}")
+        case.breach("answers", f"without jobs: {described(case.policy, error)}")
         return
     if not isinstance(plan, Plan):
         case.breach("answers", f"without jobs it answers with a {type(plan).__name__}")
 
 
-def _tell_story(case: _Case, scenario: Scenario) -> None:
+def _run_story(case: _Case, scenario: Scenario) -> None:
     """One story several times: watched, watched from afar, as it is, through every round, through orders and reports."""
     first = Watched.over(case.policy)
     slow = []
     try:
         run = plain = case.run(scenario, first)
-        for rule, told in first.broken.items():
-            case.breach(rule, f"in the story '{scenario.name}', {told}")
+        for rule, message in first.broken.items():
+            case.breach(rule, f"in the story '{scenario.name}', {message}")
         if run.incidents:
             case.breach("answers", f"in the story '{scenario.name}': {run.incidents[0]}")
         if run.summary["lost_turns"] == run.summary["decisions"]:  # nothing that could be compared
@@ -234,8 +234,8 @@ def _bear_faults(case: _Case) -> None:
     for seed in _FAULTY_STORIES:
         watched = Watched.over(case.policy, closely=_FAULTY_CLOSELY)
         ending = tell_faulty_story(watched, seed, case.performance, case.budget)
-        for rule, told in watched.broken.items():
-            case.breach(rule, f"in a faulty world, {told}")
+        for rule, message in watched.broken.items():
+            case.breach(rule, f"in a faulty world, {message}")
         if ending.incidents:
             case.breach("answers", f"in a faulty world: {ending.incidents[0]}")
         if ending.unfinished:
@@ -268,7 +268,7 @@ def _break_ties(case: _Case) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        case.breach("answers", f"with equal jobs: {told_of(case.policy, error)}")
+        case.breach("answers", f"with equal jobs: {described(case.policy, error)}")
         return
     if drawn:
         case.notes["ties"] = "draws lots by snapshot.rng"

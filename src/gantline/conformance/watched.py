@@ -1,4 +1,4 @@
-"""A policy under observation: it answers as the policy under test does, and every answer is held against the rules."""
+"""Wraps the policy under test: answers as it does, and checks every answer against the rules."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class Watched(Policy):
             return
         stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
         faithful = all(self._rebuilt(stored) == answer for _ in range(2))  # then it is the file that is to blame
-        who = "from the snapshot as a file it" if faithful else "a rebuilt policy"
-        self._breach("memory only", snapshot, f"{who} decides otherwise: {again[:80]}... instead of {answer[:80]}...")
+        which = "from the snapshot as a file it" if faithful else "a rebuilt policy"
+        self._breach("memory only", snapshot, f"{which} decides otherwise: {again[:80]}... instead of {answer[:80]}...")
 
     def _rebuilt(self, snapshot: Snapshot) -> str:
         return json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(snapshot)), sort_keys=True)
@@ -113,8 +113,8 @@ class Watched(Policy):
             if place in assigned and outcome.act in ("waits", "is stopped"):
                 self._breach("feasible", snapshot, f"job '{outcome.job}' is assigned what it cannot get: {outcome.why}")
 
-    def _breach(self, rule: str, snapshot: Snapshot, told: str) -> None:
-        self.broken.setdefault(rule, f"decision {snapshot.decision} at {snapshot.now:g} s: {told}")
+    def _breach(self, rule: str, snapshot: Snapshot, message: str) -> None:
+        self.broken.setdefault(rule, f"decision {snapshot.decision} at {snapshot.now:g} s: {message}")
 
 
 def fingerprint(tables: Tables) -> str:

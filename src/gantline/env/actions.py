@@ -1,4 +1,4 @@
-"""What an action means: three ways to decide, each of which turns numbers into a plan.
+"""What an action means: three kinds of action, each of which turns numbers into a plan.
 
 A queue that is never served would never end, so where nothing runs and an action starts nothing, the first job that can start is started.
 """

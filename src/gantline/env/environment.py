@@ -1,4 +1,4 @@
-"""The Gymnasium environment: an episode is a workload, a step is a decision, the return is minus the objective beside FIFO's."""
+"""The Gymnasium environment: an episode is a workload, a step is a decision, the return is minus the objective, relative to FIFO's."""
 
 from __future__ import annotations
 

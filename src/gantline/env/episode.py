@@ -1,4 +1,4 @@
-"""One workload from question to question: a simulation that pauses before each, and what has become of its jobs so far."""
+"""One workload, decision by decision: a simulation that pauses before each, and the state of its jobs so far."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))
 
 @dataclass(frozen=True)
 class DecidedOutside(Policy):
-    """A policy whose answers come from outside."""
+    """A policy that is given its answers from outside."""
 
     answer: Callable[[Snapshot], Plan] = lambda snapshot: Plan()
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})

@@ -2,9 +2,9 @@
 
 A question is ``{"ask": "explain" | "changes" | "forecast" | "submission" | "what-if", "snapshot", "policy", "settings", ...}``, or
 ``"past"`` with ``jobs`` (rows of a trace) and ``cluster`` in place of the snapshot. ``about`` names the snapshot, so that it need not be
-sent again; ``unestimated`` are jobs of which nobody knows how long they take; ``seconds`` of CPU time bound the futures that are drawn;
-``newcomers`` are jobs of the past like which others may come, ``learn`` those from which a forecast learns how late forecasts are. An
-answer has the values and, under ``lines``, the same in words.
+sent again; ``unestimated`` are jobs without an estimate of how long they take; ``seconds`` of CPU time bound the futures that are drawn;
+``newcomers`` are past jobs that future ones may resemble, ``learn`` those from which a forecast learns how late forecasts are. An
+answer has the values and, under ``lines``, the same as sentences.
 """
 
 from __future__ import annotations
@@ -120,12 +120,12 @@ def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) 
         setup = replace(setup, stretch=_learned(past, snapshot, policy, setup))
     found = forecast(snapshot, policy, wanted or None, setup)
     blind = set(reader.raw("unestimated") or ())
-    told = {one.job: {**one.as_json(), "estimated": one.job not in blind} for one in found}
-    for name in blind & set(told):
-        told[name] |= {"finish_p50": None, "finish_p90": None}
+    forecasts = {one.job: {**one.as_json(), "estimated": one.job not in blind} for one in found}
+    for name in blind & set(forecasts):
+        forecasts[name] |= {"finish_p50": None, "finish_p90": None}
     used = found[0].samples if found else 0
     lines = [*_lines(found, blind), *guesses(blind), f"note: {setup.used(used)} of {setup.over}"]
-    return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [*told.values()], "lines": lines}
+    return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [*forecasts.values()], "lines": lines}
 
 
 def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Stretch:

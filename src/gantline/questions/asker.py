@@ -39,10 +39,10 @@ class Asker:
             self._about = about
         finally:
             self._lock.release()
-        told = json.loads(line)
-        if "error" in told:
-            raise refusal(told["error"])
-        found: dict[str, object] = told["answer"]
+        reply = json.loads(line)
+        if "error" in reply:
+            raise refusal(reply["error"])
+        found: dict[str, object] = reply["answer"]
         return found
 
     def _exchange(self, line: str) -> str:

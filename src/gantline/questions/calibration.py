@@ -1,4 +1,4 @@
-"""Of the forecasts made on the way, how many came true: half of the starts should lie before the P50, nine of ten before the P90."""
+"""How many of the forecasts made during a run came true: half of the starts should lie before the P50, nine of ten before the P90."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Calibration:
     def lines(self) -> list[str]:
         """In words."""
         if not self.forecasts:
-            return ["no forecast could be checked: nobody waited"]
+            return ["no forecast could be checked: no job waited"]
 
-        def told(what: str, half: float, most: float) -> str:
+        def shares(what: str, half: float, most: float) -> str:
             return f"{what}: {100 * half:.0f} % by the P50 (50 would be right), {100 * most:.0f} % by the P90 (90 would be right)"
 
         found = [
             f"{self.forecasts} forecasts of jobs that had just arrived",
-            told("starts", self.start_by_p50, self.start_by_p90),
-            told("ends", self.finish_by_p50, self.finish_by_p90),
+            shares("starts", self.start_by_p50, self.start_by_p90),
+            shares("ends", self.finish_by_p50, self.finish_by_p90),
         ]
         if self.learned is not None:
             first, *rest = self.learned.lines()
@@ -71,7 +71,7 @@ class Forecasting(Journal):
         self.stretch = UNSTRETCHED
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Before the plan is carried out, whoever is new and waits is forecast."""
+        """Forecast the jobs that are new and wait, before the plan is carried out."""
         ids, running = snapshot.jobs.ids, snapshot.jobs.running
         self._look(dict(zip(ids, running.tolist())), snapshot.now)
         fresh = [name for name, runs in zip(ids, running) if name not in self._known and not runs]
@@ -89,7 +89,7 @@ class Forecasting(Journal):
             self._seen |= dict.fromkeys(fresh, (math.nan, math.nan))
 
     def _look(self, active: Mapping[str, bool], now: float) -> None:
-        """Who has started or is gone since the last decision."""
+        """Note which jobs have started or ended since the last decision."""
         for name, (start, finish) in self._seen.items():
             if math.isnan(start) and active.get(name, True):
                 start = now

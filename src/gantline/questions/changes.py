@@ -1,4 +1,4 @@
-"""Which change of one thing about a job would start it now: the present on a copy of its tables, decided and committed again."""
+"""Which single change to a job would start it now: the present is decided and committed again, on a copy of its tables."""
 
 from __future__ import annotations
 

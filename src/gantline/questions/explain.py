@@ -1,4 +1,4 @@
-"""Why does a job wait, who is ahead of it, and which change would start it.
+"""Why a job waits, which jobs are ahead of it, and which change would start it.
 
 The answer is found by asking: the policy decides on the present as it is, and again with one thing about the job changed. What it and the
 engine would then do is the answer, so that it holds for every policy, memory and placement.
@@ -24,7 +24,7 @@ from gantline.simulator.outcome import JobOutcome, carry_out
 
 @dataclass(frozen=True)
 class Ahead:
-    """Somebody who has, or would get, devices before the job."""
+    """A job that has, or would get, devices before the one in question."""
 
     job: str
     gpus: int
@@ -42,7 +42,7 @@ class Explanation:
     devices: tuple[int, ...] = ()
     ahead: tuple[Ahead, ...] = ()
     changes: tuple[StepChange, ...] = ()  # each would start it now
-    waits_for: tuple[str, ...] = ()  # jobs whose end makes room for it, by the estimates
+    waits_for: tuple[str, ...] = ()  # jobs that make room for it when they end, by the estimates
     expected: Forecast | None = None
     in_charge: str = ""  # which policy decides and why, where one chooses among several
     notes: tuple[str, ...] = field(default=())
@@ -50,32 +50,32 @@ class Explanation:
     def lines(self) -> list[str]:
         """The answer in words."""
         if self.act in RUNS:
-            told = [f"{self.job} {self.act}" + (f" on devices {', '.join(map(str, self.devices))}" if self.devices else "")]
+            lines = [f"{self.job} {self.act}" + (f" on devices {', '.join(map(str, self.devices))}" if self.devices else "")]
         else:
-            told = [f"{self.job} {self.act}: {self.why}"]
+            lines = [f"{self.job} {self.act}: {self.why}"]
         holders = [one for one in self.ahead if one.holds]
         if holders:
-            told.append("devices are with " + "; ".join(_holder(one) for one in holders[:5]) + _more(len(holders) - 5))
+            lines.append("devices are with " + "; ".join(_holder(one) for one in holders[:5]) + _more(len(holders) - 5))
         waiting = [one.job for one in self.ahead if not one.holds]
         if waiting:
-            told.append(
+            lines.append(
                 f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} ahead of it: "
                 + ", ".join(waiting[:5])
                 + _more(len(waiting) - 5)
             )
-        told += self.prospects()
+        lines += self.prospects()
         if self.expected is not None:
-            told.append(_expected(self.expected, self.act in RUNS))
-        return [*told, *([self.in_charge] if self.in_charge else []), *self.notes]
+            lines.append(_expected(self.expected, self.act in RUNS))
+        return [*lines, *([self.in_charge] if self.in_charge else []), *self.notes]
 
     def prospects(self) -> list[str]:
         """What would start it, in words."""
-        told = [change.sentence for change in self.changes]
+        lines = [change.sentence for change in self.changes]
         if self.act in RUNS:
-            return told
+            return lines
         if self.waits_for:
-            return [*told, "it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends")]
-        return told or ["no single change tried would start it now"]
+            return [*lines, "it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends")]
+        return lines or ["no single change tried would start it now"]
 
 
 def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = None) -> Explanation:
@@ -97,7 +97,7 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
 
 
 def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:
-    """Who holds devices after the decision, soonest to end first; then who waits and ranks before, in order."""
+    """Jobs that hold devices after the decision, soonest to end first; then jobs that wait and rank before it, in order."""
     jobs, ids = snapshot.jobs, snapshot.jobs.ids  # columns are gathered when they are read: once, not for each job
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)
     left, gpus = np.maximum(jobs.remaining, 0.0) / rate, jobs.gpus

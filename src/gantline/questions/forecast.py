@@ -33,7 +33,7 @@ class Setup:
     costs: Costs | None = None
     horizon: float = math.inf
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
-    newcomers: Newcomers | None = None  # jobs that may still be submitted; None: nobody else comes
+    newcomers: Newcomers | None = None  # jobs that may still be submitted; None: no other job arrives
     samples: int = SAMPLES
     seed: int = 0
     stretch: Stretch = UNSTRETCHED  # by how much earlier forecasts were late
@@ -42,8 +42,8 @@ class Setup:
     @property
     def over(self) -> str:
         """What varies from draw to draw, in words."""
-        who = ", with newcomers as in the past" if self.newcomers is not None else ", nobody new"
-        return f"work by {self.uncertainty.source}{who}" + (f"; {self.stretch.told}" if self.stretch.forecasts else "")
+        arrivals = ", with newcomers as in the past" if self.newcomers is not None else ", no new jobs"
+        return f"work by {self.uncertainty.source}{arrivals}" + (f"; {self.stretch.text}" if self.stretch.forecasts else "")
 
     def futures(self, snapshot: Snapshot, policy: Policy | Candidate, inputs: Sequence[Input] = (), draws: int | None = None) -> Futures:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy.

@@ -1,9 +1,9 @@
-"""How much later things happen than forecasts say, learned from forecasts whose time has passed.
+"""How much later jobs start and end than forecast, learned from forecasts that are due.
 
-Futures in which nobody new arrives, or in which work is surer than it is, end too early. Whatever the reason, forecasts whose time has
-passed tell by how much: lateness is counted in lengths, of which one is the time from the forecast to the job's P50 end, and nine of ten
+Futures in which no new job arrives, or in which work is surer than it is, end too early. Whatever the reason, forecasts that are
+due show by how much: lateness is counted in lengths, of which one is the time from the forecast to the job's P50 end, and nine of ten
 were less late than what the P90 is moved by (split conformal prediction: Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random
-World", 2005). It promises the share, if forecasts to come err as those before them, and nothing about any one of them.
+World", 2005). It guarantees the share, if future forecasts err as past ones did, and nothing about any single forecast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gantline.questions.forecast import Forecast
 from gantline.questions.shares import SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch
 
-FEWEST = 20  # forecasts whose time has passed before anything is learned
+FEWEST = 20  # forecasts that must be due before anything is learned
 
 
 def learn(made: Iterable[Forecast], happened: Mapping[str, tuple[float, float]], now: float) -> Stretch:

@@ -2,7 +2,7 @@
 
 The history is simulated under both policies, and again on histories like it: blocks of consecutive jobs drawn with replacement, each job
 with the gap before it (the moving-block bootstrap of Kuensch, Annals of Statistics 1989), so that bursts stay bursts. Where the history
-tells when jobs really ended, the simulation of the present policy is held against that: an answer is worth no more than that error.
+says when jobs really ended, the simulation of the present policy is compared with it: an answer is no more accurate than that.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class MethodError:
         return self.simulated / self.measured - 1.0 if self.measured > 0 else math.nan
 
     def __str__(self) -> str:
-        told = f"{WORDS[self.metric]} really was {human_seconds(self.measured)}, simulated {human_seconds(self.simulated)}"
-        return f"{told} ({100 * self.relative:+.1f} %)"
+        text = f"{WORDS[self.metric]} really was {human_seconds(self.measured)}, simulated {human_seconds(self.simulated)}"
+        return f"{text} ({100 * self.relative:+.1f} %)"
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,18 @@ class PastAnswer:
 
     def lines(self) -> list[str]:
         """The answer in words."""
-        told = [f"{self.jobs} jobs of the past, {self.replicas} resampled histories: {self.other} in place of {self.present}"]
+        lines = [f"{self.jobs} jobs of the past, {self.replicas} resampled histories: {self.other} in place of {self.present}"]
         for one in self.differences:
             change = f"{100 * one.change:+.0f} %, {100 * LEVEL:.0f} % interval {100 * one.low:+.0f} to {100 * one.high:+.0f} %"
-            told.append(f"{WORDS[one.metric]}: {human_seconds(one.present)} then {human_seconds(one.other)} ({change})")
+            lines.append(f"{WORDS[one.metric]}: {human_seconds(one.present)} then {human_seconds(one.other)} ({change})")
         if self.differences:
-            told.append(
+            lines.append(
                 "the intervals are about another history like this one, made of stretches of it; they know nothing of what it does not hold"
             )
-        told += [f"error of the method: {one}" for one in self.errors]
+        lines += [f"error of the method: {one}" for one in self.errors]
         if not self.errors:
-            told.append("note: the history does not tell when jobs really started and ended, so the error of the method is not known")
-        return told
+            lines.append("note: the history does not say when jobs really started and ended, so the error of the method is not known")
+        return lines
 
 
 def past_what_if(
@@ -125,7 +125,7 @@ def like_it(change: float, changes: Floats) -> tuple[float, float]:
 
 
 def measured(trace: Trace) -> dict[str, float]:
-    """What really happened, where the history tells every start; a job whose end it does not tell ran through."""
+    """What really happened, if the history has every start; a job without a recorded end ran without interruption."""
     rows = trace.frame
     if "started" not in rows.columns or rows["started"].null_count() or rows.get_column("ended", default=rows["started"]).null_count():
         return {}

@@ -1,7 +1,7 @@
-"""One answer for all who ask the same: made in the background, kept until the state changes.
+"""One answer for all equal questions: made in the background, kept until the state changes.
 
-Whoever asks is not kept waiting: an answer is there, or it is on its way. `since` is the state that the asker has seen: an answer about
-it or a later one will do, so that one that was begun a moment ago serves everybody.
+A question never waits: its answer is ready, or is being made. `since` is the state that the asker has seen: an answer about
+it or a later one will do, so that one that was begun a moment ago serves all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SharedAnswers:
         self.made = 0  # how many were
 
     def get(self, what: Hashable, make: Callable[[], dict[str, Any]], since: int) -> dict[str, Any] | None:
-        """The answer; None: it is on its way. An error is raised once, for the next one who asks it is tried again."""
+        """The answer; None: it is being made. An error is raised once; the next question tries again."""
         with self._lock:
             found = self._kept.get(what)
             if found is not None and found.version >= since:
@@ -69,7 +69,7 @@ class SharedAnswers:
                 self._making = (what, version)
             try:
                 found = Shared(version, make())
-            except BaseException as error:  # it is told to whoever asked
+            except BaseException as error:  # it is raised to the asker
                 found = Shared(version, error=error)
             with self._lock:
                 self.made += 1

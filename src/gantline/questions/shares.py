@@ -1,4 +1,4 @@
-"""Which parts of all futures a forecast tells."""
+"""The quantiles of all futures that a forecast reports."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Stretch:
     forecasts: int = 0
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """In words."""
         return f"stretched as {self.forecasts} earlier forecasts were late" if self.forecasts else ""
 

@@ -1,4 +1,4 @@
-"""When would a job start if it were submitted now: the present with one more job, decided on and rolled forward."""
+"""When a job would start if it were submitted now: the present with one more job, decided and rolled forward."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
     then = with_job(snapshot, policy, {**job, "id": NAME}, setup.placement)
     found = explain(then, policy, NAME, setup)
     ahead = [one for one in found.ahead if not one.holds]
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "act": found.act, "why": found.why, "position": None if found.act in RUNS else len(ahead) + 1, "estimated": estimated,
         "waiting": int((~then.jobs.running).sum()), "ahead": [asdict(one) for one in found.ahead[:100]],
         "changes": [asdict(one) for one in found.changes], "waits_for": list(found.waits_for),
@@ -54,12 +54,12 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
         lines.append(f"expected start {_in(expected.start_p50, then.now)} (P50), {_in(expected.start_p90, then.now)} (P90)")
     if not estimated:
         lines.append("its end is not known: it has no estimate")
-        told["expected"] = told["expected"] and {**told["expected"], "finish_p50": None, "finish_p90": None}
+        fields["expected"] = fields["expected"] and {**fields["expected"], "finish_p50": None, "finish_p90": None}
     elif expected is not None:
         lines.append(f"expected end {_in(expected.finish_p50, then.now)} (P50), {_in(expected.finish_p90, then.now)} (P90)")
     lines += found.prospects()
     used = expected.samples if expected is not None else 0
-    return {**told, "samples": used, "lines": [*lines, f"note: {setup.used(used)} of {setup.over}"]}
+    return {**fields, "samples": used, "lines": [*lines, f"note: {setup.used(used)} of {setup.over}"]}
 
 
 def _in(instant: float, now: float) -> str:

@@ -22,7 +22,7 @@ from gantline.simulator.from_here import Rolled
 
 METRICS = {
     "jct_mean": "mean time from submission to end",
-    "wait_mean": "mean time until those who wait now start",
+    "wait_mean": "mean time until the jobs that wait now start",
     "makespan": "time until all have ended",
 }
 
@@ -65,15 +65,15 @@ class WhatIf:
 
     def lines(self) -> list[str]:
         """The answer in words."""
-        told = [f"{self.jobs} jobs, {self.samples} draws of {self.over}: {self.other} in place of {self.present}"]
-        told += [str(one) for one in self.differences]
+        lines = [f"{self.jobs} jobs, {self.samples} draws of {self.over}: {self.other} in place of {self.present}"]
+        lines += [str(one) for one in self.differences]
         if self.later:
             more = f" and {len(self.later) - 5} more" if len(self.later) > 5 else ""
-            told.append(f"would end later: {', '.join(self.later[:5])}{more}")
-        told += [f"note: {window}" for window in self.windows]
+            lines.append(f"would end later: {', '.join(self.later[:5])}{more}")
+        lines += [f"note: {window}" for window in self.windows]
         if self.open:
-            told.append(f"note: {self.open} jobs had not ended at the horizon in some draw; their times count up to it")
-        return told
+            lines.append(f"note: {self.open} jobs had not ended at the horizon in some draw; their times count up to it")
+        return lines
 
 
 def what_if(
@@ -145,7 +145,7 @@ def _nodes(snapshot: Snapshot, add: str, lose: Sequence[str]) -> list[Input]:
         for number, node in enumerate(parse_cluster(add).nodes):
             joined = replace(node, name=f"added{number}")
             if joined.type not in snapshot.cluster.types:
-                told = f"jobs know nothing of type '{joined.type}'"
-                raise UsageError(told, where="--add", fix=near(joined.type, snapshot.cluster.types))
+                text = f"jobs have no rates for type '{joined.type}'"
+                raise UsageError(text, where="--add", fix=near(joined.type, snapshot.cluster.types))
             found.append(NodeEvent(snapshot.now, joined.name, "join", joined))
     return found

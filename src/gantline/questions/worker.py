@@ -1,4 +1,4 @@
-"""A process that answers one question per line, so that whoever schedules is not held up, and an answer that takes too long can be ended.
+"""A process that answers one question per line, so that the scheduler is not delayed, and an answer that takes too long can be ended.
 
 ``python -m gantline.questions.worker`` reads JSON lines and writes JSON lines, each an ``answer`` or an ``error`` (kind, what, where, fix).
 """
@@ -17,26 +17,26 @@ def kind_of(error: GantlineError) -> str:
     return "not-found" if isinstance(error, NotFoundError) else "refused" if isinstance(error, RefusedError) else "usage"
 
 
-def refusal(told: dict[str, str]) -> GantlineError:
-    """The refusal that such a text tells of."""
-    kind = {"not-found": NotFoundError, "refused": RefusedError}.get(told["kind"], UsageError)
-    return kind(told["what"], where=told["where"], fix=told["fix"])
+def refusal(error: dict[str, str]) -> GantlineError:
+    """The exception that an ``error`` stands for."""
+    kind = {"not-found": NotFoundError, "refused": RefusedError}.get(error["kind"], UsageError)
+    return kind(error["what"], where=error["where"], fix=error["fix"])
 
 
 def answer_line(line: str, decoded: dict[str, object] | None = None) -> dict[str, object]:
-    """What is said to one line; `decoded` holds the snapshot that was asked about last, under the name that the question gave it."""
+    """The answer to one line; `decoded` holds the snapshot of the last question, under the name that the question gave it."""
     from gantline.questions.asked import answer
 
     try:
         return {"answer": answer(json.loads(line), decoded)}
     except GantlineError as error:
         return {"error": {"kind": kind_of(error), "what": error.what, "where": error.where, "fix": error.fix}}
-    except Exception as error:  # a policy of somebody's own may raise anything
+    except Exception as error:  # a user's policy may raise anything
         return {"error": {"kind": "refused", "what": f"no answer: {type(error).__name__}: {error}", "where": "question", "fix": ""}}
 
 
 def main(source: TextIO, target: TextIO) -> None:
-    """Answer until nobody asks any more."""
+    """Answer until the input ends."""
     decoded: dict[str, object] = {}
     for line in source:
         target.write(json.dumps(answer_line(line, decoded)) + "\n")

@@ -67,16 +67,16 @@ def turned_away(summary: Mapping[str, Any]) -> str:
     if "tracked" not in summary or "unfinished" not in summary:
         return ""
     count = summary["tracked"] - summary["completed_tracked"] - summary["unfinished"]
-    told = f"{count:,} of {summary['tracked']:,} jobs were turned away, failed or were cancelled, and count in no mean"
-    return told if count > 0 else ""
+    text = f"{count:,} of {summary['tracked']:,} jobs were turned away, failed or were cancelled, and count in no mean"
+    return text if count > 0 else ""
 
 
 def ways_left_out(summary: Mapping[str, Any]) -> str:
     """That jobs could have run on types that the cluster does not have, or in ways that it cannot hold; empty where there were none."""
     names, found = summary.get("absent_types") or (), []
     if names:
-        told = ", ".join(f"'{name}'" for name in names)
-        found.append(f"jobs may also run on {told}, which the cluster does not have: those ways were left out")
+        types = ", ".join(f"'{name}'" for name in names)
+        found.append(f"jobs may also run on {types}, which the cluster does not have: those ways were left out")
     if count := summary.get("left_out_options", 0):
         found.append(f"{count:,} ways to run were left out, which the cluster cannot hold")
     return "; ".join(found)
@@ -87,5 +87,5 @@ def no_contest(summary: Mapping[str, Any]) -> str:
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):
         return ""
     used = summary.get("utilization")
-    told = "" if used is None else f" (utilization {100 * used:.1f} %)"
-    return f"no job had to wait{told}: this says nothing about the policy; take a smaller --cluster or a higher load"
+    text = "" if used is None else f" (utilization {100 * used:.1f} %)"
+    return f"no job had to wait{text}: this says nothing about the policy; take a smaller --cluster or a higher load"

@@ -171,9 +171,9 @@ def node_racks_of(run: RunLike) -> list[int]:
 def span_of(run: RunLike) -> tuple[float, float]:
     """The time from the first arrival to the end that the summary names, or else to the last thing that happened."""
     start = _extreme(run.jobs["arrival"], last=False)
-    told = run.summary.get("end")
-    if isinstance(told, (int, float)) and math.isfinite(told):
-        return start, max(start, float(told))
+    recorded = run.summary.get("end")
+    if isinstance(recorded, (int, float)) and math.isfinite(recorded):
+        return start, max(start, float(recorded))
     ends = [run.jobs["arrival"], run.jobs["finish"], run.allocations["end"], run.series["time"]]
     end = max(_extreme(column, last=True) for column in ends)
     return start, max(start, end)

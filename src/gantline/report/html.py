@@ -58,13 +58,13 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
     given, runs = names_of(runs), [settled(run) for run in runs]
     measures, doubts = [measure_with(run) for run in runs], [doubts_of_run(run) for run in runs]
     doubtful = [index for index, own in enumerate(doubts) if own]
-    told = answer(given, measures, doubtful)
+    headline = answer(given, measures, doubtful)
     order = page_order(measures, doubtful)
     names, runs = [given[at] for at in order], [runs[at] for at in order]
     measures, doubts = [measures[at] for at in order], [doubts[at] for at in order]
     first, more = choose_figures(runs, names, measures, measure_with.window)
     sections = [
-        f'<p class="headline">{escape(told)}</p>',
+        f'<p class="headline">{escape(headline)}</p>',
         *folded([*uneven(measures), *doubts_about(names, runs, doubts)], notes_about(names, runs)),
         comparison_table(names, measures, [index for index, own in enumerate(doubts) if own]),
         f'<p class="note">{"A tick marks the best value. " if len(runs) > 1 else ""}Point at a metric for what it means.</p>',

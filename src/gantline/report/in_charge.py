@@ -12,13 +12,13 @@ _NAMED = 4
 def spells_in_charge(run: RunLike) -> list[tuple[float, float, str]]:
     """(from, to, policy) in order of time, within the run."""
     start, end = span_of(run)
-    told = [(max(start, float(since)), str(policy)) for since, policy, _ in run.summary.get("in_charge") or ()]
-    return [(since, until, policy) for (since, policy), (until, _) in pairwise([*told, (end, "")]) if until > since]
+    starts = [(max(start, float(since)), str(policy)) for since, policy, _ in run.summary.get("in_charge") or ()]
+    return [(since, until, policy) for (since, policy), (until, _) in pairwise([*starts, (end, "")]) if until > since]
 
 
 def who_decided(run: RunLike) -> str:
     """The shares of the time, and why the last change was made; empty where one policy decided all the time."""
-    if not (told := run.summary.get("in_charge")):
+    if not (turns := run.summary.get("in_charge")):
         return ""
     seconds: dict[str, float] = {}
     for since, until, policy in spells_in_charge(run):
@@ -27,8 +27,8 @@ def who_decided(run: RunLike) -> str:
     order = sorted(seconds, key=lambda policy: -seconds[policy])
     shares = [f"{policy} for {_percent(seconds[policy] / total)} of the time" for policy in order[:_NAMED]]
     others = [f"{len(order) - _NAMED} others"] if len(order) > _NAMED else []
-    changes = len(told) - 1
-    why = f"; the last: {last}" if (last := str(told[-1][2])) else ""
+    changes = len(turns) - 1
+    why = f"; the last: {last}" if (last := str(turns[-1][2])) else ""
     return f"in charge: {', '.join([*shares, *others])} ({changes} change{'' if changes == 1 else 's'}{why})"
 
 

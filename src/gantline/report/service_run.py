@@ -52,15 +52,15 @@ def read_service(home: Path) -> StoredRun:
         chosen = _in_charge(store.events_of([""]).get("", []))
     finally:
         store.close()
-    told = {key: setup[key] for key in ("policy", "settings", "regime", "round", "placement", "admission", "seed")}
-    about = {"name": f"live {setup['policy']}", **told, **run.summary, **chosen}
+    setting = {key: setup[key] for key in ("policy", "settings", "regime", "round", "placement", "admission", "seed")}
+    about = {"name": f"live {setup['policy']}", **setting, **run.summary, **chosen}
     return StoredRun(run.jobs, run.allocations, run.events, run.series, about)
 
 
 def _in_charge(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Which policies decided, one after the other, where one chose among several."""
-    told = [(float(one["time"]), str(one["policy"]), str(one["because"])) for one in events if one["event"] == "in-charge"]
-    found = [one for place, one in enumerate(told) if place == 0 or told[place - 1][1] != one[1]]
+    changes = [(float(one["time"]), str(one["policy"]), str(one["because"])) for one in events if one["event"] == "in-charge"]
+    found = [one for place, one in enumerate(changes) if place == 0 or changes[place - 1][1] != one[1]]
     return {"in_charge": found} if found else {}
 
 

@@ -69,7 +69,7 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     parts += [timeline(run, width), Text(), cdf_bars(run, width)]
     parts += _groups(run)
     guard = steadiness(run)
-    warnings = [told for told in doubts_of_run(run) if told != UNSTEADY] + [str(guard)] * (not guard.steady)
+    warnings = [doubt for doubt in doubts_of_run(run) if doubt != UNSTEADY] + [str(guard)] * (not guard.steady)
     for warning in (*warnings, *(said(run.summary) for said in (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest))):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
     if decided := who_decided(run):
@@ -89,10 +89,10 @@ def _groups(run: RunLike) -> list[RenderableType]:
         parts += [Text(), _plain_table(rows)]
     if 1 < run.jobs["queue"].n_unique() <= _MOST_QUEUES:
         each = per_group(run.jobs, "queue", span_of(run)[1])
-        told = each.select("queue", "jobs", "gpu_hours", pl.col("queueing_mean").fill_null(0.0)).iter_rows()
+        queues = each.select("queue", "jobs", "gpu_hours", pl.col("queueing_mean").fill_null(0.0)).iter_rows()
         lines = [
             (name or "(none)", f"{jobs} jobs", f"{hours:.1f} GPU-h", f"{human_seconds(queued)} queueing")
-            for name, jobs, hours, queued in told
+            for name, jobs, hours, queued in queues
         ]
         parts += [Text(), _plain_table(lines)]
     return parts
@@ -110,7 +110,7 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
     names, runs = names_of(runs), [settled(run) for run in runs]
     found = [measure(run) for run in runs] if measures is None else measures
     doubts = [doubts_of_run(run) for run in runs]
-    doubtful = [index for index, told in enumerate(doubts) if told]
+    doubtful = [index for index, doubt in enumerate(doubts) if doubt]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Metric", style="dim")
     for name in names:
@@ -121,10 +121,10 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
             best = best_of(metric, values, doubtful)
             cells = (Text(spell(metric, value), style="bold green" if i in best else "") for i, value in enumerate(values))
             table.add_row(metric.title, *cells)
-    told = [Text(f"{printable(names[index])}: {'; '.join(doubts[index])}", style="yellow") for index in doubtful]
+    notes = [Text(f"{printable(names[index])}: {'; '.join(doubts[index])}", style="yellow") for index in doubtful]
     idle = [index for index, run in enumerate(runs) if no_contest(run.summary)]
-    told += [Text(f"{printable(names[index])}: {no_contest(runs[index].summary)}", style="yellow") for index in idle]
-    return Group(table, *told, Text(), queue_lines(names, runs))
+    notes += [Text(f"{printable(names[index])}: {no_contest(runs[index].summary)}", style="yellow") for index in idle]
+    return Group(table, *notes, Text(), queue_lines(names, runs))
 
 
 def queue_lines(names: Sequence[str], runs: Sequence[RunLike], width: int = 40) -> RenderableType:

@@ -1,1 +1,1 @@
-"""The scheduler over HTTP: who may do what, and the same for Python and the command line."""
+"""The scheduler over HTTP: routes, roles and tokens, and the client for Python and the command line."""

@@ -1,4 +1,4 @@
-"""Tokens: made once, shown once, kept as a hash. They carry 256 random bits, so that a plain SHA-256 is as good as a slow one."""
+"""Tokens: shown once, stored as a hash. They carry 256 random bits, so a plain SHA-256 is as safe as a slow hash."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def check_user(user: str) -> None:
 
 
 class Access:
-    """Who a token belongs to."""
+    """Finds the owner of a token."""
 
     def __init__(self, store: SqlStore, jobs: JobTokens, wall: Callable[[], float] = time.time) -> None:
         self._store, self.jobs, self._wall = store, jobs, wall
         self.sessions = Sessions(jobs, wall)
 
     def caller(self, token: str) -> Caller | None:
-        """Who presents this token; None: it is not known, or no longer good."""
+        """The owner of this token; None: it is unknown, revoked or expired."""
         if len(token) > 512:
             return None
         if (job := self.jobs.job_of(token)) is not None:
@@ -52,7 +52,7 @@ class Access:
         return Caller(found.user, Role(found.role), token=found.id, expires=min(ends, default=None), is_session=session is not None)
 
     def why_not(self, token: str) -> tuple[str, str]:
-        """Why a token opens nothing, and what to do; the holder of one that was good once is told what became of it."""
+        """Why a token is refused, and what to do; for one that was valid once, whether it was revoked or has expired."""
         if not token or len(token) > 512:
             return _UNKNOWN
         session = self.sessions.read(token)

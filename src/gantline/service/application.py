@@ -1,4 +1,4 @@
-"""Routes behind one guard: how any of our applications is put together, with errors as answers and a description of itself."""
+"""Assembles an application: routes behind one guard, errors as answers, and an OpenAPI description."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class GuardedService(Protocol):
-    """What is served: it knows who may enter."""
+    """What is served, with its access control."""
 
     @property
     def access(self) -> Tokens: ...
@@ -96,10 +96,10 @@ def _unknown(request: Request, error: Exception) -> Response:
 
 def _defect(request: Request, error: Exception) -> Response:
     log.error("a defect in %s: %s", request.url.path, type(error).__name__, exc_info=error)
-    told = {
+    fields = {
         "kind": "refused",
         "what": f"this should not have happened: {type(error).__name__}",
         "where": "service",
         "fix": "see service.log",
     }
-    return JSONResponse({"error": told}, 500)
+    return JSONResponse({"error": fields}, 500)

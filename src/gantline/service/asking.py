@@ -1,4 +1,4 @@
-"""Questions to the process that answers them: what it must know of the present, and which answers are shared."""
+"""Questions to the process that answers them: what it needs of the present, and which answers are shared."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
 
 
 def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str, Any] | None:
-    """The forecast of all jobs, made once for all who ask; None: it is on its way."""
+    """The forecast of all jobs, made once for all requests; None: it is being made."""
 
     def make() -> dict[str, Any]:
         jobs = here.scheduler.view().jobs.values()
@@ -83,7 +83,7 @@ def shared_changes(here: Context, job: str, since: int) -> dict[str, Any] | None
 
 
 def shared_what_if(here: Context, since: int, draws: ForecastDraws, **change: Any) -> dict[str, Any] | None:
-    """The present under another policy or on other nodes, made once for all who ask the same; None: it is on its way."""
+    """The present under another policy or on other nodes, made once for all equal requests; None: it is being made."""
     spelled = tuple((name, tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value)) for name, value in change.items())
     asked = {"samples": draws.samples, "sigma": draws.sigma, **change}
     return here.service.shared.get(("what-if", draws, spelled), lambda: ask_now(here, "what-if", draws.newcomers, **asked), since)

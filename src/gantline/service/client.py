@@ -108,7 +108,7 @@ class Client(HttpClient):
         return self._get("/v1/past", other=other, add=add, lose=list(lose), replicas=replicas)
 
     def history(self) -> dict[str, Any]:
-        """The jobs that have succeeded as rows of a trace, with what such a trace cannot tell."""
+        """The jobs that have succeeded as rows of a trace, with what such a trace cannot express."""
         return self._get("/v1/history")
 
     # --- jobs -------------------------------------------------------------------------------------------------------------

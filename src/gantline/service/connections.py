@@ -1,7 +1,7 @@
-"""Bounds for connections: how many there are, and how long one may take to say what it wants.
+"""Limits on connections: how many there are, and how long one may take to send its request.
 
-A connection needs no token to be opened. So there are only so many at a time, one more is answered with 503 and closed, and one that has
-not sent the head of its next request in time is closed. How long a body may take is the guard's to say.
+A connection needs no token to be opened. So their number is limited, one more is answered with 503 and closed, and one that has
+not sent the head of its next request in time is closed. The guard limits how long a body may take.
 """
 
 from __future__ import annotations

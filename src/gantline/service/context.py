@@ -1,4 +1,4 @@
-"""What routes work with: the service's parts, and who asks."""
+"""What routes work with: the parts of the service, and the caller."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Service:
     address: str = ""
     store_url: str = ""
     archive: Archive = field(default_factory=lambda: Archive(Path("archive")))
-    retention: Retention | None = None  # set by whoever serves it
+    retention: Retention | None = None  # set by `serve`
     started: float = field(default_factory=time.time)
     asker: Asker = field(default_factory=Asker)  # rolls futures forward in a process of its own
     prompt: Asker = field(default_factory=Asker)  # answers what takes less, in another one that is not held up by that
@@ -49,12 +49,12 @@ class Service:
     changes: SharedAnswers = field(init=False)  # which change would start a job
     starts: tuple[object, Mapping[str, Instants]] = field(default_factory=lambda: (None, {}))  # of the forecast that was read last
     texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
-    leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
-    leaving: Callable[[], bool] = lambda: False  # whether it ends; set by whoever serves it
+    leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by `serve`
+    leaving: Callable[[], bool] = lambda: False  # whether it ends; set by `serve`
     curves: ReportedCurves = field(default_factory=ReportedCurves)  # what jobs have reported
     past: LivePast = field(init=False)  # which jobs held which devices when
     audiences: Audiences = field(init=False)  # what clients see of the board
-    pump: Pump = field(init=False)  # tells them what changes
+    pump: Pump = field(init=False)  # sends them what changes
 
     def __post_init__(self) -> None:
         self.shared, self.changes = (SharedAnswers(lambda: self.scheduler.view().standing.version) for _ in range(2))
@@ -77,7 +77,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Context:
-    """One request: the service, and who asks it."""
+    """One request: the service, and the caller."""
 
     service: Service
     caller: Caller
@@ -97,7 +97,7 @@ class Context:
         return list(jobs) if self.caller.may(Role.OPERATOR) else [job for job in jobs if self.caller.sees(job.user)]
 
     def job(self, id: str) -> JobView:
-        """One job, at hand or in the archive; one of somebody else is one that is not there."""
+        """One job, in memory or in the archive; a job that the caller may not see is reported as not found."""
         found = self.scheduler.view().jobs.get(id) or next((job for job in self.archived([id]) if job.id == id), None)
         if found is None or not self.caller.sees(found.user):
             raise NotFoundError(f"no job '{id[:64]}'", where="job", fix=near(id[:64], [*self.jobs()][-200:]) if self.jobs() else "")
@@ -140,7 +140,7 @@ class Context:
             raise RefusedError(f"job '{old.id}' had ended: {old.state} at {when}; it is in the archive", where=where, fix=fix)
 
     def note(self, event: str, **body: Any) -> None:
-        """Write down who did what."""
+        """Record an event with the user who caused it."""
         at = self.scheduler.clock.now()
         self.service.store.append([Entry("event", {"time": at, "event": event, "user": self.caller.user, **body})])
 

@@ -1,4 +1,4 @@
-"""Errors as answers, and answers as errors: what the service refuses looks the same in the client."""
+"""Errors as answers, and answers as errors: a refusal looks the same in the service and in the client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NoRightError(RefusedError):
 
 
 def answer_of(error: GantlineError) -> JSONResponse:
-    """The answer that tells of an error."""
+    """The answer that reports an error."""
     kind = next((name for name, one in _KINDS.items() if isinstance(error, one)), "usage")
     body: dict[str, Any] = {"kind": kind, "what": error.what, "where": error.where, "fix": error.fix}
     if (reason := getattr(error, "reason", None)) is not None:
@@ -42,9 +42,9 @@ def answer_of(error: GantlineError) -> JSONResponse:
 
 
 def error_of(status: int, body: Any) -> GantlineError:
-    """The error that an answer tells of."""
-    told = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(told, Mapping):
+    """The error that an answer reports."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    if not isinstance(error, Mapping):
         return UnreachableError(f"an answer that is not Gantline's ({status})", where="service", fix="check GANTLINE_URL")
-    kind = _KINDS.get(str(told.get("kind")), UsageError)
-    return kind(str(told.get("what", "")), where=str(told.get("where", "")), fix=str(told.get("fix", "")))
+    kind = _KINDS.get(str(error.get("kind")), UsageError)
+    return kind(str(error.get("what", "")), where=str(error.get("where", "")), fix=str(error.get("fix", "")))

@@ -1,6 +1,6 @@
-"""Before any route: is the host ours, is the request small enough, who asks?
+"""Checks before any route: the host, the size of the request, and its token.
 
-A request without a token gets nothing, not even a 404, but the shell of the dashboard, which holds no data, and the way to log in.
+A request without a token gets nothing, not even a 404, except the shell of the dashboard, which holds no data, and the log-in.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEADERS = {  # unless an answer has them already
 
 
 class Tokens(Protocol):
-    """Knows who a token belongs to."""
+    """Finds the owner of a token."""
 
     def caller(self, token: str) -> Caller | None: ...
     def why_not(self, token: str) -> tuple[str, str]: ...
@@ -70,7 +70,7 @@ class Guard:
                 status = message["status"]
                 given = {name.lower() for name, _ in message["headers"]}
                 message = {**message, "headers": [*message["headers"], *(one for one in _HEADERS.items() if one[0] not in given)]}
-            async with asyncio.timeout(ANSWER_SECONDS):  # whoever does not read is not waited for
+            async with asyncio.timeout(ANSWER_SECONDS):  # a client that does not read is not waited for
                 await send(message)
 
         try:
@@ -119,8 +119,8 @@ class _Limited:
     def __init__(self, receive: Receive, headers: dict[bytes, bytes]) -> None:
         self.receive, self.seen, self.whole = receive, 0, False
         self.end = asyncio.get_running_loop().time() + BODY_SECONDS
-        told = headers.get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > LARGEST_BODY:
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
             raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")
 
     async def __call__(self) -> Message:

@@ -23,8 +23,8 @@ class Home:
     @staticmethod
     def find(given: Path | str | None = None) -> Home:
         """The folder that was given, else that of the environment, else ``~/.gantline``."""
-        told = str(given) if given else os.environ.get("GANTLINE_HOME", "")
-        return Home((Path(told) if told else Path.home() / ".gantline").expanduser().absolute())
+        text = str(given) if given else os.environ.get("GANTLINE_HOME", "")
+        return Home((Path(text) if text else Path.home() / ".gantline").expanduser().absolute())
 
     @property
     def store(self) -> Path:
@@ -70,10 +70,10 @@ class Home:
             ) from None
         status = self.path.stat()
         if status.st_uid != os.getuid():
-            raise RefusedError("belongs to somebody else", where=str(self.path), fix="choose another --home")
+            raise RefusedError("belongs to another user", where=str(self.path), fix="choose another --home")
         if status.st_mode & 0o022:
             raise RefusedError("others may write to it", where=str(self.path), fix=f"chmod go-w {self.path}")
-        if status.st_mode & 0o044:  # what jobs were told, secrets among it, lies in there
+        if status.st_mode & 0o044:  # the environments of jobs, with their secrets, are in it
             self.path.chmod(0o700)
 
     def check_room(self) -> None:
@@ -114,11 +114,11 @@ class Home:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service is, and with what to speak to it."""
+    """Where a service is, and the token for it."""
 
     url: str
     token: str
-    verify: str | bool = True  # its certificate, where it is not one that everybody knows
+    verify: str | bool = True  # its certificate, if no public authority signed it
 
 
 def find_address(home: Path | str | None = None) -> Address:
@@ -130,8 +130,8 @@ def find_address(home: Path | str | None = None) -> Address:
             raise UsageError("GANTLINE_TOKEN is not set", where="GANTLINE_URL", fix="set both, or use --home")
         return Address(url.rstrip("/"), token, os.environ.get("GANTLINE_CA") or True)
     place = Home.find(home)
-    told = place.announced()
-    if told is None:
+    announced = place.announced()
+    if announced is None:
         raise UnreachableError("no service runs here", where=str(place.path), fix="start one: gantline up --detach")
     try:
         token = os.environ.get("GANTLINE_TOKEN") or place.token.read_text(encoding="utf-8").strip()
@@ -139,4 +139,4 @@ def find_address(home: Path | str | None = None) -> Address:
         raise RefusedError(
             f"its token cannot be read: {(error.strerror or '').lower()}", where=str(place.token), fix="set GANTLINE_TOKEN"
         ) from None
-    return Address(str(told["url"]), token, told.get("certificate") or True)
+    return Address(str(announced["url"]), token, announced.get("certificate") or True)

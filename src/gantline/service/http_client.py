@@ -105,7 +105,7 @@ def _json_of(answer: httpx.Response) -> Any:
 
 
 def _trust(address: Address) -> ssl.SSLContext | bool:
-    """Which certificates are good: everybody's, or the service's own. Plain HTTP reads none: that would take longer than a request."""
+    """The trusted certificates: the public ones, or the service's own. Plain HTTP loads none: that would take longer than a request."""
     if not address.url.startswith("https"):
         return False
     return ssl.create_default_context(cafile=address.verify) if isinstance(address.verify, str) else True

@@ -1,6 +1,6 @@
 """The folder of jobs carries the identity of its store.
 
-Ids begin at 1 in every store: without it, job 1 of a new store would find the end of job 1 of an old one, and be over before it ran.
+Ids begin at 1 in every store: without it, job 1 of a new store would find the exit of an old job 1, and end before it ran.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JobsFolder:
             draft.replace(self.path / _MARK)
 
     def running(self) -> list[str]:
-        """Jobs whose keeper is still there."""
+        """Jobs with a keeper that still runs."""
         return [job.name for job in self._jobs() if any(_is_locked(lock) for lock in job.glob("*/lock"))]
 
     def aside(self) -> Path:

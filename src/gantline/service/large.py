@@ -1,4 +1,4 @@
-"""Large answers: compressed where the client can read that, and not sent again where it has them already."""
+"""Large answers: compressed if the client accepts it, and not sent again if the client has them already."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FAST = 1
 
 def accepts_gzip(request: Request) -> bool:
     """Whether the client can read gzip."""
-    told = [one.strip().lower() for one in request.headers.get("accept-encoding", "").split(",")]
-    return any(one.partition(";")[0] == "gzip" and not one.replace(" ", "").endswith(";q=0") for one in told)
+    encodings = [one.strip().lower() for one in request.headers.get("accept-encoding", "").split(",")]
+    return any(one.partition(";")[0] == "gzip" and not one.replace(" ", "").endswith(";q=0") for one in encodings)
 
 
 def is_known(request: Request, etag: str) -> bool:
     """Whether the client says that it has what this tag names."""
-    told = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
-    return etag.removeprefix("W/") in told
+    etags = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+    return etag.removeprefix("W/") in etags
 
 
 def large(request: Request, body: str | bytes, media_type: str = "application/json") -> Response:

@@ -14,7 +14,7 @@ from gantline.core.errors import NotFoundError
 MOST = 1 << 20
 _LAST_LINES = 60  # of an incarnation that broke: enough for a traceback
 _BLOCK = 1 << 16  # bytes that are read at a time, from the end, when last lines are looked for
-_FARTHEST = 8 * MOST  # bytes from the end beyond which nobody looks for the beginning of a line
+_FARTHEST = 8 * MOST  # bytes from the end within which the beginning of a line is searched
 _ID = re.compile(r"^\d{1,18}(_\d{1,9})?$")
 
 
@@ -94,7 +94,7 @@ def read_log(
         kept.close()
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text = decoder.decode(piece)
-    rest = len(decoder.getstate()[0])  # the beginning of a letter, whose end is in the next piece, if there is one
+    rest = len(decoder.getstate()[0])  # bytes of a character that ends in the next piece, if there is one
     if rest and start + len(piece) < size:
         piece = piece[:-rest]
     elif rest:
@@ -116,7 +116,7 @@ def lost_output(home: Path, job: str) -> int:
 
 
 def broken_before(home: Path, job: str) -> dict[str, Any] | None:
-    """Why the incarnation before the newest ended although nobody wanted it to, with its last lines; None: it did not, or there is none."""
+    """Why the incarnation before the newest failed, with its last lines; None: it did not fail, or there is none."""
     known = epochs_of(home, job)
     if len(known) < 2:
         return None

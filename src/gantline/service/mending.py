@@ -1,4 +1,4 @@
-"""A home whose service cannot start: its store and its folder of jobs are looked through, and what is in the way is set aside."""
+"""Repairs a home in which no service can start: checks its store and its folder of jobs, and sets aside what prevents a start."""
 
 from __future__ import annotations
 

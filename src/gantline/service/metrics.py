@@ -59,7 +59,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
-    jobs, told = view.jobs.values(), view.counters
+    jobs, counters = view.jobs.values(), view.counters
     states, left = Counter(job.state for job in jobs), Counter(old.get("states", {}))
     yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs) + left.total())
     for name, ends in _ENDS.items():
@@ -75,7 +75,7 @@ def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[
     for state, count in sorted(states.items()):
         by_state.add_metric([state], count)
     yield by_state
-    decisions, spent = told.get("decisions", 0.0), told.get("decision_seconds", 0.0)
+    decisions, spent = counters.get("decisions", 0.0), counters.get("decision_seconds", 0.0)
     yield CounterMetricFamily("gantline_resched", "Decisions.", value=decisions)
     yield SummaryMetricFamily("gantline_resched_duration_seconds", "Time that decisions took.", count_value=int(decisions), sum_value=spent)
     yield from _thinking(thinking)
@@ -83,8 +83,8 @@ def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[
     yield CounterMetricFamily(
         "gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs) + old.get("failures", 0)
     )
-    yield CounterMetricFamily("gantline_resizes", "Gangs that were given other devices while they ran.", value=told.get("resizes", 0.0))
-    yield CounterMetricFamily("gantline_store_failures", "Writes that the store refused.", value=told.get("store_failures", 0.0))
+    yield CounterMetricFamily("gantline_resizes", "Gangs that were given other devices while they ran.", value=counters.get("resizes", 0.0))
+    yield CounterMetricFamily("gantline_store_failures", "Writes that the store refused.", value=counters.get("store_failures", 0.0))
     waits = [job.started - job.submitted for job in jobs if job.started is not None]
     yield SummaryMetricFamily(
         "gantline_job_wait_seconds",

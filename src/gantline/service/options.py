@@ -1,4 +1,4 @@
-"""How a service is to be started; apart from the service, which whoever starts it in the background need not import."""
+"""How to start a service; separate from the service, so that starting one in the background does not import it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Options:
         return self.certificate is not None and self.key is not None
 
     def check(self) -> None:
-        """Refuse what would be open to everybody, and what cannot be."""
+        """Refuse options that would open the service to everyone, and those that contradict one another."""
         if self.run_as == "users" and os.getuid() != 0:
             raise RefusedError(
                 "only root can run jobs as other accounts", where="--run-as", fix="start the service as root, or leave it out"

@@ -1,6 +1,6 @@
-"""Why a job waits, at once: its reason, its place in the queue and what is ahead of it, read from what the last decision left behind.
+"""Why a job waits, at once: its reason, its place in the queue and what is ahead of it, read from the last decision's results.
 
-Nothing is computed by a policy and nobody is asked: whatever a policy would do next is told by forecasts, which come later.
+No policy is called and nothing is computed: forecasts, which take longer, say what a policy would do next.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def _lines(job: JobView, found: dict[str, Any]) -> list[str]:
     if found["act"] == "runs":
         return [f"{job.id} is {job.state}" + (f" on {', '.join(job.devices)}" if job.devices else "")]
     if "position" not in found:
-        told = [f"{job.id} is {job.state}" + (f": {job.why}" if job.why else "")]
-        return told + [f"it waits for job {one['job']} to {one['must']}, which is {one['state']}" for one in found["after"]]
+        lines = [f"{job.id} is {job.state}" + (f": {job.why}" if job.why else "")]
+        return lines + [f"it waits for job {one['job']} to {one['must']}, which is {one['state']}" for one in found["after"]]
     order = "" if found["ranked"] else " (as submitted: the policy names no order)"
     why = found["why"] if found["why"].startswith("waits ") else f"waits: {found['why']}"
-    told = [f"{job.id} {why}", f"it is number {found['position']} of {found['waiting']} that wait{order}"]
+    lines = [f"{job.id} {why}", f"it is number {found['position']} of {found['waiting']} that wait{order}"]
     holders = [one for one in found["ahead"] if one["holds"]]
     waiting = [one["job"] for one in found["ahead"] if not one["holds"]]
     if holders:
-        told.append("devices are with " + _listed([_holder(one) for one in holders], len(holders), "; "))
+        lines.append("devices are with " + _listed([_holder(one) for one in holders], len(holders), "; "))
     if waiting:
-        told.append(f"ahead of it: {_listed(waiting, found['ahead_waiting'], ', ')}")
-    return [*told, *([found["in_charge"]] if found["in_charge"] else [])]
+        lines.append(f"ahead of it: {_listed(waiting, found['ahead_waiting'], ', ')}")
+    return [*lines, *([found["in_charge"]] if found["in_charge"] else [])]
 
 
 def _listed(names: list[str], count: int, between: str) -> str:
@@ -77,7 +77,7 @@ def _holder(one: dict[str, Any]) -> str:
 
 
 def _left(one: JobView) -> float | None:
-    """Seconds until a job has done what it was estimated to be; None: nobody knows."""
+    """Seconds until a job has done its estimated work; None: there is no estimate."""
     return None if one.estimate is None else max(0.0, one.estimate - one.work)
 
 

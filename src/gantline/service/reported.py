@@ -1,4 +1,4 @@
-"""What jobs have reported, as lines over time: kept in memory since the service started, thinned out as a line grows long."""
+"""What jobs have reported, as curves over time: in memory since the service started, thinned out as a curve grows long."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ReportedCurves:
         self._lock = threading.Lock()
         self._lines: OrderedDict[str, _Line] = OrderedDict()
 
-    def add(self, job: str, at: float, told: Mapping[str, Any]) -> None:
+    def add(self, job: str, at: float, report: Mapping[str, Any]) -> None:
         """A report; `at` is the time of day."""
-        values = tuple(told.get(name) for name in NAMES)
+        values = tuple(report.get(name) for name in NAMES)
         if all(value is None for value in values):
             return
         with self._lock:

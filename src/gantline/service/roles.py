@@ -1,4 +1,4 @@
-"""Who may do what: four roles, each with all that the one before it may, and the jobs themselves."""
+"""Who may do what: four roles, each with all rights of the one before it, and the role of jobs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from enum import StrEnum
 class Role(StrEnum):
     """What a token is good for."""
 
-    VIEWER = "viewer"  # sees its own jobs, and the machine
-    SUBMITTER = "submitter"  # submits jobs, and does with its own what it likes
-    OPERATOR = "operator"  # sees and touches everybody's jobs, nodes, queues, the policy
+    VIEWER = "viewer"  # sees the user's own jobs, and the machine
+    SUBMITTER = "submitter"  # submits jobs, and controls the user's own
+    OPERATOR = "operator"  # sees and controls all jobs, nodes, queues, and the policy
     ADMIN = "admin"  # tokens, and the end of the service
     JOB = "job"  # a job that reports its own progress, and nothing else
     ANYONE = "anyone"  # no token at all: only to log in
@@ -23,11 +23,11 @@ NAMES = tuple(role.value for role in _RANKS)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The user or job that makes a request."""
 
     user: str
     role: Role
-    job: str = ""  # the job whose token it is
+    job: str = ""  # the job that owns the token
     token: str = ""  # the id of the token, never the token
     expires: float | None = None  # seconds since 1970
     is_session: bool = False  # a browser's, which began with that token

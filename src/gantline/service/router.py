@@ -17,7 +17,7 @@ from gantline.service.roles import Role
 
 
 class Router(APIRouter):
-    """Adds routes by method, path and the role they need; OpenAPI tells the role as `x-role`."""
+    """Adds routes by method, path and the role they need; OpenAPI shows the role as `x-role`."""
 
     def at(self, method: str, path: str, role: Role, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def register(call: Callable[..., Any]) -> Callable[..., Any]:

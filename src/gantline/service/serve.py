@@ -1,4 +1,4 @@
-"""One service from its beginning to its end: home, store, scheduler, address, and what happens when it is told to go."""
+"""One service from start to stop: home, store, scheduler, address, and an orderly end."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _APART = "jobs of other users run as their own accounts (see gantline user)"
-_TOGETHER = "jobs of all users run as root: whoever may submit may do everything on this machine (--run-as users keeps them apart)"
+_TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tell: Callable[[str], None] = lambda text: None) -> int:
-    """Serve until told to stop; the exit code. `tell` hears what people should know."""
+    """Serve until asked to stop; returns the exit code. `tell` receives notes and warnings for people."""
     options.check()
     home = options.home
     home.make()
@@ -107,9 +107,9 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     scheduler.start()
     service.retention.start()
     try:
-        told = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}
-        told |= {"certificate": str(options.certificate.absolute())} if options.certificate is not None else {}
-        home.write_private(home.address, json.dumps(told, indent=2) + "\n")
+        address = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}
+        address |= {"certificate": str(options.certificate.absolute())} if options.certificate is not None else {}
+        home.write_private(home.address, json.dumps(address, indent=2) + "\n")
         log.info("serving %s with policy %s", url, scheduler.view().policy)
         for line in scheduler.set_aside:
             tell(f"warning: {line}")
@@ -123,7 +123,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         service.prompt.close()
         held.close()
         log.info("ended")
-        home.address.unlink(missing_ok=True)  # last of all: whoever waits for that may start another one
+        home.address.unlink(missing_ok=True)  # last of all: a process that waits for this may start another service
     return 0 if ending.failure is None else 70
 
 
@@ -143,11 +143,11 @@ def _runner(options: Options, store: SqlStore) -> LocalRunner:
 
 
 def _keep(options: Options, store: SqlStore) -> Keep:
-    """How long jobs that have ended stay at hand: as is said now, or was last time."""
-    told = {**store.recall("keep", {}), **options.keep}
+    """How long jobs that have ended stay in memory: as given now, or else at an earlier start."""
+    keep = {**store.recall("keep", {}), **options.keep}
     with store.transaction() as write:
-        write.remember("keep", told)
-    return Keep.from_json(told)
+        write.remember("keep", keep)
+    return Keep.from_json(keep)
 
 
 def _env_of(jobs: JobTokens, certificate: Path | None) -> Callable[[str], dict[str, str]]:
@@ -214,7 +214,7 @@ class _Ending:
                 self.scheduler.stop(drain)
 
     def watch(self) -> None:
-        """A scheduler that decides no more, or whose decisions nobody carries out, must not look like one that does."""
+        """End the service when the scheduler's or the runner's thread has ended, so that it cannot look healthy."""
         while not self._leaving and not self._stopped:
             if not self.scheduler.alive:
                 self.failure = self.scheduler.failure or self.scheduler.runner.failure or RuntimeError("it ended without a reason")
@@ -246,9 +246,9 @@ def _listen(host: str, port: int | None, before: int | None) -> socket.socket:
         except OSError as error:
             found.close()
             if place == len(tried) - 1:
-                told = (error.strerror or str(error)).lower()
+                reason = (error.strerror or str(error)).lower()
                 raise RefusedError(
-                    f"cannot listen at {host}:{one}: {told}", where="--port", fix="choose another port, or leave it out"
+                    f"cannot listen at {host}:{one}: {reason}", where="--port", fix="choose another port, or leave it out"
                 ) from None
     raise AssertionError("a port was tried")
 

@@ -1,7 +1,7 @@
-"""Sessions of browsers: a code that is good once, traded for a token that lives for hours and no longer than the one that asked for it.
+"""Sessions of browsers: a code for one use, exchanged for a token that is valid for hours, but not beyond its parent token.
 
 A session's token is signed with the home's secret and names its parent, so that nothing is stored, a restart of the service does not end
-it, and whatever becomes of the parent (revoked, expired, another role) becomes of the session.
+it, and the session follows its parent (revoked, expired, another role).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_CODES = 1000
 
 @dataclass(frozen=True)
 class Session:
-    """What a session's token says: whose child it is, and until when it is good."""
+    """What a session's token holds: the token it was made from, and when it expires."""
 
     parent: str  # the id of a token
     expires: float
@@ -66,8 +66,8 @@ class Sessions:
         return session if hmac.compare_digest(token.encode(), self._token(session).encode()) else None
 
     def _token(self, session: Session) -> str:
-        told = f"{session.parent}.{session.expires:.0f}"
-        return f"{PREFIX}{told}.{self._secret.signature(f'session {told}')}"
+        text = f"{session.parent}.{session.expires:.0f}"
+        return f"{PREFIX}{text}.{self._secret.signature(f'session {text}')}"
 
 
 def _hash(code: str) -> str:

@@ -1,6 +1,6 @@
 """The shell of the dashboard: HTML, scripts and styles from the package, open to all because they hold no data.
 
-Browsers may use nothing but these files: no other host, no script or style inside of a page, no frame around it.
+Browsers may load these files only: nothing from another host, no inline script or style, no frame around a page.
 """
 
 from __future__ import annotations

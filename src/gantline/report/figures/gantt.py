@@ -38,14 +38,14 @@ def gantts(runs: Sequence[RunLike], colour_by: ColourBy = "job", width: int = WI
     """The devices of several runs one above the other on one time axis; a user has the same colour in all of them."""
     if colour_by not in ("job", "user"):
         raise UsageError(f"colours cannot mean '{colour_by}'", where="by", fix="job or user")
-    names, told = names_of(runs), [settled(run) for run in runs]
-    longest = max(end - start for start, end in map(span_of, told))
+    names, settled_runs = names_of(runs), [settled(run) for run in runs]
+    longest = max(end - start for start, end in map(span_of, settled_runs))
     unit = unit_for(longest)
     time = Axis("time since the first arrival", unit.name, low=0.0, high=max(longest, 1e-9) / unit.seconds)
-    users, legend = _users(told) if colour_by == "user" else (None, ())
+    users, legend = _users(settled_runs) if colour_by == "user" else (None, ())
     panels: list[Panel] = []
     notes = ["Each colour is a user." if colour_by == "user" else "Neighbouring colours are different jobs."]
-    for number, (name, run) in enumerate(zip(names, told)):
+    for number, (name, run) in enumerate(zip(names, settled_runs)):
         count = _device_count(run)
         above = strip(run, time, unit.seconds)
         start, end = span_of(run)
@@ -88,8 +88,8 @@ def _device_count(run: StoredRun) -> int:
 def _devices(run: RunLike, count: int, label: str, most: int) -> Axis:
     """Devices by the names of their nodes, where the run tells its nodes; as many names as can be read."""
     sizes = [size for size in node_gpus_of(run) if size]
-    told = run.summary.get("node_names")
-    names = [str(name) for name in told] if told and len(told) == len(sizes) else [f"node{number}" for number in range(len(sizes))]
+    given = run.summary.get("node_names")
+    names = [str(name) for name in given] if given and len(given) == len(sizes) else [f"node{number}" for number in range(len(sizes))]
     if sum(sizes) != count:
         return Axis(label or "device", "number", low=0.0, high=float(count))
     ends = np.cumsum(sizes)

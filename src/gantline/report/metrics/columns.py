@@ -25,9 +25,9 @@ def span(run: RunColumns) -> tuple[float, float]:
     """The time from the first arrival to the end that the summary names, or else to the last thing that happened."""
     start = float(finite_only(run.jobs.arrival).min(initial=math.inf))
     start = start if math.isfinite(start) else 0.0
-    told = run.summary.get("end")
-    if isinstance(told, (int, float)) and math.isfinite(told):
-        return start, max(start, float(told))
+    recorded = run.summary.get("end")
+    if isinstance(recorded, (int, float)) and math.isfinite(recorded):
+        return start, max(start, float(recorded))
     happened = (run.jobs.arrival, run.jobs.finish, run.spans.end, run.series.time)
     ends = [float(finite_only(column).max(initial=-math.inf)) for column in happened]
     return start, max(start, *(end if math.isfinite(end) else 0.0 for end in ends))

@@ -20,10 +20,10 @@ def ended_run(run: RunLike) -> Ended:
     window = tracked_window(run.summary)
     counted = run.jobs["job"].is_in(window.select(run.jobs)["job"].implode())
     start, end = span_of(run)
-    told = run.summary
-    prices = told.get("prices")
+    summary = run.summary
+    prices = summary.get("prices")
     if window == WHOLE:
-        dollars, kwh = told.get("cost"), told.get("kwh")
+        dollars, kwh = summary.get("cost"), summary.get("kwh")
     else:  # power is metered for whole runs alone
         held = run.allocations.join(run.jobs.filter(counted).select("job"), on="job", how="semi")
         dollars, kwh = money(held, prices) if prices else None, None

@@ -57,8 +57,8 @@ def measure_with_steadiness(
     watts: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, float], Steadiness]:
     """`measure`, and what the overload guard says of the same run."""
-    told, whole = run.summary, columns_of(run)
-    window = tracked_window(told) if window is None else window
+    summary, whole = run.summary, columns_of(run)
+    window = tracked_window(summary) if window is None else window
     sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
     jobs, listed, spans, series = whole.jobs, whole.jobs, whole.spans, whole.series
     counted = np.ones(len(spans), dtype=bool)
@@ -115,13 +115,13 @@ def measure_with_steadiness(
     found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
     found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
     found["cross_node"], found["cross_rack"] = cross_node(spans, counted), cross_rack(spans, counted, node_racks_of(run))
-    lost = told.get("time_lost") if window == WHOLE else None
+    lost = summary.get("time_lost") if window == WHOLE else None
     found["time_lost"] = math.nan if lost is None else float(lost)
     found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan
-    billed = told.get("cost") if prices is None and window == WHOLE else None
-    prices = prices or told.get("prices")
+    billed = summary.get("cost") if prices is None and window == WHOLE else None
+    prices = prices or summary.get("prices")
     found["money"] = float(billed) if billed is not None else money(_held(run, window), prices) if prices else math.nan
-    drawn = told if watts is None and window == WHOLE else {}
+    drawn = summary if watts is None and window == WHOLE else {}
     found["energy"] = energy(_held(run, window), watts) if watts else float(drawn.get("kwh", math.nan))
     found["carbon"], found["energy_cost"] = (float(drawn.get(name, math.nan)) for name in ("carbon_kg", "energy_cost"))
     return found, steady
@@ -144,8 +144,8 @@ def _stretch(jobs: JobColumns, start: float, close: float) -> tuple[float, float
 
 def _utilization(run: RunColumns, window: Window, start: float, end: float) -> float:
     """The run's own figure where the window is the run's: it also knows shares of the time, which are of no device in particular."""
-    told = run.summary.get("utilization") if window == tracked_window(run.summary) else None
-    return busy_share(run.series, start, end) if told is None else float(told)
+    recorded = run.summary.get("utilization") if window == tracked_window(run.summary) else None
+    return busy_share(run.series, start, end) if recorded is None else float(recorded)
 
 
 def _spread(found: dict[str, float], name: str, values: Floats, parts: tuple[str, ...]) -> None:

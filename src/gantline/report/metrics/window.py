@@ -58,8 +58,8 @@ class Window:
 
 def tracked_window(summary: Mapping[str, Any]) -> Window:
     """The jobs that a run says it tracked; all of them if it does not."""
-    told = summary.get("track")
-    return Window(int(told[0]), int(told[1])) if told else WHOLE
+    tracked = summary.get("track")
+    return Window(int(tracked[0]), int(tracked[1])) if tracked else WHOLE
 
 
 WHOLE = Window()

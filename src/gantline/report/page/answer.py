@@ -20,9 +20,9 @@ def answer(names: Sequence[str], measures: Sequence[Mapping[str, float]], doubtf
     """Which run is best, or what one run came to, or why there is nothing to call best."""
     if len(names) == 1:
         return _one(names[0], measures[0])
-    told = headline(names, measures, doubtful)
-    if told:
-        return told
+    sentence = headline(names, measures, doubtful)
+    if sentence:
+        return sentence
     fit = [index for index in range(len(names)) if index not in doubtful]
     return (
         f"Only {_one(names[fit[0]], measures[fit[0]])} The others are in doubt."
@@ -69,6 +69,6 @@ def uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
 def notes_about(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     """What is no doubt, but should be said."""
     remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
-    told = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
-    told += [(name, who_decided(run)) for name, run in zip(names, runs)]
-    return [f"{name}: {text}." if len(runs) > 1 else f"{text}." for name, text in told if text]
+    notes = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
+    notes += [(name, who_decided(run)) for name, run in zip(names, runs)]
+    return [f"{name}: {text}." if len(runs) > 1 else f"{text}." for name, text in notes if text]

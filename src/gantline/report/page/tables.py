@@ -135,8 +135,8 @@ def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool, columns
 
 def facts_table(name: str, summary: Mapping[str, Any], open_it: bool) -> str:
     """Everything the summary says about where a run comes from; its results have tables of their own."""
-    told = {key: value for key, value in summary.items() if key not in TOLD_ELSEWHERE and value not in ([], {}, ())}
-    rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(told))
+    shown = {key: value for key, value in summary.items() if key not in TOLD_ELSEWHERE and value not in ([], {}, ())}
+    rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(shown))
     body = framed(f'<table class="facts"><tbody>{rows}</tbody></table>')
     return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
 

@@ -1,6 +1,6 @@
-"""What one kind of client sees of the board: operators everything, a user the own jobs and of others that they are there.
+"""What one kind of client sees of the board: operators see everything, users their own jobs and that other jobs exist.
 
-All clients who see the same share one audience, so that a version is spelled once, as JSON and compressed, however many there are.
+Clients that see the same share one audience, so each version is encoded once, as JSON and compressed, for any number of clients.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gantline.service.board.change import BoardChange
 from gantline.service.board.rows import COLUMNS, ENDED, KEY, USER, Row, hidden
 from gantline.service.roles import Caller, Role
 
-_FRAMES = 8  # changes that are kept spelled: clients who keep up ask for the newest one
+_FRAMES = 8  # changes that are kept encoded: clients that keep up ask for the newest one
 _FAST = 1  # compression: five times smaller already, at a tenth of the time of the default
 
 
 def frame(event: str, body: dict[str, Any]) -> bytes:
-    """One event as server-sent events spell it."""
+    """One event in the format of server-sent events."""
     return f"event: {event}\ndata: {_json(body)}\n\n".encode()
 
 
@@ -87,7 +87,7 @@ class Audience:
 
 
 class Audiences:
-    """The audiences of a board, by what they see; of users who have not looked for long none is kept."""
+    """The audiences of a board, by what they see; those of users who have been away for long are dropped."""
 
     MOST = 64
 

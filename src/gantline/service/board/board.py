@@ -1,7 +1,7 @@
 """The live board: the scheduler's view as rows with keys, one version after another.
 
-One board serves all clients. `look` compares the newest view with the one before it, once for all of them, and costs what changed: views
-of jobs are values that stay the same objects until something happens to a job.
+One board serves all clients. `look` compares the newest view with the previous one, once for all of them, in time proportional to what
+changed: views of jobs are values that stay the same objects until their job changes.
 """
 
 from __future__ import annotations

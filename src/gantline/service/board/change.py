@@ -1,4 +1,4 @@
-"""What is different between a version of the board and the one before it."""
+"""The differences between a version of the board and the previous one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gantline.core.arrays import Ints
 from gantline.service.board.rows import Row
 
 Device: TypeAlias = tuple[int, str, list[int]]  # its place, its state as a letter, the keys of the jobs on it
-_FEW = 1000  # places of the queue that are named one by one; more of them are told as the whole queue
+_FEW = 1000  # places of the queue that are sent one by one; if more have changed, the whole queue is sent
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A job as one row of the board, and as much of it as other users may see."""
+"""A job as one row of the board, and the part of it that other users may see."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ shown_of = attrgetter(
 
 def row_of(job: JobView, key: int, wall: Wall) -> Row:
     """The row of a job; times are seconds since 1970."""
-    told = job.progress.get
+    value = job.progress.get
     return (
         key, job.id, job.name, job.user, job.queue, job.state, job.reason, job.why, job.gpus, job.min_gpus, job.max_gpus,
         len(job.devices), job.priority, wall(job.submitted), wall(job.started), wall(job.finished), job.restarts, job.resizes,
-        job.failures, job.exit_code, job.array, job.epoch, job.estimate, told("done"), told("total"), told("throughput"), told("loss"),
+        job.failures, job.exit_code, job.array, job.epoch, job.estimate, value("done"), value("total"), value("throughput"), value("loss"),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Changes of the board as events, to any number of clients: one task looks for all of them, twice a second, while there are any."""
+"""Streams changes of the board as events to any number of clients: one task checks for all of them, twice a second, while there are any."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Pump:
             now = time.monotonic()
             if now - check >= _CHECK:
                 check = now
-                if (told := await run_in_threadpool(closing)) is not None:
-                    yield frame("end", told)
+                if (closed := await run_in_threadpool(closing)) is not None:
+                    yield frame("end", closed)
                     return
             if now - beat >= BEAT:
                 beat = now

@@ -1,6 +1,6 @@
 """A window of the past as a picture of so many pixels: runs of equal pixels in each row, with the job that has most of each.
 
-A zoom asks for another window: the picture is drawn again, so that it is as sharp as the screen whatever its window.
+A zoom requests another window: the picture is drawn again, so that it is as sharp as the screen at any zoom.
 """
 
 from __future__ import annotations

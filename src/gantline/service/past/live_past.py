@@ -1,6 +1,6 @@
-"""The past of a service, folded from its events: each is read once, however often windows are asked for.
+"""The past of a service, built from its events: each is read once, however many windows are requested.
 
-A job holds its devices from the event that says so to the next that says otherwise.
+A job holds its devices from the event that grants them to the next event that changes them.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Occupancy:
         if begin is None and end is None and since >= last:
             since = last - 1.0  # nothing has happened yet: a second of it
         if not since < last:
-            told = "is empty" if since == last else "ends before it begins"
-            raise UsageError(f"the window from {since:.15g} to {last:.15g} {told}", where="from", fix="give a 'from' before 'to'")
+            problem = "is empty" if since == last else "ends before it begins"
+            raise UsageError(f"the window from {since:.15g} to {last:.15g} {problem}", where="from", fix="give a 'from' before 'to'")
         return since, last
 
 

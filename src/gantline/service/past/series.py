@@ -17,7 +17,7 @@ REST = "(others)"
 def series_of_window(
     past: Occupancy, begin: float, end: float, width: int, weights: Mapping[str, float], seen: Callable[[JobName], bool]
 ) -> dict[str, Any]:
-    """`weights` of queues; users weigh alike. `seen`: jobs whose user and queue may be named."""
+    """`weights` of queues; all users have equal weight. `seen`: jobs of which the user and the queue may be named."""
     edges = np.linspace(begin, end, width + 1)
     sizes = np.diff(past.first).astype(np.float64)
     stays, waits = (past.start, past.stop), (past.wait_start, past.wait_stop)

@@ -30,7 +30,7 @@ def occupancy_of(run: RunLike) -> Occupancy:
 
 
 def _nodes(run: RunLike, least: int) -> list[tuple[str, int]]:
-    """Nodes as the run tells them; where it does not, all devices that were held are one."""
+    """Nodes as the run lists them; without a list, all devices that were held form one node."""
     sizes = [size for size in node_gpus_of(run) if size]
     given = run.summary.get("node_names")
     names = [str(name) for name in given] if given and len(given) == len(sizes) else [f"node{k}" for k in range(len(sizes))]

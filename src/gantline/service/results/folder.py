@@ -1,4 +1,4 @@
-"""A folder of results: runs and sweeps at any depth, found by name, read only when one is asked for.
+"""A folder of results: runs and sweeps at any depth, found by name, read only when one is requested.
 
 A folder may hold 100,000 of them: the list is made of names, and what is inside is read for the page that is shown.
 """
@@ -24,7 +24,7 @@ _MOST = 200_000  # results that are listed
 _KINDS = {"sweep.json": "sweep", "summary.json": "run"}
 _FACTS = ("policy", "cluster", "gpus", "trace", "jobs", "seed", "end")
 _PAUSE = 2.0  # seconds between two looks
-_AT_HAND = 4  # runs whose frames are kept
+_AT_HAND = 4  # runs of which the frames are cached
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Result:
 
 
 class ResultsFolder:
-    """Finds results; listing is shared by all who ask until something in the folder has changed."""
+    """Finds results; all requests share one listing until something in the folder changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,8 +51,8 @@ class ResultsFolder:
             try:
                 stamp = self.path.stat().st_mtime_ns
             except OSError as error:
-                told = (error.strerror or str(error)).lower()
-                raise NotFoundError(f"cannot be read: {told}", where=str(self.path), fix="name a folder of results") from None
+                reason = (error.strerror or str(error)).lower()
+                raise NotFoundError(f"cannot be read: {reason}", where=str(self.path), fix="name a folder of results") from None
             if self._known is None or self._known[0] != stamp or time.monotonic() > self._again:
                 began = time.monotonic()
                 self._known = stamp, {one.name: one for one in sorted(_found(self.path), key=lambda one: one.name)}
@@ -104,17 +104,17 @@ def _found(path: Path, name: str = ".", depth: int = 0) -> Iterator[Result]:
 
 
 def about(result: Result) -> dict[str, Any]:
-    """What a list says of a result; one that cannot be read says why."""
-    told: dict[str, Any] = {"name": result.name, "kind": result.kind, "error": "", **dict.fromkeys(_FACTS)}
+    """A result as a row of the list; for one that cannot be read, why."""
+    fields: dict[str, Any] = {"name": result.name, "kind": result.kind, "error": "", **dict.fromkeys(_FACTS)}
     try:
-        told["modified"] = round(result.path.stat().st_mtime, 3)
+        fields["modified"] = round(result.path.stat().st_mtime, 3)
         if result.kind == "sweep":
             head = loads((result.path / "sweep.json").read_text(encoding="utf-8"))
             policies = sorted({str(one["policy"]) for one in head["cases"]})
-            return {**told, "cases": len(head["cases"]), "policy": ", ".join(policies)}
+            return {**fields, "cases": len(head["cases"]), "policy": ", ".join(policies)}
         head = loads((result.path / "summary.json").read_text(encoding="utf-8"))
         if not isinstance(head, dict) or not isinstance(head.get("summary"), dict):
             raise UsageError("is not the summary of a run", where="summary.json")
-        return {**told, **{fact: head["summary"].get(fact) for fact in _FACTS}}
+        return {**fields, **{fact: head["summary"].get(fact) for fact in _FACTS}}
     except (OSError, ValueError, KeyError, TypeError, GantlineError) as error:
-        return {**told, "kind": "broken", "error": f"{type(error).__name__}: {error}"[:300]}
+        return {**fields, "kind": "broken", "error": f"{type(error).__name__}: {error}"[:300]}

@@ -25,7 +25,7 @@ _PARENT = "view"
 
 
 class ViewAccess:
-    """The one who started it may look, by sessions that end with it."""
+    """The user who started it may read, in sessions that end with it."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall

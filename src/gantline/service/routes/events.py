@@ -19,7 +19,7 @@ After = Annotated[int, Query(ge=0, le=2**53)]
 
 @router.at("GET", "/v1/events", Role.VIEWER, response_model=dict[str, Any])
 def list_events(request: Request, here: Here, after: After = 0, job: str = "", limit: Limit = 1000) -> Response:
-    """Events behind a number in order; without one the newest. Whoever is no operator sees those of his own jobs."""
+    """Events after a number, in order; without a number the newest. Users below operator see the events of their own jobs."""
     if job and here.job(job).is_archived:
         rows = [row for row in here.service.archive.jobs([job])[job][2] if row["number"] > after][:limit]
     else:

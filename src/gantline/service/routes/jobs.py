@@ -34,7 +34,7 @@ _MOST_AT_ONCE = 1000
 
 
 class ActionBody(BaseModel):
-    """What somebody wants of jobs: all of it, or nothing if one of them cannot be."""
+    """One action on several jobs: it is done to all of them, or to none if one of them refuses it."""
 
     model_config = ConfigDict(extra="forbid")
     action: Literal["cancel", "hold", "release", "requeue", "resize", "save"]
@@ -157,8 +157,8 @@ def list_jobs(
     ordered = Ordered(here, starts)
     shown, older = page_of(here, found, ordered, sort=sort, limit=limit, before=before, offset=offset)
     texts = ", ".join(ordered.text(job) for job in shown)
-    told = f'"total": {len(found)}, "next": {json.dumps(older)}, "forecast": {json.dumps({"status": starts.status})}'
-    return large(request, f'{{"jobs": [{texts}], {told}}}')
+    rest = f'"total": {len(found)}, "next": {json.dumps(older)}, "forecast": {json.dumps({"status": starts.status})}'
+    return large(request, f'{{"jobs": [{texts}], {rest}}}')
 
 
 @router.at("GET", "/v1/jobs/{id}", Role.VIEWER)

@@ -27,7 +27,7 @@ def get_logs(
 ) -> dict[str, Any]:
     """A piece of the output from `offset` on; go on at `next`, until `end`. `tail`: only the last lines. Without an epoch: the newest.
 
-    Where that is asked for from its beginning, `broke` tells why the incarnation before it ended, if it broke, with its last lines.
+    If that is read from its beginning, `broke` says why the previous incarnation failed, with its last lines, if it failed.
     """
     job = here.job(id)
     if job.is_archived and not epochs_of(here.service.home, job.id):

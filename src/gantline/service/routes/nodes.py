@@ -1,4 +1,4 @@
-"""Nodes and their devices: who is on them, and whether anybody new may be."""
+"""Nodes and their devices: which jobs are on them, and whether new ones may start there."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
     """Another policy from now on; only registered ones, for a file would be code that a request brings in."""
     if policy_file(new.policy):
         fix = "start the service with gantline up --policy FILE.py, or install the policy under the entry point gantline.policies"
-        raise RefusedError(f"'{new.policy[:64]}' is a file, and a service takes code from nobody who asks", where="policy", fix=fix)
+        raise RefusedError(f"'{new.policy[:64]}' is a file, and a service accepts no code in a request", where="policy", fix=fix)
     if new.policy not in policy_names():
         raise NotFoundError(f"no policy '{new.policy[:64]}'", where="policy", fix=near(new.policy[:64], policy_names()))
     here.scheduler.use(new.policy, {key: str(value) for key, value in new.settings.items()})

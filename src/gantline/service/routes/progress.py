@@ -1,4 +1,4 @@
-"""What a job says of itself, with its own token."""
+"""What a job reports about itself, with its own token."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def report_progress(id: str, report: ProgressReport, here: Here) -> dict[str, An
     """Take a report; the answer says whether to save, to stop or to change."""
     if id != here.caller.job:
         raise NoRightError(f"this token is that of job '{here.caller.job}'", where="token")
-    told = report.model_dump(exclude_none=True)
-    answer = here.scheduler.report(id, told)
-    here.service.curves.add(id, here.scheduler.wall(), told)
+    values = report.model_dump(exclude_none=True)
+    answer = here.scheduler.report(id, values)
+    here.service.curves.add(id, here.scheduler.wall(), values)
     return answer
 
 

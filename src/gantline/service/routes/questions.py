@@ -1,7 +1,7 @@
 """Why, when, what if: questions about the present queue and the past.
 
-Why a job waits is told at once. What has to be rolled forward is made by a process of its own, once for all who ask, and is `pending` until
-then; a client asks again with the `since` that it was told.
+Why a job waits is answered at once. Forecasts are made in a separate process, once for all equal requests, and are `pending` until
+then; a client asks again with the `since` that it received.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def explain_job(
     ready = {"status": "ready", **own, **on_the_clock(here, own), "over": whole["over"]}
     ready |= {name: more.get(name, []) for name in ("changes", "waits_for")}
     at = [place for place, one in enumerate(whole["jobs"]) if one["job"] == job.id]
-    told = [whole["lines"][place] for place in at] + [line for line in whole["lines"] if line.startswith("note:")]
-    return {**found, "forecast": ready, "lines": [*found["lines"], *more["lines"], *told]}
+    forecast_lines = [whole["lines"][place] for place in at] + [line for line in whole["lines"] if line.startswith("note:")]
+    return {**found, "forecast": ready, "lines": [*found["lines"], *more["lines"], *forecast_lines]}
 
 
 def on_the_clock(here: Context, own: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def what_if(
 
 @router.at("GET", "/v1/history", Role.VIEWER, response_model=dict[str, Any])
 def history(request: Request, here: Here) -> Response:
-    """The jobs that have succeeded, as rows of a trace, and what such a trace cannot tell."""
+    """The jobs that have succeeded, as rows of a trace, and what such a trace cannot express."""
     found = {"jobs": history_rows(here.past()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
     return large(request, json.dumps(found, ensure_ascii=False))
 

@@ -67,7 +67,7 @@ def cancel_reservation(name: str, here: Here) -> dict[str, Any]:
 
 
 def _check_users(users: list[str], here: Context) -> None:
-    """A window for a user of whom nobody has heard would stay empty: whoever has a token, an account or a job is known."""
+    """Refuse unknown users, because their windows would stay empty: a user with a token, an account or a job is known."""
     store = here.service.store
     known = {*(row.user for row in store.tokens()), *store.recall("accounts", {}), *here.scheduler.loop.state.tables.users} - {""}
     for user in users:

@@ -1,4 +1,4 @@
-"""The service itself: how it stands, what it measures, and its end."""
+"""The service itself: its state, its metrics, and its end."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ router = Router(tags=["tokens"])
 
 
 class NewToken(BaseModel):
-    """Whose token it will be, for what, and for how many seconds."""
+    """The user and the role of a token, and for how many seconds it is valid."""
 
     model_config = ConfigDict(extra="forbid")
     user: str
@@ -24,7 +24,7 @@ class NewToken(BaseModel):
 
 @router.at("GET", "/v1/tokens", Role.ADMIN)
 def list_tokens(here: Here) -> dict[str, Any]:
-    """All tokens by id; the tokens themselves nobody knows but their owners."""
+    """All tokens by id; the tokens themselves are known to their owners alone."""
     names = ("id", "user", "role", "created", "expires", "revoked")
     return {"tokens": [{name: getattr(row, name) for name in names} for row in here.service.access.listed()]}
 

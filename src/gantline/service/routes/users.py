@@ -1,4 +1,4 @@
-"""Users and the accounts of this machine that their jobs run as, where root serves."""
+"""Users and the accounts of this machine that their jobs run as, if root runs the service."""
 
 from __future__ import annotations
 
