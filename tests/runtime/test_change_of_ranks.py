@@ -104,7 +104,7 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path, fate: st
     assert set(sizes(seen)) == {2}
     assert len({line.pid for line in told}) == 2
     assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
-    (event,) = [one for one in store.told if one["event"] == "resize-refused"]
+    (event,) = [one for one in store.event_log if one["event"] == "resize-refused"]
     assert why in event["why"]
 
 

@@ -96,7 +96,7 @@ def test_a_part_of_a_device_is_asked_for_in_one_word() -> None:
     spec = parse_spec("run: a\nresources: {gpus: 1, share: 0.25}")
     assert spec.to_submit("1", 0.0).job["metrics"] == {"gpu_demand": 0.25}
     assert (spec.launch().share, spec.launch().part) == ("mps", 0.25)
-    with pytest.raises(UsageError, match="shares it with nobody"):
+    with pytest.raises(UsageError, match="does not share it"):
         parse_spec("run: a\nresources: {share: {fraction: 0.5}}")
 
 

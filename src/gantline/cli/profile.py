@@ -68,7 +68,7 @@ def run_profile(
     lengths, sizes = _whole_list(steps, "--steps", least=0), _whole_list(gpus, "--gpus", least=1)
     watched = time_of(watch, "--watch", above=True) or 0.0
     how: dict[str, Any] = {"lengths": lengths, "sizes": sizes, "repeats": repeats, "watch": watched}
-    profile = measure_job(name, command, machine, trials, **how, tell=say, quiet=quiet)
+    profile = measure_job(name, command, machine, trials, **how, note=say, quiet=quiet)
     kept = bundle.jobs.get(name)
     write_bundle(bundle.with_profile(_named(profile, total, family, kept)), file)
     show_bundle(read_bundle(file), "table", only=name)

@@ -1,4 +1,4 @@
-"""After each step: what has changed for people, what is to be written down of it, and the view that others read."""
+"""After each step: finds what has changed, writes it to the store, and makes the view that other threads read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INCIDENTS = 20
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
 _WAITS = (int(Phase.PENDING), int(Phase.HELD))
 _QUOTA = (int(Reason.QUOTA), int(Reason.OVER_QUOTA))
-_HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date about who holds it
+_HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date about which jobs hold it
 
 
 class Observer:
@@ -75,7 +75,7 @@ class Observer:
         self._views.drop(ids)
 
     def look(self) -> None:
-        """See who has changed, tell the store, and whoever waited for it."""
+        """Find the jobs that have changed, write them to the store and wake the threads that wait for them."""
         t = self.loop.state.tables
         self.writer.add(*self._windows.look(t.windows, self.clock.now()))
         now_seen = t.I[np.ix_(_WATCHED, self._open)]
@@ -86,9 +86,9 @@ class Observer:
         self._open = rows[~np.isin(t.I[c.PHASE, rows], _TERMINAL)]
         self._seen = t.I[np.ix_(_WATCHED, self._open)]
         engine = self.loop.engine
-        told = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
+        arrived = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
         self.version += int(len(changed) + len(new) > 0)
-        for row in dict.fromkeys((*changed.tolist(), *told)):
+        for row in dict.fromkeys((*changed.tolist(), *arrived)):
             self._changed(row)
         self._entered(new.tolist())
         if len(changed) or len(new):
@@ -120,16 +120,16 @@ class Observer:
             self._views[job.id] = self._views[known.id].of_task(job.id, row)
 
     def _name_holders(self) -> None:
-        """Who waits because of a quota says who holds it: others than before, perhaps."""
+        """Update the reason of each job that waits for a quota: it names the jobs that hold it now."""
         gate, book = self.loop.engine.quotas, self.book
         if not gate.active:
             return
         t = self.loop.state.tables
         denied = gate.denied[np.isin(t.I[c.REASON][gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
         for row in denied[t.I[c.PHASE][denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
-            job, told = book[t.ids[row]], gate.words(row)
-            if job.why != told:
-                job.why = told
+            job, why = book[t.ids[row]], gate.words(row)
+            if job.why != why:
+                job.why = why
                 self._show(row)
 
     def touch(self, job: Job) -> None:
@@ -152,7 +152,7 @@ class Observer:
         live = loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
-        ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before anybody looked
+        ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before it was observed
         if ran and math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]):
             job.started = float(t.F[c.FIRST_START, row])
             self.endings.started(job)
@@ -176,11 +176,11 @@ class Observer:
         self._show(row)
 
     def _note(self, job: Job, row: int) -> None:
-        """It is in another state: that is to be written down."""
+        """Record that a job is in another state."""
         state = self.loop.state
-        told = {"time": state.now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason}
+        entry = {"time": state.now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason}
         epoch = int(state.tables.I[c.EPOCH, row])
-        event = {**told, "epoch": epoch, "devices": list(self._where(row))}
+        event = {**entry, "epoch": epoch, "devices": list(self._where(row))}
         self.writer.add(Entry("job", job.record()), Entry("event", event))
 
     def _show(self, row: int) -> None:
@@ -210,7 +210,7 @@ class Observer:
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
             "clock_jump": self.clock.jump(),
         }  # fmt: skip
-        told = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
+        incidents = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
         views = self._views.read_only()
         return View(
             self.clock.now(),
@@ -219,7 +219,7 @@ class Observer:
             views,
             devices,
             counters,
-            told,
+            incidents,
             standing_of(loop.engine, self.version),
             tuple(t.windows.values()),
             str(loop.engine.in_charge[-1]) if loop.engine.in_charge else "",

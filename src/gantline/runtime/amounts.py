@@ -54,7 +54,7 @@ def gigabytes(value: object, where: str) -> float:
 
 
 def output(value: object, where: str) -> float:
-    """GB of output that is kept: a log is for people, and a full disk hurts everybody."""
+    """GB of output that is kept: a log is for people, and a full disk affects all users."""
     found = gigabytes(value, where)
     if found > MOST_OUTPUT:
         fix = "let the job write large results to files of its own"

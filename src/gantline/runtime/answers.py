@@ -1,4 +1,4 @@
-"""Answers that somebody waits for: they come from the thread that owns the engine, as results of futures."""
+"""Answers that a thread waits for: the thread that owns the engine gives them, as results of futures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from gantline.core.errors import RefusedError, UnreachableError
 
 Answer = TypeVar("Answer")
-_LONGEST_WAIT = 60.0  # seconds that somebody waits for an answer
+_LONGEST_WAIT = 60.0  # seconds that a thread waits for an answer
 
 
 def settle(future: Future[Any], error: BaseException | None, value: Any) -> None:

@@ -68,7 +68,7 @@ class Job:
     release_at: float = math.nan  # when its back-off is over
     saved: float = math.nan  # work that it has said to be saved
     ending: str = ""  # one of ENDS, once that is decided
-    progress: dict[str, Any] = field(default_factory=dict)  # as it last told it
+    progress: dict[str, Any] = field(default_factory=dict)  # as it last reported it
     asked: dict[str, float] = field(default_factory=dict)  # sizes and priority, as it was submitted
     resizes: int = 0  # how often it went on with another number of devices
     served: float = 0.0  # seconds it had run when it ended
@@ -87,7 +87,7 @@ class Job:
 
     @property
     def saves_on_demand(self) -> bool:
-        """Whether it can save and go on: by a signal that it names, or because it reports what it saves and hears the answers."""
+        """Whether it can save and go on: by a signal that it names, or because it reports what it saves and receives the answers."""
         return Can.SAVE in self.launch.can() or "saved" in self.progress
 
     def record(self) -> dict[str, Any]:
@@ -102,11 +102,11 @@ class Job:
         }  # fmt: skip
 
     def first_record(self, head: Job | None = None) -> dict[str, Any]:
-        """All of it; of a job of an array, whose first one is `head`, what is its own."""
+        """The whole record; for a job of an array, only what differs from its first job, `head`."""
         if head is not None and head is not self:
             own = {"command": list(self.launch.command)} if self.launch.command != head.launch.command else {}
-            told = {"like": head.id, "index": self.launch.array_index, "user": self.user, **own}
-            return {"id": self.id, **told, "state": self.state, "reason": self.reason, "holds": sorted(self.holds)}
+            fields = {"like": head.id, "index": self.launch.array_index, "user": self.user, **own}
+            return {"id": self.id, **fields, "state": self.state, "reason": self.reason, "holds": sorted(self.holds)}
         about = {
             "spec": dict(self.spec),
             "launch": self.launch.to_json(),
@@ -140,8 +140,8 @@ class Job:
             if name in value:
                 setattr(found, name, value[name])
         for name in ("started", "finished", "release_at", "saved"):
-            told = value.get(name)
-            setattr(found, name, math.nan if told is None else float(told))
+            given = value.get(name)
+            setattr(found, name, math.nan if given is None else float(given))
         found.holds, found.lines, found.progress = (
             set(value.get("holds", ())),
             tuple(value.get("lines", ())),

@@ -35,10 +35,10 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
     def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         changed.extend(_checked(scheduler, id, changes) for id in ids)
         inputs, entries = scheduler.requests.queue_for(changed[0][1].queue, user, at) if "queue" in changes else ((), ())
-        told = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
+        records = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
         about = [{"time": at, "job": job.id, "event": "set", "user": user, "changes": dict(changes)} for job, _ in changed]
         inputs = [*inputs, *(_input(job, new, changes, at) for job, new in changed)]
-        return inputs, [*entries, *told, *(Entry("event", one) for one in about)]
+        return inputs, [*entries, *records, *(Entry("event", one) for one in about)]
 
     def done(error: BaseException | None) -> None:
         if error is None:
@@ -80,21 +80,25 @@ def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
 
 
 def _facts(job: Job, new: JobSpec) -> dict[str, Any]:
-    """What the book knows of a job with that specification; its place in an array stays."""
-    told = new.to_submit(job.id, job.submitted).job
-    asked = {**job.asked, "priority": float(told.get("priority", 0.0)), **({"estimate": told["estimate"]} if "estimate" in told else {})}
+    """The book's fields for a job with that specification; its place in an array stays."""
+    fields = new.to_submit(job.id, job.submitted).job
+    asked = {
+        **job.asked,
+        "priority": float(values.get("priority", 0.0)),
+        **({"estimate": values["estimate"]} if "estimate" in values else {}),
+    }
     launch = replace(job.launch, time_limit=new.launch().time_limit)
     return {"spec": new.to_json(), "launch": launch, "asked": asked, "name": new.name}
 
 
 def _input(job: Job, new: JobSpec, changes: Mapping[str, Any], at: float) -> SetJob:
-    """What the engine is told: a time limit is the estimate of a job that has no other."""
-    told = new.to_submit(job.id, at).job
-    estimate = told.get("estimate") if {"estimate", "time_limit"} & set(changes) else None
+    """The engine's input for this change: a time limit is the estimate of a job that has no other."""
+    values = new.to_submit(job.id, at).job
+    estimate = values.get("estimate") if {"estimate", "time_limit"} & set(changes) else None
     return SetJob(
         at, job.id,
-        float(told.get("priority", 0.0)) if "priority" in changes else None,
-        str(told.get("queue", "")) if "queue" in changes else None,
+        float(values.get("priority", 0.0)) if "priority" in changes else None,
+        str(values.get("queue", "")) if "queue" in changes else None,
         estimate if estimate is not None and math.isfinite(estimate) and estimate != job.asked.get("estimate") else None,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The live clock: seconds since the home was made.
 
 The wall clock is read once, at the start; from then on the monotonic clock counts, so that a jump of the wall clock changes nothing.
-`jump` tells how far the two have come apart since.
+`jump` is how far the two have come apart since.
 """
 
 from __future__ import annotations

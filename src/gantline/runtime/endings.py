@@ -181,7 +181,7 @@ class Endings:
             self.loop.messages.post(self.release(self.book[name], "array-limit"))
 
     def requested(self, job: Job, request: Action) -> bool:
-        """Somebody wants something of a job: what that means here; whether the engine is to hear of it."""
+        """Apply a user's request to a job's own state; whether the engine is to receive it too."""
         if request is Action.HOLD:
             job.holds.add("held")
         elif request is Action.RELEASE:

@@ -14,7 +14,7 @@ from gantline.runtime.view import JobView
 LIMITS = (
     "only jobs that succeeded are in it",
     "a duration is the time a job ran on the devices it had, with what it lost or did twice",
-    "who was held or waited for another job arrives when it was submitted",
+    "a job that was held or waited for another job arrives when it was submitted",
     "speeds at other sizes or on other types are not known",
 )
 _LEAST = 1e-3  # seconds: a trace has no jobs without duration

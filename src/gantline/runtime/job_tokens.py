@@ -36,7 +36,7 @@ class JobTokens:
         secret = path.read_bytes()
         if len(secret) < _LENGTH:
             raise RefusedError(
-                f"has {len(secret)} bytes instead of {_LENGTH}: whoever knows that could report for any job",
+                f"has {len(secret)} bytes instead of {_LENGTH}: anyone with such a secret could report for any job",
                 where=str(path), fix="delete it; jobs that run now can report no more then, and go on",
             )  # fmt: skip
         return JobTokens(secret)
@@ -50,7 +50,7 @@ class JobTokens:
         return f"{PREFIX}{job}.{self.signature(job)}"
 
     def job_of(self, token: str) -> str | None:
-        """The job that a token belongs to; None: it is of nobody."""
+        """The job that a token belongs to; None: no job's."""
         job, sign, _ = token.removeprefix(PREFIX).rpartition(".")
         known = bool(sign) and token.startswith(PREFIX) and hmac.compare_digest(token.encode(), self.token(job).encode())
         return job if known else None

@@ -27,7 +27,7 @@ class Launch:
     stopped_exit: int | None = None  # its exit code when it was asked to stop and has saved; None: any but 0, which means that it is done
     save_signal: str = ""  # a signal that makes it save and go on; empty: it cannot
     resumes: bool = False  # it keeps its work in GANTLINE_CHECKPOINT when it is stopped, and goes on from there
-    # what may change while it runs: devices, batch, save; it hears of it by the answers to its reports, or from grant.json
+    # what may change while it runs: devices, batch, save; it learns of a change from the answers to its reports, or from grant.json
     changes: tuple[str, ...] = ()
     share: str = ""  # how it shares a device of which it needs a part: "mps" (side by side, where that can be) or "time" (in turns)
     part: float = 1.0  # that part
@@ -71,13 +71,13 @@ class Launch:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Launch:
         """What `to_json` wrote."""
-        told = dict(value)
+        fields = dict(value)
         for name in ("command", "changes"):
-            told[name] = tuple(told.get(name, ()))
-        told["after"] = tuple((job, when) for job, when in told.get("after", ()))
-        if "time_limit" in told:
-            told["time_limit"] = float(told["time_limit"])
-        return Launch(**told)
+            fields[name] = tuple(fields.get(name, ()))
+        fields["after"] = tuple((job, when) for job, when in fields.get("after", ()))
+        if "time_limit" in fields:
+            fields["time_limit"] = float(fields["time_limit"])
+        return Launch(**fields)
 
 
 def slots_only(cluster: Cluster) -> bool:

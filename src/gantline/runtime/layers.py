@@ -55,7 +55,7 @@ class Growing(Generic[Key, Value]):
         self._above[key] = value
 
     def drop(self, keys: Iterable[Key]) -> None:
-        """These are no longer there; whoever has seen them keeps what was seen."""
+        """Remove these; a reader of an earlier mapping still has them."""
         gone = set(keys)
         self._below, self._above = {key: value for key, value in {**self._below, **self._above}.items() if key not in gone}, {}
 

@@ -1,4 +1,4 @@
-"""Options of a simulation that a service does not have, and what it says instead of offering them."""
+"""Options of a simulation that a service does not have, each with the reason that a refusal gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONLY_SIMULATED = {
     "latency": "a live decision takes the time that it takes",
     "executor": "orders are carried out by processes; gantline up --executor names what starts them",
     "track": "a measurement over a finished trace",
-    "until": "a service runs until it is told to stop",
+    "until": "a service runs until it is stopped",
     "node_events": "nodes change when they change",
     "reserve": "reserved while it runs, by gantline reserve",
     "throughputs": "speeds of a trace's job types",

@@ -36,7 +36,7 @@ class Past:
             try:
                 found._take(number, line)
             except Exception as error:
-                found.aside[number] = f"cannot be read: {told(error)}"
+                found.aside[number] = f"cannot be read: {one_line(error)}"
         return found
 
     def _take(self, number: int, line: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Past:
         """Let a loop go through it; inputs that cannot be applied are set aside, and leave the script."""
         guard, loop.engine.guard = loop.engine.guard, lambda call: self._again(loop, call)
         try:
-            refused = {place: told(error) for place, error in loop.fold(self.script, self.until)}
+            refused = {place: one_line(error) for place, error in loop.fold(self.script, self.until)}
         finally:
             loop.engine.guard = guard
         self.aside |= {self.numbers[place]: f"cannot be applied: {why}" for place, why in refused.items()}
@@ -74,7 +74,7 @@ class Past:
         return call()
 
 
-def told(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """An error in one line."""
     what = " ".join(str(error).split())
     return what if what and not isinstance(error, KeyError) else f"{type(error).__name__} {what}".strip()

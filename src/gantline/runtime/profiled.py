@@ -1,4 +1,4 @@
-"""What profiles know about a job, written into its specification: its ways with their speeds, and how long it takes."""
+"""Writes what profiles have measured of a job into its specification: its options with their speeds, and how long it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gantline.runtime.spec_parts import Way
 
 
 def hinted(spec: JobSpec) -> JobSpec:
-    """The same job with what the file that it names under `model.hint` knows of it; the name of the file is not told on."""
+    """The same job with the values of the file that it names under `model.hint`; the name of the file is left out."""
     if spec.model is None or not spec.model.hint:
         return spec
     known = profiled(spec, read_bundle(spec.model.hint))

@@ -11,8 +11,8 @@ from gantline.performance.bundle import Bundle, Profile
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.trials import Place, Trials
 
-Tell = Callable[[str], None]
-Quiet = Callable[[str], AbstractContextManager[None]]  # during it nobody else uses the node of that name
+Note = Callable[[str], None]
+Quiet = Callable[[str], AbstractContextManager[None]]  # while it is entered, no job uses the node of that name
 
 
 def measure_job(
@@ -24,7 +24,7 @@ def measure_job(
     lengths: Sequence[int],
     sizes: Sequence[int],
     repeats: int,
-    tell: Tell,
+    note: Note,
     quiet: Quiet = lambda node: nullcontext(),
     watch: float = 0.0,
 ) -> Profile:
@@ -38,7 +38,7 @@ def measure_job(
             if size > node.gpus:
                 continue
             how = f"{repeats + 2} starts" if watch else f"{repeats * len(lengths)} runs of {', '.join(map(str, lengths))} steps"
-            tell(f"{name} on {size} x {node.type}: {how}")
+            note(f"{name} on {size} x {node.type}: {how}")
             place = Place.on(machine, node.type, size)
             with quiet(node.name):
                 speed = trials.lives(command, place, watch, repeats) if watch else trials.alone(command, place, lengths, repeats)
@@ -49,7 +49,7 @@ def measure_job(
 
 
 def measure_pairs(
-    bundle: Bundle, machine: Machine, trials: Trials, seconds: float, tell: Tell, quiet: Quiet = lambda node: nullcontext()
+    bundle: Bundle, machine: Machine, trials: Trials, seconds: float, note: Note, quiet: Quiet = lambda node: nullcontext()
 ) -> Iterator[Bundle]:
     """Run every pair of jobs that was not measured on every GPU type; the bundle comes back after each, so that nothing is lost."""
     for node in machine.cluster.nodes:
@@ -60,7 +60,7 @@ def measure_pairs(
             for other in names[i:]:
                 if (node.type, 1, other) in bundle[name].pairs:
                     continue
-                tell(f"{name} next to {other} on {node.type}")
+                note(f"{name} next to {other} on {node.type}")
                 one, two = bundle[name], bundle[other]
                 rates = (one.alone[node.type, 1].line.rate, two.alone[node.type, 1].line.rate)
                 place = Place.on(machine, node.type, 1)

@@ -1,6 +1,6 @@
-"""What jobs tell of themselves while they run, and what they are answered.
+"""Reports of running jobs, and the answers to them.
 
-The engine counts work in seconds at speed one; a job counts in units of its own, out of a total. How fast it gets on, in its units, tells
+The engine counts work in seconds at speed one; a job counts in units of its own, out of a total. Its speed, in its units, gives
 how much work it will have been in all. What it has saved is acknowledged only when that is in the store.
 """
 
@@ -29,12 +29,12 @@ from gantline.runtime.view import JobView
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
 METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")
 _OFTEN = 5.0  # seconds between two reports of a job that reach the engine, unless something was saved or requested
-_LEAST = 1.0  # seconds between two reports that tell a speed
+_LEAST = 1.0  # seconds between two reports that give a speed
 _LEASE = 60.0  # seconds for which an answer holds
 
 
 class Progress:
-    """Hears jobs, from any thread."""
+    """Receives reports of jobs, from any thread."""
 
     def __init__(self, loop: Live, book: Book, runner: LocalRunner, end_by: str) -> None:
         self.loop, self.book, self.runner = loop, book, runner
@@ -44,11 +44,11 @@ class Progress:
         self.losses = Losses()
         self._lock = threading.Lock()
 
-    def received(self, name: str, shown: JobView | None, told: Mapping[str, Any]) -> dict[str, Any]:
+    def received(self, name: str, shown: JobView | None, given: Mapping[str, Any]) -> dict[str, Any]:
         """Take in a report of a job, which is shown so; the answer says what it shall do."""
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
-        epoch, values, request = _read(told)
+        epoch, values, request = _read(given)
         same = epoch < shown.epoch and self.runner.is_same_life(name, epoch)  # it goes on under another grant, or is about to
         stop = shown.stop or (epoch < shown.epoch and not same)
         if epoch == shown.epoch:
@@ -140,15 +140,15 @@ class Progress:
         if ends and not job.leaving:
             job.leaving = True
             found.append(JobRequest(at, Action.FINISH, name))
-            told = f"{ends}: its last loss is {values['loss']:.6g}"
-            notes.append(Entry("event", {"time": at, "job": name, "event": Action.FINISH.value, "reason": slug(Reason.LOSS), "why": told}))
+            text = f"{ends}: its last loss is {values['loss']:.6g}"
+            notes.append(Entry("event", {"time": at, "job": name, "event": Action.FINISH.value, "reason": slug(Reason.LOSS), "why": text}))
         return found, notes
 
     def _whole(self, name: str, epoch: int, at: float, work: float, rate: float, done: float, total: float, *, is_known: bool) -> float:
-        """How much work the job will have been in all; NaN where this report does not tell.
+        """How much work the job will have been in all; NaN where this report does not show it.
 
         Between two reports of one life the job did nothing but train. From its start on it did not: how long that took is not known, and a
-        first report shortly after it would make the job ten times as long or as short. It counts only where nobody gave an estimate.
+        first report shortly after it would make the job ten times as long or as short. It counts only where the user gave no estimate.
         """
         if not (done > 0 and total > 0):
             return math.nan
@@ -160,20 +160,20 @@ class Progress:
         return math.nan if is_known else work * total / done
 
 
-def _read(told: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
+def _read(given: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
     """The epoch, the numbers and the request of a report."""
-    epoch = told.get("epoch")
+    epoch = given.get("epoch")
     if not isinstance(epoch, int) or isinstance(epoch, bool):
         raise UsageError("has no epoch", where="progress", fix="send GANTLINE_EPOCH")
     values = {}
     for key in NUMBERS:
-        value = told.get(key)
+        value = given.get(key)
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"is {value!r}, not a number", where=f"progress.{key}")
         values[key] = float(value)
-    request = told.get("request") or {}
+    request = given.get("request") or {}
     if not isinstance(request, Mapping) or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in request.values()):
         raise UsageError("is not a request", where="progress.request", fix='write {"gpus": 2}')
     return epoch, values, {key: request[key] for key in ("gpus", "min_gpus", "max_gpus") if key in request}

@@ -10,7 +10,7 @@ from gantline.runtime.spec import JobSpec
 
 
 def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy) -> None:
-    """Refuse requirements on racks, nodes and parts of devices that nobody here would see to."""
+    """Refuse requirements on racks, nodes and parts of devices that nothing here would enforce."""
     wanted = spec.resources
     if wanted.topology.within == "rack":
         fix = "within: node (devices of one type are on one node here), or cluster"

@@ -20,13 +20,13 @@ _UNSEEN = (int(Reason.NONE), int(Reason.ARRIVED))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueNow:
-    """Who waits, in which order, and what is free."""
+    """Which jobs wait, in which order, and what is free."""
 
     version: int = 0  # another number: something has changed that a forecast depends on
     waiting: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # rows in the order of the last decision
     ids: Sequence[str] = ()  # by row
     ranked: bool = False  # the last decision was an order; else they stand as they were submitted
-    free: Mapping[str, int] = field(default_factory=dict)  # devices by type that nobody has and anybody may have
+    free: Mapping[str, int] = field(default_factory=dict)  # devices by type that are free for any job
     devices: Mapping[str, int] = field(default_factory=dict)  # that there are
 
     def ahead(self, row: int) -> list[str] | None:

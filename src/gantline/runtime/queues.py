@@ -21,5 +21,5 @@ def made_for(tree: Mapping[str, Queue], unknown: str, queue: str, user: str, at:
     if unknown == "refuse":
         names = near(queue, known - {""}) if len(known) > 1 else "there is none yet"
         raise NotFoundError(f"no queue '{queue}'", where="queue", fix=f"{names}; an operator makes one: gantline queue set {queue}")
-    told = {"time": at, "event": "queue-created", "queue": queue, "user": user}
-    return [SetQueue(at, queue)], [Entry("queue", {"name": queue}), Entry("event", told)]
+    event = {"time": at, "event": "queue-created", "queue": queue, "user": user}
+    return [SetQueue(at, queue)], [Entry("queue", {"name": queue}), Entry("event", event)]

@@ -33,12 +33,12 @@ def encode_reality(reconciler: Reconciler, known: Mapping[int, Any]) -> dict[str
 
 
 def restore_reality(reconciler: Reconciler, saved: Mapping[str, Any]) -> None:
-    """Know again what was known: a grant that was promised and not ordered yet is not out there, one that was about to change still is."""
+    """Restore the saved state: a grant that is promised and not ordered yet does not run; one that is about to change still does."""
     reality, state = reconciler.reality, reconciler.state
     reality.live.clear()
     reality.occupants.clear()
-    for told in saved["live"]:
-        one = _decode_gang(told, state.tables) if isinstance(told, Mapping) else _gang_of_list(told, state.tables)
+    for values in saved["live"]:
+        one = _decode_gang(values, state.tables) if isinstance(values, Mapping) else _gang_of_list(values, state.tables)
         reality.enter(one)
         if one.saves:
             state.asked_saves[one.row] = one.saves
@@ -47,7 +47,7 @@ def restore_reality(reconciler: Reconciler, saved: Mapping[str, Any]) -> None:
         promise = reconciler.promises[int(row)]
         promise.decided, promise.pause = decided, pause
     state.asked_saves |= {int(row): count for row, count in saved.get("asked_saves", {}).items()}
-    reports = (decode_input(told) for told in saved.get("ended", ()))
+    reports = (decode_input(one) for one in saved.get("ended", ()))
     reconciler.ended = [report for report in reports if isinstance(report, Report)]
 
 
@@ -61,24 +61,24 @@ def _encode_gang(one: LiveGang, tables: Tables) -> dict[str, Any]:
     return found
 
 
-def _decode_gang(told: Mapping[str, Any], tables: Tables) -> LiveGang:
-    target, grant = told.get("target"), None
-    if "grant" in told:
-        grant = _same(decode_grant(Reader(told["grant"], "checkpoint.live.grant")), tables.granted.get(told["row"]))
+def _decode_gang(values: Mapping[str, Any], tables: Tables) -> LiveGang:
+    target, grant = values.get("target"), None
+    if "grant" in values:
+        grant = _same(decode_grant(Reader(values["grant"], "checkpoint.live.grant")), tables.granted.get(values["row"]))
     return LiveGang(
-        **{name: told[name] for name in _PLAIN},
-        devices=tuple(told["devices"]),
-        nodes=frozenset(told["nodes"]),
+        **{name: values[name] for name in _PLAIN},
+        devices=tuple(values["devices"]),
+        nodes=frozenset(values["nodes"]),
         target=None if target is None else tuple(target),
-        asked=Verb(told["asked"]),
-        next_try=told["next_try"],
+        asked=Verb(values["asked"]),
+        next_try=values["next_try"],
         grant=grant,
     )
 
 
-def _gang_of_list(told: list[Any], tables: Tables) -> LiveGang:
+def _gang_of_list(values: list[Any], tables: Tables) -> LiveGang:
     """As checkpoints of earlier versions have it: without what was asked of it, and on which terms."""
-    row, epoch, devices, node, nodes, started, saved, onto, target, saves, done, *further = told
+    row, epoch, devices, node, nodes, started, saved, onto, target, saves, done, *further = values
     revision, rest, suspended = further or (1, False, False)
     wanted = int(tables.I[c.PHASE, row]) in HOLDS and int(tables.I[c.EPOCH, row]) == epoch
     return LiveGang(

@@ -1,7 +1,7 @@
 """What the scheduler writes down, and what a store must promise to hold it.
 
 Everything durable is an entry. Entries of one `append` are written together or not at all, and are on disk when it returns: the scheduler
-answers nobody before that. A restart reads the newest checkpoint, the journal behind it, and the jobs.
+answers no request before that. A restart reads the newest checkpoint, the journal behind it, and the jobs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class MemoryStore:
 
     lines: list[dict[str, Any]] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    event_log: list[dict[str, Any]] = field(default_factory=list)
     saved: tuple[int, dict[str, Any]] | None = None
     put_aside: dict[int, str] = field(default_factory=dict)  # why, by number
     totals: dict[str, Any] = field(default_factory=dict)
@@ -107,12 +107,12 @@ class MemoryStore:
             elif entry.kind == "job":
                 self.records.setdefault(value["id"], {}).update(value)
             elif entry.kind == "event":
-                self.told.append(value)
+                self.event_log.append(value)
             elif entry.kind == "aside":
                 self.put_aside[value["number"]] = value["why"]
             elif entry.kind == "archived":
                 self.records = {id: record for id, record in self.records.items() if id not in set(value["jobs"])}
-                self.told = [event for event in self.told if event.get("job") not in set(value["jobs"])]
+                self.event_log = [event for event in self.event_log if event.get("job") not in set(value["jobs"])]
                 self.totals = value["totals"]
             elif entry.kind == "checkpoint":
                 self.saved = (len(self.lines), value)
@@ -131,7 +131,7 @@ class MemoryStore:
         return whole(list(self.records.values()))
 
     def events(self, *, limit: int, newest: bool = False) -> list[dict[str, Any]]:
-        return self.told[-limit:] if newest else self.told[:limit]
+        return self.event_log[-limit:] if newest else self.event_log[:limit]
 
     def archived(self) -> dict[str, Any]:
         return self.totals

@@ -56,11 +56,11 @@ def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, An
     archived = store.archived()
     book = Book(store.jobs(), int(archived.get("newest", 0)))
     begun = Begun(setup, born, clock, loop, book, archived, dict(loop.state.tables.windows), past.lines)
-    _tell_abilities(begun)
+    _set_abilities(begun)
     _live_through(begun, store, past)
-    for _, told in past.script:
-        if isinstance(told, Use):
-            begun.setup = replace(begun.setup, policy=told.policy, settings=dict(told.settings))
+    for _, entered in past.script:
+        if isinstance(entered, Use):
+            begun.setup = replace(begun.setup, policy=entered.policy, settings=dict(entered.settings))
     if replace(begun.setup, **anew) != begun.setup:
         _set_up_anew(begun, store, runner, anew)
     _skip_what_was_missed(begun, store)
@@ -92,7 +92,7 @@ def _live_through(begun: Begun, store: Store, past: Past) -> None:
         _LOG.warning(begun.set_aside[-1])
 
 
-def _tell_abilities(begun: Begun) -> None:
+def _set_abilities(begun: Begun) -> None:
     t, book = begun.loop.state.tables, begun.book
     begun.loop.inbox.able = lambda row: book[t.ids[row]].launch.can(slots_only(t.cluster))
 
@@ -104,7 +104,7 @@ def _set_up_anew(begun: Begun, store: Store, runner: LocalRunner, anew: Mapping[
     begun.loop = make_loop(begun.setup, saved, runner.cluster, runner, begun.clock)
     store.append([Entry("checkpoint", {**saved, "breaks": True})])
     begun.lines = 0
-    _tell_abilities(begun)
+    _set_abilities(begun)
     _live_through(begun, store, Past())
 
 

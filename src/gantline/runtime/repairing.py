@@ -16,7 +16,7 @@ from gantline.runtime.archive import Archive
 from gantline.runtime.book import Job
 from gantline.runtime.launch import slots_only
 from gantline.runtime.launches import Launches
-from gantline.runtime.past import Past, told
+from gantline.runtime.past import Past, one_line
 from gantline.runtime.records import Entry
 from gantline.runtime.setup import Setup, make_loop
 from gantline.runtime.store import SqlStore, Transaction
@@ -61,7 +61,7 @@ class _Repair:
                 Job.from_record(record)
                 readable.append(record)
             except Exception as error:
-                yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {told(error)}")
+                yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {one_line(error)}")
         ways = Launches(readable, self.archive)
         yield from self._twice()
         loop, after = None, 0
@@ -72,7 +72,7 @@ class _Repair:
             except Exception as error:
                 if not self.dry_run:
                     self.write.set_checkpoint_aside(number)
-                yield Mended(f"checkpoint {number}", f"cannot be read: {told(error)}", "set aside; an older one and the journal do")
+                yield Mended(f"checkpoint {number}", f"cannot be read: {one_line(error)}", "set aside; an older one and the journal do")
         if loop is None:
             if self.store.checkpoint() is not None:
                 yield Mended("checkpoints", "none can be read", "")

@@ -28,7 +28,7 @@ class KeptPast(Protocol):
 
 @dataclass
 class _Stopped:
-    """A clock that nobody looks at: what was received says when."""
+    """A clock that is never read: each input has the time at which it was received."""
 
     at: float
 

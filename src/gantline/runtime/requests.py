@@ -1,4 +1,4 @@
-"""What people want of jobs: that they come in (numbered, once for each request), and what is requested of them later."""
+"""Users' requests: submitting jobs (numbered, once for each request), and what is requested of jobs later."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Requests:
             queue, about_queue = self.queue_for(str(spec.to_json().get("queue", "")), user, at)
             values, jobs = self._numbered(spec, user, request, at)
             entered.extend(jobs)
-            told = {"time": at, "event": "submitted", "user": user}
+            event = {"time": at, "event": "submitted", "user": user}
             head = jobs[0] if len(jobs) > 1 else None
             return [*queue, *values], [
                 *about_queue,
                 *(Entry("job", job.first_record(head)) for job in jobs),
-                *(Entry("event", {**told, "job": job.id}) for job in jobs),
+                *(Entry("event", {**event, "job": job.id}) for job in jobs),
             ]
 
         def done(error: BaseException | None) -> None:
@@ -91,7 +91,7 @@ class Requests:
         return made_for(self.loop.state.tables.queue_tree, self.unknown_queues, queue, user, at)
 
     def _numbered(self, spec: Submittable, user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
-        """The job, or the jobs of an array, which are one input: they differ in their index and in nothing that the engine is told."""
+        """The job, or the jobs of an array, which are one input: only their index differs, and the engine does not receive it."""
         self.next_id += 1
         number, book = str(self.next_id), self.book
         ways = spec.launches(number)
@@ -103,24 +103,24 @@ class Requests:
             Job(name, {**shown, "index": way.array_index} if "index" in shown else shown, way, user, request, at)
             for name, way in zip(names, ways, strict=True)
         ]
-        told = self._told(first.to_submit(names[0], at), jobs[0])
+        submit = self._completed(first.to_submit(names[0], at), jobs[0])
         unknown = [other for other, _ in ways[0].after if other not in book]
         if unknown:
             raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], [one.id for one in book if one.user == user]))
-        asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in told.job}
+        asked = {key: submit.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in submit.job}
         waits, inside = {"dependency"} if book.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
         for place, job in enumerate(jobs):
             job.asked, job.holds = dict(asked), waits | ({"array-limit"} if place >= inside else set())
         if array:
-            told = replace(told, job={key: value for key, value in told.job.items() if key != "id"}, ids=tuple(names))
-        return [told, *JobRequest.of(at, Action.HOLD, [job.id for job in jobs if job.holds])], jobs
+            submit = replace(submit, job={key: value for key, value in submit.job.items() if key != "id"}, ids=tuple(names))
+        return [submit, *JobRequest.of(at, Action.HOLD, [job.id for job in jobs if job.holds])], jobs
 
-    def told(self, member: Submittable, user: str) -> Submit:
-        """What the engine would be told of a job, were it submitted now."""
-        return self._told(member.to_submit("-", self.clock.now()), Job("-", member.to_json(), member.launch(), user))
+    def as_submitted_now(self, member: Submittable, user: str) -> Submit:
+        """The engine's input for a job, were it submitted now."""
+        return self._completed(member.to_submit("-", self.clock.now()), Job("-", member.to_json(), member.launch(), user))
 
-    def _told(self, value: Submit, job: Job) -> Submit:
-        """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
+    def _completed(self, value: Submit, job: Job) -> Submit:
+        """The input with the job's user, and an estimate where the specification has none: what such jobs took, else the time limit."""
         value = replace(value, job={**value.job, "user": job.user}) if job.user else value
         if "estimate" in value.job:
             return value
@@ -137,7 +137,7 @@ class Requests:
                 if name not in self.book:
                     raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self.book.jobs))
                 self._check_not_over(self.book[name], request)
-            told = {"time": at, "event": request.value, "user": user}
+            event = {"time": at, "event": request.value, "user": user}
             received, notes = list[str](), list[Entry]()
             for name in ids:
                 if request is Action.SAVE:
@@ -146,7 +146,7 @@ class Requests:
                 job = self.book[name]
                 if self.endings.requested(job, request):
                     received.append(name)
-                notes += [Entry("job", job.record()), Entry("event", {**told, "job": name})]
+                notes += [Entry("job", job.record()), Entry("event", {**event, "job": name})]
             over = {name for name in ids if self._is_over(self.book[name])}
             again = [self._again(self.book[name], at) for name in ids if name in over]
             there = [name for name in received if name not in over]
@@ -191,9 +191,9 @@ class Requests:
         """A job that has ended comes back under its id, with epochs behind those that it had."""
         from gantline.runtime.spec_file import spec_of
 
-        told = self._told(spec_of(dict(job.spec)).to_submit(job.id, at), job)
+        submit = self._completed(spec_of(dict(job.spec)).to_submit(job.id, at), job)
         job.holds.clear()
-        return replace(told, job={**told.job, "epoch": max(job.ended_epoch, 0)})
+        return replace(submit, job={**submit.job, "epoch": max(job.ended_epoch, 0)})
 
 
 def _may_save(job: Job) -> None:
@@ -201,5 +201,5 @@ def _may_save(job: Job) -> None:
     if job.state not in ("running", "resizing"):
         raise RefusedError(f"job '{job.id}' is {job.state}: it has nothing to save", where="save", fix="ask again while it runs")
     if not job.saves_on_demand:
-        told = f"job '{job.id}' cannot save while it runs: its specification has no checkpoint.save, and it has reported no save"
-        raise RefusedError(told, where="save", fix="submit it with checkpoint: {save: USR1}, or let it call job.keep of gantline.train")
+        text = f"job '{job.id}' cannot save while it runs: its specification has no checkpoint.save, and it has reported no save"
+        raise RefusedError(text, where="save", fix="submit it with checkpoint: {save: USR1}, or let it call job.keep of gantline.train")

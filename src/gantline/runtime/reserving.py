@@ -1,4 +1,4 @@
-"""Windows of a live service: which devices they get is known before anything is written down, and told to whoever asked."""
+"""Windows of a live service: their devices are chosen before anything is stored, and are the answer to the request."""
 
 from __future__ import annotations
 

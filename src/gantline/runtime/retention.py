@@ -49,7 +49,7 @@ class Keep:
 
 
 class Retention:
-    """Archives jobs of one service, from a thread of its own; `forgotten` hears which are gone."""
+    """Archives jobs of one service, from a thread of its own; `forgotten` receives the ids of those that are gone."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Retention:
         self._thread.start()
 
     def _expect(self, over: int) -> None:
-        """Be told when so many more than may stay have ended that it is worth a look; `over` have, and could not leave."""
+        """Set how many ended jobs wake this thread: a tenth more than may stay; `over` have ended and cannot leave yet."""
         self.scheduler.crowd = max(self.keep.jobs, over) + max(1, self.keep.jobs // 10)
 
     def close(self) -> None:

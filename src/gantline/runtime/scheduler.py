@@ -1,8 +1,8 @@
-"""The live scheduler: one thread owns the engine, every other one sends it letters and reads its view.
+"""The live scheduler: one thread owns the engine, all others send it messages and read its view.
 
-What anybody wants is checked, written to the store, and only then taken in and answered: acknowledged means durable. What happens by
+A request is checked, written to the store, and only then applied and answered: acknowledged means durable. What happens by
 itself (an exit, a limit, a job that others waited for) enters the same way. After a restart the newest checkpoint and the journal behind it
-give the same state again, and the runner says who still runs.
+give the same state again, and the runner reports which jobs still run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Scheduler:
     ) -> None:  # fmt: skip
         self.wall = wall  # the clock that people can set; tests give one of their own
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
-        self.job_env = job_env  # what else a job's processes are told: the address and its token
+        self.job_env = job_env  # further variables of a job's processes: the service's address and the job's token
         self.setup = setup or Setup()
         self.anew = dict(anew or {})  # what is to be so from now on, whatever it was in an earlier life
         self._wanted = Use(0.0, policy, dict(settings or {})) if policy is not None else None
@@ -88,7 +88,7 @@ class Scheduler:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
         self.set_aside: list[str] = []  # what of the past could not be used when it was started
         self.when_quiet: deque[Callable[[], None]] = deque()  # to be done between two steps, when a checkpoint can be made
-        self.crowd = sys.maxsize  # more jobs that have ended than this are many, and `crowded` is told
+        self.crowd = sys.maxsize  # `crowded` is called when more ended jobs than this are here
         self.crowded: Callable[[], None] = lambda: None
         self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
         self.counters: dict[str, float] = {"submitted": 0, "resizes": 0}
@@ -103,11 +103,11 @@ class Scheduler:
         self.archived, self.set_aside = begun.archived, begun.set_aside
         self._put_together(begun)
         self._meet_machine()
-        loop, told = self.loop, self.endings
+        loop, endings = self.loop, self.endings
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
-        self.runner.attach(self.task, rows.of, self.clock, told.reported, lambda: loop.state.tables.cluster, told.refused)
-        told.rearm()
+        self.runner.attach(self.task, rows.of, self.clock, endings.reported, lambda: loop.state.tables.cluster, endings.refused)
+        endings.rearm()
         wanted = self._wanted
         if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
             loop.messages.post(self._use_message(wanted, Future()))
@@ -165,7 +165,7 @@ class Scheduler:
         self.runner.close()
         self.writer.flush()
 
-    # --- what anybody may want ------------------------------------------------------------------------------------------
+    # --- requests from any thread ---------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
         """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
         return self.requests.submit(spec, user, request)
@@ -210,7 +210,7 @@ class Scheduler:
         self.ask(self.republish)
 
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
-        """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
+        """Let a policy (default: the one in force) serve made-up jobs, so that no decision waits for compilers later."""
         name, given = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
         with without_simulated_options():
             rehearse(load_policy(name, dict(given)), self.runner.cluster, self.setup.rules(self.runner.cluster))
@@ -229,10 +229,10 @@ class Scheduler:
         return Message((), done, open_, alone=True)
 
     def report(self, job: str, progress: Mapping[str, Any]) -> dict[str, Any]:
-        """A job tells how far it is; the answer says what it shall do."""
+        """Take a job's report of its progress; the answer says what it shall do."""
         return self.progress.received(job, self._view.jobs.get(job), progress)
 
-    # --- what anybody may see -------------------------------------------------------------------------------------------
+    # --- reads from any thread ------------------------------------------------------------------------------------------
     def view(self) -> View:
         """The newest view; values that never change."""
         return self._view
@@ -265,7 +265,7 @@ class Scheduler:
         self.thread.post(message)
 
     def send(self, values: Sequence[Input]) -> None:
-        """Let inputs enter together, and wait until they are in and whoever looks next sees them."""
+        """Apply inputs together, and wait until the next view shows them."""
         self.thread.send(values)
         self.ask(self.republish)
 
@@ -277,8 +277,8 @@ class Scheduler:
 
     def _write_down(self, at: float, messages: list[Message]) -> None:
         """Before anything enters it is in the store."""
-        told = [Entry("journal", {**encode_input(value), "heard": at}) for message in messages for value in message.values]
-        self.writer.write([*told, *(note for message in messages for note in message.notes)])
+        journal = [Entry("journal", {**encode_input(value), "heard": at}) for message in messages for value in message.values]
+        self.writer.write([*journal, *(note for message in messages for note in message.notes)])
 
     def forget(self, ids: Sequence[str]) -> None:
         """Jobs have left for the archive: nothing of them is kept here."""
@@ -308,7 +308,7 @@ class Scheduler:
         return max(self.checkpoint_every, len(self.loop.state.rows))
 
     def _timed(self, call: Callable[[], Plan]) -> Plan:
-        """The policy's answer, while others are served; one that comes too late is written down, for nothing else tells of it."""
+        """The policy's answer, while others are served; one that comes too late is written down, because nothing else records it."""
         loop = self.loop
         if loop.folding:
             return self.thinking.here(call)

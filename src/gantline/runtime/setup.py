@@ -1,6 +1,6 @@
 """What a live loop is made of, and how it is made: from nothing, or from a checkpoint.
 
-A checkpoint is the snapshot of everybody who is not at his end, with what a snapshot does not show: who is held, which incarnations may
+A checkpoint is the snapshot of all jobs that have not ended, with what a snapshot does not show: which are held, which incarnations may
 exist and how the loop was set up. A loop made from it goes on as the other would have.
 """
 
@@ -60,7 +60,7 @@ class Setup:
     admission: str = "accept-all"
     costs: str = ""
     min_run: float = 0.0
-    victims: str = "order"  # who is stopped for a job that ranks higher, see `Facts`
+    victims: str = "order"  # which jobs are stopped for a job that ranks higher, see `Facts`
     grace: float = 0.0  # seconds for which one that starts, or can save and has not yet, is not stopped for others
     turn: float = 0.0  # seconds between two instants at which an order that moves by itself may stop jobs
     prices: str = ""
@@ -89,13 +89,13 @@ class Setup:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Setup:
-        told = {
+        fields = {
             **value,
             "settings": memories.restore(value.get("settings", {})),
             "queues": _queues_of(value.get("queues", "")),
             "absent": tuple(value.get("absent", ())),
         }
-        return Setup(**told)
+        return Setup(**fields)
 
 
 def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
@@ -139,7 +139,7 @@ def _forget_unreadable(engine: Engine) -> None:
             check_plan(instant, engine.policy.decide(instant))
         except KeyboardInterrupt:
             raise
-        except BaseException:  # its mistakes are told when it is asked in earnest
+        except BaseException:  # its mistakes are reported when it decides in earnest
             return False
         return True
 
@@ -150,7 +150,7 @@ def _forget_unreadable(engine: Engine) -> None:
 
 
 def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
-    """Rows are never used again, because a policy's memory may name them; those who are at their end but still there keep their names."""
+    """Rows are never used again, because a policy's memory may name them; rows of ended jobs keep their names while they are there."""
     while len(tables.ids) < saved["rows"]:
         tables.add_row("")
     for row, (name, phase) in saved["leaving"].items():
@@ -161,7 +161,7 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     t, rows = state.tables, instant.jobs.rows
     state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
     held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
-    t.F[c.WORK] = math.inf  # nobody knows
+    t.F[c.WORK] = math.inf  # not known
     for row in held:
         t.I[c.PHASE, row] = int(Phase.HELD)
     state.withheld = {**held}
@@ -186,13 +186,13 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
 
 
 def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None = None) -> dict[str, Any]:
-    """Everything that a loop needs to go on from here; only between two steps, when everybody who was submitted has arrived.
+    """Everything that a loop needs to go on from here; only between two steps, when all submitted jobs have arrived.
 
     `known` is what earlier ones had, so that only what has changed since is written anew.
     """
     state, t = loop.state, loop.state.tables
     if not state.all_arrived:
-        raise RefusedError("somebody has not arrived yet", where="checkpoint")
+        raise RefusedError("a submitted job has not arrived yet", where="checkpoint")
     phases = t.I[c.PHASE, : len(t.ids)]
     kept_out = np.flatnonzero(phases == Phase.HELD).tolist()
     held = [row for row in kept_out if state.withheld.get(row) is Phase.HELD]
@@ -243,6 +243,6 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     }
 
 
-def _queues_of(told: Any) -> str:
+def _queues_of(value: Any) -> str:
     """Queues as a setup has them; once they were listed, field by field."""
-    return told if isinstance(told, str) else queues_as_text({one["name"]: Queue(**one) for one in told}, "queues")
+    return value if isinstance(value, str) else queues_as_text({one["name"]: Queue(**one) for one in value}, "queues")

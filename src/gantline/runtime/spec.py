@@ -1,4 +1,4 @@
-"""A job as people describe it: the shape of the YAML file, and what the engine is told of it."""
+"""A job's specification: the shape of the YAML file, and the engine's input that is made of it."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ class JobSpec(Part):
             raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
         for asked in (_devices_of(way) for way in self.resources.ways) if self._steps else ():
             if (asked - self._steps[0]) % self._steps.step:
-                told = ", ".join(map(str, self._steps[:6])) + (", ..." if len(self._steps) > 6 else "")
-                raise mistake(f"asks for {asked} devices, and 'elastic' has {told}", "ask for one of these, or change step")
+                text = ", ".join(map(str, self._steps[:6])) + (", ..." if len(self._steps) > 6 else "")
+                raise mistake(f"asks for {asked} devices, and 'elastic' has {text}", "ask for one of these, or change step")
         return self
 
     @property
@@ -248,7 +248,7 @@ class JobSpec(Part):
         return ["/bin/sh", "-ec", before + '\nexec "$@"', "setup", *run]
 
     def to_submit(self, id: str, now: float) -> Submit:
-        """What the engine is told."""
+        """The engine's input for this job."""
         low, high = self.sizes
         least, most = (self.elastic.sizes[0], self.elastic.sizes[-1]) if self.elastic is not None else (low, high)
         job: dict[str, Any] = {"id": id, "gpus": low, "min_gpus": least, "max_gpus": most}

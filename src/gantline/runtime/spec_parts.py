@@ -142,7 +142,7 @@ class Share(Part):
     @model_validator(mode="after")
     def _sensible(self) -> Share:
         if self.fraction < 1.0 and self.mode == "exclusive":
-            raise mistake(f"needs {self.fraction:g} of a device and shares it with nobody", "add mode: mps, or mode: time")
+            raise mistake(f"needs {self.fraction:g} of a device and does not share it", "add mode: mps, or mode: time")
         return self
 
 
@@ -245,7 +245,7 @@ class Checkpoint(Part):
     save: Literal["HUP", "USR1", "USR2"] | None = None
     grace: Seconds = 30.0
     stopped: Annotated[int, Field(ge=0, le=255)] | None = None
-    path: Folder = ""  # where else it saves: told to it as CHECKPOINT_PATH
+    path: Folder = ""  # where else it saves: its variable CHECKPOINT_PATH
 
 
 class Progress(Part):
@@ -268,7 +268,7 @@ def _array(value: Any) -> str:
 
 
 class Array(Part):
-    """Many jobs from one specification; ARRAY_INDEX tells them apart."""
+    """Many jobs from one specification; each has its own ARRAY_INDEX."""
 
     range: Annotated[str, reads(lambda value, where: _array(value))]
     parallel: Count = 0
@@ -293,7 +293,7 @@ class After(Part):
 class Retry(Part):
     """How often it is tried again after it has failed, and how long it waits before the first time (doubled for each further one).
 
-    Whoever lost a node or was preempted comes back in any case.
+    A job that lost its node or was preempted starts again in any case.
     """
 
     max: Count = 0

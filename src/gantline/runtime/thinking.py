@@ -2,7 +2,7 @@
 
 A policy that is over its budget loses its turn, and the last valid plan stands. Its thread cannot be ended: it is left alone, its answer is
 never looked at, and the next decision is made in another one. That a decision was late is no function of its inputs, so it is written
-into the journal; whoever folds the journal again lets the same decisions be late.
+into the journal; folding the journal again lets the same decisions be late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHARE = 0.001  # seconds after which a policy that thinks in Python lets the sc
 
 
 class Thinking:
-    """Makes decisions in a thread of its own, one at a time; `taken` hears how many seconds each took."""
+    """Makes decisions in a thread of its own, one at a time; `taken` receives the seconds that each took."""
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(BOUNDS) + 1)
@@ -73,8 +73,8 @@ class Thinking:
 
     def counters(self) -> dict[str, float]:
         """What is shown of it."""
-        told = {"decisions": self.decisions, "decision_seconds": self.seconds, "last_decision_seconds": self.last}
-        return {**told, "decision_overruns": self.overruns}
+        fields = {"decisions": self.decisions, "decision_seconds": self.seconds, "last_decision_seconds": self.last}
+        return {**fields, "decision_overruns": self.overruns}
 
     def _took(self, seconds: float) -> None:
         self.decisions += 1

@@ -87,10 +87,10 @@ class Trials:
         with self._folder() as folder:
             with self._training(command, place, _ENDLESS, folder) as trial:
                 ((begun, before), (ended, made)) = self._watch([trial], min(seconds, 1.0))[0]
-                told = time.monotonic()
-                trial.tell(signal.SIGTERM)
+                signalled = time.monotonic()
+                trial.send(signal.SIGTERM)
                 self._until_over(trial)
-                leave = time.monotonic() - told
+                leave = time.monotonic() - signalled
             steps = max(round((made - before) / (ended - begun) * seconds), 3)
             saved = Checkpoints(folder / "checkpoint", 0).state().get("step", 0)
             resumed = self._watched(command, place, steps, folder, saved)
@@ -179,7 +179,7 @@ class Trials:
 
     def _begun(self, command: Sequence[str], place: Place, steps: int, folder: Path, done: int) -> _Trial:
         count = self.processes or place.gpus
-        told = {
+        variables = {
             "GANTLINE_CHECKPOINT": str(folder / "checkpoint"),
             "GANTLINE_GPUS": str(place.gpus),
             "GANTLINE_DEVICES": ",".join(f"{place.type}:{place.first + k}" for k in range(place.gpus)),
@@ -189,7 +189,7 @@ class Trials:
         words = [word.replace("{steps}", str(done + steps)) for word in command]
         (folder / "steps").unlink(missing_ok=True)
         trial = _Trial(command[0], folder)
-        shared = environment.common(self.env, told, place.cuda)
+        shared = environment.common(self.env, variables, place.cuda)
         try:
             with open(folder / "log", "wb") as log:
                 for own in environment.ranks(count):
@@ -226,7 +226,7 @@ class _Trial:
     def age(self) -> float:
         return time.monotonic() - self._begun
 
-    def tell(self, number: int) -> None:
+    def send(self, number: int) -> None:
         """Send a signal to all ranks."""
         for rank in self._ranks:
             with contextlib.suppress(ProcessLookupError):

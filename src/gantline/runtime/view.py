@@ -47,7 +47,7 @@ class JobView:
     held: tuple[str, ...]
     lines: tuple[str, ...]
     progress: Mapping[str, Any]
-    stop: bool = False  # it has been told to give its devices up
+    stop: bool = False  # it must give its devices up
     batch: int | None = None
     row: int = -1
     resizes: int = 0
@@ -71,7 +71,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """One device, and who is on it."""
+    """One device, and the jobs on it."""
 
     name: str
     type: str

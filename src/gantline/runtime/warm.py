@@ -1,7 +1,7 @@
 """A dress rehearsal: a policy serves a few made-up jobs on virtual time before it decides in earnest.
 
 Kernels that were never used on this machine are compiled when they are first called, which may take a minute. Better here, in the thread of
-whoever wants the policy, than in the scheduler's, where everybody would wait.
+the request for the policy, than in the scheduler's, where all requests would wait.
 """
 
 from __future__ import annotations

@@ -21,17 +21,17 @@ def encode_ways(ways: OptionRows, rows: Iterable[int]) -> dict[str, Any]:
     t = ways.tables
     own = {int(t.I[c.OPTION_FIRST, row]) + k for row in rows for k in range(int(t.I[c.OPTION_COUNT, row]))}
     kept = [(key, row) for key, row in ways.derived.items() if _base(key) in own]
-    told = [[list(key), encode_option(t.options[row], t.cluster.types) | {"row": row}] for key, row in kept]
-    return {"count": len(t.options), "derived": told}
+    entries = [[list(key), encode_option(t.options[row], t.cluster.types) | {"row": row}] for key, row in kept]
+    return {"count": len(t.options), "derived": entries}
 
 
 def make_room(tables: Tables, saved: Mapping[str, Any]) -> None:
     """As many options as there were, before anything refers to them."""
-    told = saved.get("ways", {})
-    readers = [Reader(way, "checkpoint.ways") for _, way in told.get("derived", ())]
+    ways = saved.get("ways", {})
+    readers = [Reader(way, "checkpoint.ways") for _, way in ways.get("derived", ())]
     derived = {reader.whole("row"): decode_option(reader, tables.cluster.types) for reader in readers}
     known, blank = [tables.options[row] for row in range(len(tables.options))], Option(0, 0, 0.0)
-    known += [blank] * (told.get("count", 0) - len(known))
+    known += [blank] * (ways.get("count", 0) - len(known))
     tables.options = OptionTable.build([derived.get(row, option) for row, option in enumerate(known)])
 
 
@@ -41,5 +41,5 @@ def restore_ways(ways: OptionRows, saved: Mapping[str, Any]) -> None:
 
 
 def _base(key: tuple[Any, ...]) -> int:
-    """The option that a way is derived from; those without side demands of their own are told apart by a negative number."""
+    """The option that a way is derived from; those without side demands of their own have a negative number."""
     return int(key[0]) if key[0] >= 0 else -1 - int(key[0])

@@ -22,7 +22,7 @@ def settle(job: SavedTraining) -> None:
     if job.trial.is_over(job.made):
         job.close()
         raise SystemExit(0)
-    if job.orders.agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
+    if job.orders.agreed[0]:  # a loop that saves for itself was asked to stop a step ago, and went on
         job.leave()
     while True:
         can_regroup = job.gang is not None and job.kept.loops

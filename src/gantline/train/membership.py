@@ -38,7 +38,7 @@ class Membership:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether a service wants to hear of this process."""
+        """Whether this process reports to a service."""
         return bool(self.url and self.job)
 
     @classmethod

@@ -14,7 +14,7 @@ Sum = Callable[[list[float]], list[float]]
 
 
 class Orders:
-    """Only the first rank talks to the service; the others hear by signal and from the sum over ranks."""
+    """Only the first rank talks to the service; the others learn of requests by signal and from the sum over ranks."""
 
     def __init__(self, member: Membership, sum_over_ranks: Sum | None, save_every: float, interval: float) -> None:
         self.member = member
@@ -59,7 +59,7 @@ class Orders:
         return any(self.agreed) if self.is_gang else any(self.wanted())
 
     def wanted(self) -> tuple[bool, bool]:
-        """Whether this rank has heard that the job shall stop, and save."""
+        """Whether this rank has received the request to save and stop."""
         due = self._save_every > 0 and time.monotonic() - self._saved_at >= self._save_every
         save = self.flags.save or due or bool(self.wire and self.wire.wants_save)
         return self.flags.stop or self.answer.stop, save
@@ -81,7 +81,7 @@ class Orders:
         return asked
 
     def saved(self, values: Mapping[str, Any]) -> None:
-        """A checkpoint was made: requests for one are met, and the service hears of it at once."""
+        """A checkpoint was made: requests for one are met, and it is reported to the service at once."""
         self.flags.save = False
         self.agreed = (self.agreed[0], False)
         self._saved_at = time.monotonic()

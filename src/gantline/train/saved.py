@@ -93,7 +93,7 @@ class SavedTraining(Training):
     def checkpoint(self, save: Callable[[Path], object] | None = None) -> None:
         """Save now: everything or nothing, and only then acknowledged. Inside a loop the step in hand counts as done: call it last.
 
-        The first rank writes; a gang waits for it, so that nobody leaves before the checkpoint is whole.
+        The first rank writes; a gang waits for it, so that no rank leaves before the checkpoint is whole.
         """
         failed: Exception | None = None
         if self.rank == 0:
@@ -111,7 +111,7 @@ class SavedTraining(Training):
         self.orders.saved({"step": self.step, "done": self.done, "saved": self.done})
 
     def _say_why(self) -> None:
-        """Print what went wrong before others hear that something did: whoever ends first makes the keeper end everybody else."""
+        """Print the error before other ranks learn of it: the first rank that ends makes the keeper end all others."""
         if self.world > 1:
             traceback.print_exc()
             sys.stderr.flush()
@@ -121,7 +121,7 @@ class SavedTraining(Training):
         return record.to_json(self, self.hooks)
 
     def finish(self) -> None:
-        """The loop is through: keep the result and tell it."""
+        """The loop has ended: save the result and report it."""
         if self.kept.loops:
             self.checkpoint()
         self.tell_progress(time.monotonic())

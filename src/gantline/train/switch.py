@@ -1,9 +1,9 @@
 """A job that goes on with other devices without a stop: what is decided, and which ranks are informed (EDL, TPDS 2022, section 4).
 
-The runner writes ``grant.json`` into the incarnation's folder, and starts newcomers, which make themselves ready and say so
+The runner writes ``grant.json`` into the incarnation's folder, and starts newcomers, which make themselves ready and report it
 (``ready.EPOCH.RANK``). When all are, the first rank decides between two steps that the gang changes now: ``switch.EPOCH``, which only one
-can write; the keeper writes a refusal there if a newcomer is lost before. All ranks hear of it by the same sum, so that it is the same step
-for all. ``switched`` informs the runner that the new gang is complete.
+can write; the keeper writes a refusal there if a newcomer is lost before. All ranks learn of it from the same sum, at the same
+step. ``switched`` informs the runner that the new gang is complete.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from urllib import error, request
 
 _TIMEOUT = 5.0  # seconds that one request may take
 _SLOWEST = 30.0  # seconds between attempts at most while the service is away
-_RELAXED = 5.0  # seconds between reports at most while it answers: that long an order may take to be heard
+_RELAXED = 5.0  # seconds between reports at most while it answers: an order may take that long to arrive
 _LONGEST_ANSWER = 1 << 16
 
 
@@ -28,7 +28,7 @@ class Answer:
 
     stop: bool = False
     save: bool = False
-    lease: float = 0.0  # seconds until it wants to hear again; 0: not said
+    lease: float = 0.0  # seconds until the next report is due; 0: not given
     gpus: int | None = None
     batch: int | None = None
     epoch: int | None = None
@@ -61,7 +61,7 @@ class Wire:
         self._changed = threading.Condition()
         self._pending: dict[str, Any] = {}
         self._urgent = False
-        self._sent = self._told = 0  # numbers of the newest report given and of the newest one acknowledged
+        self._sent = self._acknowledged = 0  # numbers of the newest report given and of the newest one acknowledged
         self._saves = 0  # checkpoints made: an answer to what was said before the last of them asks for nothing new
         self._wanted_save = False
         self._closed = False
@@ -107,8 +107,8 @@ class Wire:
             self._changed.notify_all()
             wanted = self._sent
             return (
-                self._changed.wait_for(lambda: self._told >= wanted or self._closed or self.failures > 0, timeout=seconds)
-                and self._told >= wanted
+                self._changed.wait_for(lambda: self._acknowledged >= wanted or self._closed or self.failures > 0, timeout=seconds)
+                and self._acknowledged >= wanted
             )
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Wire:
                     self._changed.notify_all()
                     continue
                 self.failures = 0
-                self._told = number
+                self._acknowledged = number
                 self._wanted_save = answer.save and saves == self._saves
                 self.answer = answer
                 pause = min(max(self._interval, answer.lease / 12.0), _RELAXED)

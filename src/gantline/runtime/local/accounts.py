@@ -1,7 +1,7 @@
-"""Whose processes a job's are: where root serves, each user's jobs run as an account of this machine, so that the system keeps users apart.
+"""The account of a job's processes: where root serves, each user's jobs run as an account of this machine, which keeps users apart.
 
 A user of the service is no account by itself: an operator says which one it is (``gantline user add``), or it is the one of the same name.
-The jobs of whoever owns the service run as the service does; jobs of others never run as root.
+The jobs of the service's owner run as the service does; jobs of others never run as root.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Account:
     def give(self, home: Path, folder: Path, *own: Path) -> None:
         """These folders are the account's alone; it can reach them, and sees nothing else of the home.
 
-        The folder of the incarnation stays the service's: whoever could write there could put links where the keeper writes.
+        The folder of the incarnation stays the service's: an account that could write there could put links where the keeper writes.
         """
         for one in (home, home / "jobs", folder.parent, folder):
             one.mkdir(mode=_REACHED, exist_ok=True)

@@ -24,8 +24,8 @@ _OFTEN, _SELDOM = 0.05, 0.2  # seconds between two counts: when more than half o
 class Bounds:
     """What one incarnation may have; 0: as much as it likes."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.pids, self.memory, self.cpu = (int(told.get(name, 0)) for name in ("pids", "memory", "cpu"))
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.pids, self.memory, self.cpu = (int(values.get(name, 0)) for name in ("pids", "memory", "cpu"))
         self._near = False
 
     def __bool__(self) -> bool:

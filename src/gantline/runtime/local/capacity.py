@@ -33,8 +33,8 @@ def with_capacity(machine: Machine) -> Machine:
     """The machine with CPUs and memory for jobs to book; its groups of devices have equal parts, because they run side by side."""
     nodes = machine.cluster.nodes
     each = replace(nodes[0], cpus=cpus() / len(nodes), memory=memory() / len(nodes))
-    told = tuple(replace(node, cpus=each.cpus, memory=each.memory) for node in nodes)
-    return Machine(Cluster(told, spec=machine.cluster.spec), machine.cuda)
+    sized = tuple(replace(node, cpus=each.cpus, memory=each.memory) for node in nodes)
+    return Machine(Cluster(sized, spec=machine.cluster.spec), machine.cuda)
 
 
 def _read(path: Path) -> str:

@@ -42,7 +42,7 @@ class Machine:
 def changes(machine: Machine, known: Cluster, absent: frozenset[str]) -> tuple[Machine, list[NodeEvent]]:
     """What has changed about the machine since the engine last knew it; nodes keep the names under which it knows them.
 
-    A node of another size is another node: the old one goes down, with whoever is on it, and the new one joins. `absent` are those that
+    A node of another size is another node: the old one goes down, with the jobs on it, and the new one joins. `absent` are those that
     went down that way before; when they are there again, they come up.
     """
     events: list[NodeEvent] = []

@@ -1,4 +1,4 @@
-"""What keepers and the service tell each other by files and /proc: whole or not at all, and by whom it was said first.
+"""Files and /proc entries by which keepers and the service communicate: written whole or not at all, or by the first writer only.
 
 Keepers import this; it needs the standard library only.
 """
@@ -28,7 +28,7 @@ def make_private(folder: Any) -> None:
 
 
 def write_json(path: str, value: Any, *, lasting: bool = True) -> None:
-    """Whole or not at all; on the disk when it returns, unless nobody will ask for it after the machine has gone down."""
+    """Write a file whole or not at all; it is on the disk on return, unless it has no use after the machine has gone down."""
     fresh = f"{path}.{os.getpid()}.{threading.get_ident()}"  # threads may write the same file: the last one counts
     with open(fresh, "w", encoding="utf-8", opener=private) as file:
         file.write(json.dumps(value))  # not dump(), which encodes in Python
@@ -48,7 +48,7 @@ def read_json(path: str) -> Any:
 
 
 def say_first(path: str, value: Any) -> Any:
-    """Write a file that nobody has written yet; what stands there then, by whomever."""
+    """Write a file unless it exists; its content, whichever process wrote it."""
     fresh = f"{path}.{os.getpid()}"
     write_json(fresh, value)
     with contextlib.suppress(FileExistsError):

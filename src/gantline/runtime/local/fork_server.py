@@ -46,7 +46,7 @@ class KeeperForkServer:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until a keeper listens, or being told to look would end it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until a keeper handles it: else the signal would end it
         try:
             quiet = subprocess.DEVNULL
             self._process = subprocess.Popen(
@@ -80,13 +80,13 @@ class KeeperForkServer:
         assert self._socket is not None
         assert self._process is not None
         self._socket.close()
-        self._process.kill()  # it must not fork a keeper that nobody waits for any more
+        self._process.kill()  # it must not fork a keeper that the service does not wait for
         self._process.wait()
         self._socket = self._process = None
 
 
 def serve() -> int:
-    """Fork a keeper for every folder that is named, until whoever names them is gone."""
+    """Fork a keeper for every folder that is named, until the service that names them is gone."""
     asked = socket.socket(fileno=os.dup(0))
     asked.set_inheritable(False)
     with open(os.devnull, "rb") as nothing:

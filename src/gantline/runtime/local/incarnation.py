@@ -1,7 +1,7 @@
 """One incarnation of a job on this machine: its folder, its keeper, and what is known of it.
 
-The folder is the truth: whoever holds its lock is the keeper. A folder without a keeper and without an end is closed by writing ``over``
-while holding the lock, after which no keeper can begin there.
+The folder decides: the process that holds its lock is the keeper. A folder without a keeper and without an end is closed by writing
+``over`` while holding the lock, after which no keeper can begin there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Incarnation:
     row: int = -1
     devices: tuple[int, ...] = ()
     resumed: float = 0.0  # work that it began with
-    believed: float = 0.0  # work that was believed done when it was told to stop
+    believed: float = 0.0  # work that was believed done when it was ordered to stop
     order: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     pidfd: int = -1  # holds the process above the keeper, or the keeper; -1: neither is known
@@ -45,7 +45,7 @@ class Incarnation:
     target: tuple[int, ...] = ()  # those devices, in the order of its ranks where it has one for each
     refusal: str = ""  # why it goes on with the devices that it had
     saved_mark: int = -1  # change time of the mark that it leaves when it has saved
-    stopping: float = 0.0  # since when it has been told to stop, by the monotonic clock; 0: it has not
+    stopping: float = 0.0  # when it was ordered to stop, by the monotonic clock; 0: it was not
     saving: float | None = None  # work that was believed done when it was asked to save
     saved: float | None = None  # the same, once it has
 
@@ -57,19 +57,19 @@ class Incarnation:
         self.pidfd, self.is_above = fork_server.begin(str(self.folder)), True
 
     def write_order(self, **news: Any) -> None:
-        """What shall be from now on; the keeper is told to look."""
+        """Change the order, and signal the keeper to read it."""
         self.order |= news
         if news.get("want") == "stop" and not self.stopping:
             self.stopping = time.monotonic()
         write_json(str(self.folder / "order.json"), self.order)
         if self.state.get("phase") != "over":
             if self.stopping:
-                self.signal(signal.SIGCONT)  # somebody may have halted it, or what stands above it
+                self.signal(signal.SIGCONT)  # it, or the process above it, may be halted
                 self._wake_above()
             self.signal(signal.SIGHUP)
 
     def close(self) -> None:
-        """Nobody may begin here any more; only to be called where no keeper is."""
+        """Let no keeper begin here; only to be called where there is none."""
         make_private(self.folder)
         with contextlib.suppress(FileExistsError), open(self.folder / "over", "x", encoding="utf-8", opener=private):
             pass
@@ -102,7 +102,7 @@ class Incarnation:
         return found != before
 
     def adopt(self) -> bool:
-        """Take over what an earlier service has started; False: nobody keeps it any more, and it is closed."""
+        """Take over what an earlier service has started; False: it has no keeper, and is closed."""
         self.order = read_json(str(self.folder / "order.json")) or {}
         self.epoch = int(self.order.get("epoch", self.epoch))  # it may have gone on under a later one
         self.devices = self.target = tuple(self.order.get("engine_devices", ()))
@@ -112,8 +112,8 @@ class Incarnation:
             return False
         if self.abandoned():
             return False
-        told = read_json(str(self.folder / "grant.json"))
-        if isinstance(told, dict) and told.get("epoch") == self.epoch and not self.has_switched:
+        grant = read_json(str(self.folder / "grant.json"))
+        if isinstance(grant, dict) and grant.get("epoch") == self.epoch and not self.has_switched:
             self.switching, self.devices = time.monotonic(), tuple(self.order.get("previous_devices", self.devices))
         self.stopping = time.monotonic() if self.order.get("want") == "stop" else 0.0
         self._watch_again()
@@ -121,7 +121,7 @@ class Incarnation:
 
     @property
     def has_switched(self) -> bool:
-        """Whether it goes on as its present epoch says, and those who had to leave for that are gone."""
+        """Whether it goes on as its present epoch says, and the ranks that had to leave for that are gone."""
         if read_json(str(self.folder / "switched")) != self.epoch:
             return False
         change = self.order.get("change") or {}
@@ -129,7 +129,7 @@ class Incarnation:
         return change.get("epoch") != self.epoch or self.epoch in ends
 
     def look_again(self) -> None:
-        """The keeper is told that the job says to have switched, if it has not seen that."""
+        """Signal the keeper that the job has reported its switch, if the keeper has not seen it."""
         if read_json(str(self.folder / "switched")) == self.epoch:
             self.signal(signal.SIGHUP)
 
@@ -169,7 +169,7 @@ class Incarnation:
             look = select.poll()  # not select(), which knows no file numbers above 1023
             look.register(self.pidfd, select.POLLIN)
             return bool(look.poll(0))
-        return True  # nobody knows: look at the lock
+        return True  # not known: look at the lock
 
     def _watch_again(self) -> None:
         """Watch whichever of the two is there still."""
@@ -187,7 +187,7 @@ class Incarnation:
         return pid if pid > 0 and started_at(pid) == self.state.get({"pid": "born"}.get(name, f"{name}_born")) else 0
 
     def hurry(self) -> None:
-        """Told to stop and not gone long after its grace: the keeper is ended, and when that does not help what stands above it, too."""
+        """End a keeper that is still there long after its grace, and when that does not help the process above it, too."""
         late = time.monotonic() - self.stopping - float(self.order.get("grace", 10.0))
         if not self.stopping or self.over or late < OVERDUE:
             return
@@ -210,7 +210,7 @@ class Incarnation:
     def end_strays(self) -> None:
         """The keeper was killed: whatever it had started ends too, wherever it has gone to."""
         mark = [f"GANTLINE_JOB_ID={self.job}".encode(), f"GANTLINE_FOLDER={self.folder}".encode()]
-        for _ in range(100):  # until a pass finds nobody: they may fork meanwhile
+        for _ in range(100):  # until a pass finds none: they may fork meanwhile
             found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid() and _marked(pid, mark)]
             if not found:
                 return
@@ -219,7 +219,7 @@ class Incarnation:
                     os.kill(pid, signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Tell the keeper something: itself, or until it has said who it is the process above it, which hands it on."""
+        """Send the keeper a signal; until its number is known, send it to the process above, which hands it on."""
         pid = self._still("pid")
         if not pid:
             self._signal_held(number)

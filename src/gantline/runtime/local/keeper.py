@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_TICK = 0.5  # seconds between looks at what no signal tells
+_TICK = 0.5  # seconds between checks of what no signal reports
 
 
 def keep(folder: str) -> int:
@@ -44,7 +44,7 @@ class Keeper:
         self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
         self.state |= {"above": os.getppid(), "above_born": started_at(os.getppid())}
         self.asked_stop = 0.0  # when the stop signal went out
-        self.next_count = 0.0  # when limits that nobody else holds are looked at again
+        self.next_count = 0.0  # when limits that only this keeper enforces are checked next
         self.killed = False
         self.suspended = False
         self.off_turn = False  # it stands still until its next turn
@@ -53,7 +53,7 @@ class Keeper:
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
 
-    def tell(self, **news: Any) -> None:
+    def write_state(self, **news: Any) -> None:
         self.state.update(news)
         while True:
             try:
@@ -108,10 +108,10 @@ class Keeper:
             program = "/bin/sh" if self.order.get("shell") else self.order["command"][0]
             self.log.write(f"gantline: cannot run {program!r}: {error}\n".encode())
             self.kill()
-            self.tell(phase="over", cause="failed", exit=127, why=f"cannot run {program!r}: {error}", **stamp("ended"))
+            self.write_state(phase="over", cause="failed", exit=127, why=f"cannot run {program!r}: {error}", **stamp("ended"))
             return False
-        told = {"group": self.ranks.group, "ranks": self.processes(), "limits": self.spawner.limits, "revision": self.revision()}
-        self.tell(phase="running", **stamp("started"), **told)
+        fields = {"group": self.ranks.group, "ranks": self.processes(), "limits": self.spawner.limits, "revision": self.revision()}
+        self.write_state(phase="running", **stamp("started"), **fields)
         return True
 
     def start_one(self, env: dict[str, str]) -> int:
@@ -144,7 +144,7 @@ class Keeper:
                 self.asked_stop = now
                 self.signal(signal.SIGCONT)
                 self.signal(getattr(signal, f"SIG{self.order.get('stop_signal') or 'TERM'}", signal.SIGTERM))
-                self.tell(phase="stopping")
+                self.write_state(phase="stopping")
             elif now >= self.asked_stop + self.order.get("grace", 10.0) and not self.killed:
                 self.kill()
             return
@@ -157,10 +157,10 @@ class Keeper:
         if self.order.get("saves", 0) > self.state["saves"] and self.order.get("save_signal"):
             self.signal(getattr(signal, f"SIG{self.order['save_signal']}", 0))
         phase = "suspended" if self.suspended else "running"
-        self.tell(phase=phase, saves=self.order.get("saves", 0), revision=self.revision())
+        self.write_state(phase=phase, saves=self.order.get("saves", 0), revision=self.revision())
 
     def change_gang(self) -> None:
-        """Newcomers begin to make themselves ready, beside those who run."""
+        """Start newcomers, which make themselves ready beside the ranks that run."""
         change = self.order.get("change")
         if not change:
             return
@@ -180,7 +180,7 @@ class Keeper:
     def follow_change(self) -> None:
         news = self.ranks.follow_change()
         if news is not None:
-            self.tell(ranks=self.processes(), **news)
+            self.write_state(ranks=self.processes(), **news)
             if "broken" in news:
                 self.kill()
 
@@ -225,7 +225,7 @@ class Keeper:
     def tell_lost(self) -> None:
         """Output that could not be written is reported while the job runs, too."""
         if self.log.lost != self.state.get("lost", 0):
-            self.tell(lost=self.log.lost)
+            self.write_state(lost=self.log.lost)
 
     def reap(self) -> None:
         if self.ranks.reap(bool(self.asked_stop)):
@@ -248,7 +248,7 @@ class Keeper:
                 self.kill()
 
     def end(self) -> None:
-        """The ranks have ended: nobody that they started may stay."""
+        """The ranks have ended: end every process that they started."""
         if self.ranks:
             self.kill()
             end_children()
@@ -265,5 +265,5 @@ class Keeper:
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"
         lost = self.log.close() if self.ranks else 0
-        self.tell(phase="over", cause=cause, exit=bad, forced=forced, lost=lost, **stamp("ended"))
+        self.write_state(phase="over", cause=cause, exit=bad, forced=forced, lost=lost, **stamp("ended"))
         self.spawner.leave()

@@ -50,8 +50,8 @@ class Groups:
 
 def find_groups(root: Path = _ROOT, own: str | None = None) -> Groups:
     """What can be written here."""
-    told = (own if own is not None else _own()).splitlines()
-    paths = {controller: line.split(":", 2)[2] for line in told for controller in line.split(":", 2)[1].split(",")}
+    lines = (own if own is not None else _own()).splitlines()
+    paths = {controller: line.split(":", 2)[2] for line in lines for controller in line.split(":", 2)[1].split(",")}
     if (root / "cgroup.controllers").exists():
         base = root / paths.get("", "/").lstrip("/")
         with contextlib.suppress(OSError):

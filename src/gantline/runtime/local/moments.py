@@ -1,4 +1,4 @@
-"""When something happened, told by one process to another: by the wall clock, and by the clock that no one can set.
+"""Times of events that one process writes and another reads: by the wall clock, and by the monotonic clock, which cannot be set.
 
 The monotonic clock is the same for all processes of a machine from its start to its next, so that a wall clock which is set between
 the keeper's note and the service's look changes nothing. Keepers import this; it needs the standard library only.
@@ -30,7 +30,7 @@ def stamp(name: str) -> dict[str, Any]:
 
 
 def seconds_ago(state: Mapping[str, Any], name: str) -> float | None:
-    """How long ago a moment was that somebody noted since this machine started; None: the wall clock has to do."""
+    """How long ago a moment was that a process noted since this machine started; None: use the wall clock."""
     tick = state.get(f"{name}_tick")
     if tick is None or not boot() or state.get("boot") != boot():
         return None

@@ -25,7 +25,7 @@ class Mps:
         return shutil.which(_CONTROL) is not None
 
     def share(self, fraction: float) -> dict[str, str]:
-        """What a process must be told to have that part of its GPUs; nothing where there is no such service."""
+        """The variables that give a process that part of its GPUs; none where there is no such service."""
         if not self.present or not self._started():
             return {}
         return {"CUDA_MPS_PIPE_DIRECTORY": str(self.pipe), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": f"{max(1, round(100 * fraction))}"}

@@ -1,4 +1,4 @@
-"""What the runner says of an incarnation: reports as the engine hears them, and how one ended."""
+"""What the runner reports of an incarnation: the engine's input, and how the incarnation ended."""
 
 from __future__ import annotations
 

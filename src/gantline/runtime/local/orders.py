@@ -1,4 +1,4 @@
-"""What is written into an incarnation's order: how it is started, and what its newcomers are told."""
+"""What is written into an incarnation's order: how it is started, and the environment of its newcomers."""
 
 from __future__ import annotations
 
@@ -57,27 +57,27 @@ class Writer:
         account, work = self.accounts.of(task.user), one.folder / "work"
         if account is not None:
             account.give(self.home, one.folder, work, checkpoint)
-        told = {
+        variables = {
             "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
             "GPUS_PER_NODE": str(max(len(order.devices), 1)),
             **self._about(order, order.devices),
         }  # fmt: skip
-        told |= (beside := self._beside(order, task))
+        variables |= (beside := self._beside(order, task))
         if "CHECKPOINT_PATH" in launch.env:
-            told["CHECKPOINT_PATH"] = launch.env["CHECKPOINT_PATH"].replace("${JOB_ID}", task.job).replace("$JOB_ID", task.job)
+            variables["CHECKPOINT_PATH"] = launch.env["CHECKPOINT_PATH"].replace("${JOB_ID}", task.job).replace("$JOB_ID", task.job)
         if launch.array_index >= 0:
-            told["ARRAY_INDEX"] = str(launch.array_index)
+            variables["ARRAY_INDEX"] = str(launch.array_index)
         cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
         memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
         groups = self.groups.of(name, launch.pids, memory, account is not None, closing.numbers(cuda))
-        variables = None if account is None else account.variables
+        of_account = None if account is None else account.variables
         return {
             "want": "run", "job": task.job, "epoch": order.epoch, "name": name, "revision": order.revision,
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd or (str(work) if account is not None else ""),
             "account": None if account is None else account.to_json(),
-            "env": environment.common(launch.env, told | dict(task.env), closing.visible(cuda), variables),
+            "env": environment.common(launch.env, variables | dict(task.env), closing.visible(cuda), of_account),
             "ranks": environment.ranks(count),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
@@ -87,29 +87,29 @@ class Writer:
         }  # fmt: skip
 
     def change(self, order: Order, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
-        """The gang that shall be: which ranks stay, in their new order, and what newcomers are told."""
+        """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
         env = {**self._about(order, devices), "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
         ranks = environment.ranks(len(devices))[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
-        """What a job that runs is told of its new grant."""
+        """What a running job reads of its new grant."""
         batch = order.grant.assignment.batch if order.grant is not None else 0
         return {"epoch": order.epoch, "gpus": len(devices), "devices": list(map(self.name, devices)), "batch": batch or None}
 
     def _about(self, order: Order, devices: Sequence[int]) -> dict[str, str]:
-        told = {
+        variables = {
             "GANTLINE_EPOCH": str(order.epoch),
             "GANTLINE_DEVICES": ",".join(map(self.name, devices)),
             "GANTLINE_GPUS": str(len(devices)),
         }
         grant = order.grant.assignment if order.grant is not None else None
         if grant is not None and grant.batch:
-            told["GANTLINE_BATCH"] = str(grant.batch)
-        return told
+            variables["GANTLINE_BATCH"] = str(grant.batch)
+        return variables
 
     def _beside(self, order: Order, task: Task) -> dict[str, str]:
-        """What a job must be told that runs beside others on its GPUs; nothing where that is not possible, or not wanted."""
+        """Variables for a job that runs beside others on its GPUs; none where that is not possible, or not wanted."""
         part = _part(order, task.launch)
         return self.mps.share(part) if 0.0 < part < 1.0 and task.launch.share != "time" and self.cuda(order.devices) else {}
 

@@ -1,9 +1,9 @@
-"""The processes of one incarnation: who is a rank of the gang, who is about to join it, who has left. Keepers import this.
+"""The processes of one incarnation: which are ranks of the gang, which are about to join it, which have left. Keepers import this.
 
 A gang changes without a stop in four steps. Newcomers are started beside it and make themselves ready; the first rank decides at a
 step of its own that the gang changes now (``switch.EPOCH``, which only one can write); the ranks that stay and the newcomers form a new
-gang and say so (``switched``); those that leave end. Until the decision newcomers are nobody: if one of them ends, the keeper decides
-that the gang stays as it is. After it the gang changes whole or ends.
+gang and report it (``switched``); those that leave end. Until the decision newcomers do not belong to the gang: if one of them ends, the
+keeper decides that the gang stays as it is. After it the gang changes whole or ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ranks:
 
     @property
     def group(self) -> int:
-        """The process group of all of them; 0: nobody is there yet."""
+        """The process group of all of them; 0: none has started yet."""
         return self.processes[0].pid if self.processes else 0
 
     @property
@@ -53,7 +53,7 @@ class Ranks:
 
     @property
     def exit(self) -> int:
-        """The code that tells how it went: of the first rank that failed, if one has."""
+        """The exit code of the gang: that of the first rank that failed, if one has."""
         if self.first_failed is not None:
             return self.exits[self.first_failed]
         return next((code for code in self.codes if code), 0)
@@ -67,7 +67,7 @@ class Ranks:
         return process
 
     def reap(self, asked_stop: bool) -> bool:
-        """See who has ended; whether everybody else has to end, too: a gang runs whole or not at all."""
+        """Note which ranks have ended; whether all others have to end, too: a gang runs whole or not at all."""
         fatal = False
         for number, process in enumerate(self.processes):
             if number in self.exits or process.poll() is None:
@@ -82,11 +82,11 @@ class Ranks:
 
     # --- changes --------------------------------------------------------------------------------------------------------
     def begin_change(self, change: dict[str, Any], newcomers: list[int]) -> None:
-        """From now on the gang shall become another one, as soon as everybody is ready."""
+        """Begin a change to another gang, which happens as soon as all newcomers are ready."""
         self.change, self.known, self.newcomers, self.decided = change, int(change["epoch"]), newcomers, False
 
     def follow_change(self) -> dict[str, Any] | None:
-        """Whatever has become of the change since the last look; what to tell the service, if there is something."""
+        """Check the change for progress; what to report to the service, if there is something."""
         change = self.change
         if change is None:
             return None
@@ -111,7 +111,7 @@ class Ranks:
             return {"broken": epoch}
         stays = [self.gang[rank] for rank in change["members"]] + self.newcomers
         if not all(process in self.exits for process in self.gang if process not in stays):
-            return None  # devices are given up by those who are gone
+            return None  # the devices are free once the leaving ranks are gone
         self.gang, self.change, self.newcomers, self.decided = stays, None, [], False
         return {"gang": epoch}
 

@@ -1,6 +1,6 @@
-"""This machine as an executor: it starts, stops and watches keepers, and says what becomes of them.
+"""This machine as an executor: it starts, stops and watches keepers, and reports what becomes of them.
 
-Orders are carried out by a thread of its own, which also watches. It trusts nobody: an order of an older epoch is answered with what is
+Orders are carried out by a thread of its own, which also watches. It trusts no order: one of an older epoch is answered with what is
 known; a job never runs twice, and a device is never given to two that are not mates, whatever the orders say. Such an order waits until it
 may be carried out.
 """
@@ -37,7 +37,7 @@ from gantline.runtime.local.orders import Task, Writer
 from gantline.runtime.local.time_slices import let_take_turns
 
 _LOG = logging.getLogger("gantline.runtime")
-_BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
+_BUSY, _CALM = 0.02, 1.0  # seconds between checks: while an incarnation starts or stops, and otherwise; exits are noticed at once
 
 
 @dataclass
@@ -73,15 +73,15 @@ class LocalRunner:
         about: Callable[[int], Task],
         row_of: Callable[[str], int | None],
         clock: Clock,
-        tell: Callable[[Report, Ending | None], None] | None = None,
+        report: Callable[[Report, Ending | None], None] | None = None,
         cluster: Callable[[], Cluster] | None = None,
         refused: Callable[[str, int, str], None] = lambda job, gpus, why: None,
     ) -> None:
-        """Say who the rows are, what time it is, and who wants to hear reports (else `receive` has them).
+        """Begin work with the names of rows, the clock and the receiver of reports (without one, `receive` returns them).
 
-        `refused` hears of a job that goes on with as many devices as it had, and why, though it was given others.
+        `refused` is called for a job that goes on with the devices that it had though it was given others, with the reason.
         """
-        self._about, self._row_of, self._clock, self._tell, self._refused = about, row_of, clock, tell, refused
+        self._about, self._row_of, self._clock, self._report_to, self._refused = about, row_of, clock, report, refused
         self.writer = Writer(
             self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts, self.closing
         )
@@ -117,14 +117,14 @@ class LocalRunner:
         return found
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
-        """Devices that are declared lost: whoever uses them is ended."""
+        """End the incarnations on devices that are declared lost."""
         for one in list(self._live.values()):
             if one.occupies(devices):
                 one.write_order(want="stop", grace=0.0)
 
     # --- after a restart ------------------------------------------------------------------------------------------------
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> list[Incarnation]:
-        """Everybody of whom there is a folder, the newest epoch of each job; what still runs is adopted. To be called before `attach`.
+        """The incarnations that have a folder, the newest epoch of each job; those that still run are adopted. Call it before `attach`.
 
         Jobs that are known to be over are passed over: of a hundred thousand folders only a few are read.
         """
@@ -153,7 +153,7 @@ class LocalRunner:
     def _work_watched(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # whoever watches this thread says so, and ends the service
+        except BaseException as error:  # the thread that watches this one reports it and ends the service
             self.failure = error
 
     failure: BaseException | None = None
@@ -163,7 +163,7 @@ class LocalRunner:
             row = self._row_of(one.job)
             one.row = -1 if row is None else row
             if not one.over:
-                if row is None:  # nobody knows this job any more
+                if row is None:  # the engine has forgotten this job
                     one.write_order(want="stop", grace=0.0)
                 else:
                     self._repeat(one)
@@ -233,7 +233,7 @@ class LocalRunner:
             self._never(order, task)
 
     def _start(self, order: Order) -> None:
-        """Start a new incarnation, if nobody is in its way."""
+        """Start a new incarnation, unless another one is in its way."""
         task = self._about(order.row)
         known = self._known.get(task.job)
         if known is not None and not known.over:
@@ -285,7 +285,7 @@ class LocalRunner:
         one.write_order(want="stop", believed=order.done)
 
     def _never(self, order: Order, task: Task) -> None:
-        """Told to stop what never came: it is remembered, so that a late start is refused."""
+        """An order to stop an incarnation that never started: it is remembered, so that a late start is refused."""
         self._waiting.pop(task.job, None)
         known = self._known.get(task.job)
         if known is not None and not known.over:
@@ -327,7 +327,7 @@ class LocalRunner:
 
     def _say(self, news: News, one: Incarnation) -> None:
         report, ending = report_of(one, news, self._about(one.row).saved, self._clock)
-        if self._tell is not None:
-            self._tell(report, ending)
+        if self._report_to is not None:
+            self._report_to(report, ending)
         else:
             self._received.append(report)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CLOSED = "devices.deny"
 _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
-#: signals that a keeper hears, and that its children hear as anybody does
+#: signals that a keeper handles, and that its children handle by default
 RECEIVED = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
@@ -35,7 +35,7 @@ class Spawner:
         self.bounds = Bounds({})
         self.limits = "none"
         self.files: list[int] | None = None  # how many may be open, soft and hard; None: as many as for the keeper
-        self.account: dict[str, Any] = {}  # whose the processes are, where they are not the keeper's own
+        self.account: dict[str, Any] = {}  # the account of the processes, where it is not the keeper's own
         self.folder = ""
         self.covered: dict[str, Any] | None = None  # device files of others, and what lies over them
         self.not_closed = ""  # why devices of others could not be closed; nothing runs then
@@ -124,7 +124,7 @@ class Spawner:
                         os.kill(int(pid), signal.SIGKILL)
 
     def leave(self) -> None:
-        """Nobody is there any more."""
+        """No process is left."""
         for group in self.groups:
             with contextlib.suppress(OSError):
                 os.rmdir(group)

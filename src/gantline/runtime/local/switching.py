@@ -1,6 +1,6 @@
-"""An incarnation goes on with other devices: what it is told, how newcomers come, and how it is known that it has switched.
+"""An incarnation goes on with other devices: what is written for it, how newcomers start, and when the switch is complete.
 
-A job with a fixed number of processes hears of its new devices from ``grant.json`` and says when it uses them. In a job with a rank per
+A job with a fixed number of processes reads its new devices from ``grant.json`` and reports when it uses them. In a job with a rank per
 device some ranks stay, in their order, others leave and newcomers join: on CPU slots, which are alike, the first ranks stay; a GPU keeps
 its rank. What has not come about in time is called off where it still can be, and else the job is stopped and starts again.
 """
@@ -37,7 +37,7 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     one.target = order.devices
     if task.launch.processes == 0:
         members, one.target = seats(one.devices, order.devices, slots)
-        if not members:  # nobody would be left who knows the job's state: a refusal may have left it where the engine does not think it is
+        if not members:  # no rank with the job's state would be left: after a refusal its devices may differ from the engine's
             one.believed = order.done
             one.write_order(**about, want="stop", believed=order.done)
             return

@@ -17,7 +17,7 @@ def let_take_turns(lives: Iterable[Incarnation]) -> None:
             there.setdefault(one.devices[0], {})[one.job] = one
     for jobs in there.values():
         for job, turn in share_out({job: one.order["part"] for job, one in jobs.items()}).items():
-            told = None if turn is None else list(turn)
-            if jobs[job].order.get("turn") != told:
+            value = None if turn is None else list(turn)
+            if jobs[job].order.get("turn") != value:
                 with contextlib.suppress(OSError):  # a full disk: later, then
-                    jobs[job].write_order(turn=told)
+                    jobs[job].write_order(turn=value)

@@ -1,7 +1,7 @@
 """Time slices: jobs that need parts of a device and cannot be on it side by side run in turns, each for its part of a short period.
 
-Nobody has to be told when a turn is over: all keepers read the same clock of the machine, and each knows its part of the period. So turns
-go on while the service is away. Who is alone on a device has all of it. Keepers import this; it needs the standard library only.
+No message is needed when a turn ends: all keepers read the same clock of the machine, and each has its part of the period. So turns
+go on while the service is away. A job that is alone on a device has all of it. Keepers import this; it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-PERIOD = 0.2  # seconds in which everybody has had a turn
+PERIOD = 0.2  # seconds in which each job has had a turn
 
 
 def share_out(parts: Mapping[str, float]) -> dict[str, tuple[float, float] | None]:

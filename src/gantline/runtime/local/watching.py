@@ -1,7 +1,7 @@
-"""Stands above a keeper, so that nothing which an incarnation has started outlives it, however its keeper ends.
+"""The parent process of a keeper: it ends all that an incarnation has started, however its keeper ends.
 
-A process can leave its group, its session and its environment, but not its ancestors: whoever loses its parent becomes a child of the
-nearest process above that takes orphans in. While the keeper lives that is the keeper. When it is killed it is this one, which ends all
+A process can leave its group, its session and its environment, but not its ancestors: one that loses its parent becomes a child of the
+nearest process above that takes orphans in. While the keeper runs that is the keeper. When it is killed it is this one, which ends all
 that is left and then itself. Both hold the lock of the incarnation's folder, so it is free only when nothing is left. Where both are killed
 at once a process can be left behind; if it kept its environment it is found by that.
 """

@@ -1,7 +1,7 @@
 """One connection that writes, held for the life of the service, and a pool of those that read. A second writer is refused.
 
 SQLite: write-ahead log, every commit synced; the lock is a file beside the database. PostgreSQL: an advisory lock of the session that
-writes, so that whoever loses its connection cannot write any more.
+writes, so that a service that loses its connection cannot write.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gantline.runtime.records import UNREADABLE
 _ADVISORY = 0x67616E74  # "gant"
 _INCREMENTAL = 2  # SQLite: room is given back when it is asked for
 _PAGES = 2000  # that are given back at once
-_HEIRS = 10.0  # seconds for those who have inherited the lock of a killed service to give it up
+_HEIRS = 10.0  # seconds for processes that inherited the lock of a killed service to release it
 
 _URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
 
 
 class StoreError(RefusedError, OSError):
-    """The store did not take what was to be written: nothing of it is there, and nobody was told that it is."""
+    """The store did not take what was to be written: nothing of it is there, and nothing of it was acknowledged."""
 
     def __str__(self) -> str:
         return RefusedError.__str__(self)
@@ -142,7 +142,7 @@ class Connections:
         return found
 
     def reconnect(self) -> None:
-        """After the database was away: another connection that writes, with the lock, if nobody else has taken it."""
+        """After the database was away: another connection that writes, with the lock, if no other service has taken it."""
         assert self._writing_engine is not None
         if self.writer is not None:
             with contextlib.suppress(SQLAlchemyError):

@@ -36,8 +36,8 @@ class SqlStore:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._turn = threading.RLock()
-        self._writer = uuid.uuid4().hex  # is in the store as long as nobody else writes to it
-        self.observe: Callable[[str], None] | None = None  # told "before" and "after" every commit
+        self._writer = uuid.uuid4().hex  # is in the store as long as no other writer is
+        self.observe: Callable[[str], None] | None = None  # called with "before" and "after" at every commit
         if connections.writer is not None:
             self._prepare()
         elif self._version() != s.HEAD:
@@ -98,8 +98,8 @@ class SqlStore:
                     whole.commit()
             except SQLAlchemyError as error:
                 if doubt is None or not self._was_committed(int(doubt)):
-                    told = f"the store cannot be written: {cause(error)}"
-                    raise StoreError(told, where="store", fix="nothing was changed; try again") from error
+                    message = f"the store cannot be written: {cause(error)}"
+                    raise StoreError(message, where="store", fix="nothing was changed; try again") from error
             if self.observe is not None:
                 self.observe("after")
 

@@ -72,8 +72,8 @@ class Transaction:
             return
         compiled = order.compile(dialect=self._connection.dialect, column_keys=list(rows[0]))
         plain = [{**row, "body": json.dumps(row["body"])} for row in rows]
-        told = [tuple(row[name] for name in compiled.positiontup) for row in plain] if compiled.positiontup is not None else plain
-        self._connection.exec_driver_sql(str(compiled), told)
+        entries = [tuple(row[name] for name in compiled.positiontup) for row in plain] if compiled.positiontup is not None else plain
+        self._connection.exec_driver_sql(str(compiled), entries)
 
     def _jobs(self, news: Mapping[str, Mapping[str, Any]]) -> None:
         """What is new of jobs; the rest stays."""
@@ -83,8 +83,8 @@ class Transaction:
             rows = self._connection.execute(_KNOWN_JOBS, {"jobs": ids[first : first + _AT_ONCE]})
             known |= {row.id: row.body for row in rows}
         fresh, changed = list[dict[str, Any]](), list[dict[str, Any]]()
-        for id, told in news.items():
-            body = {**known.get(id, {}), **told}
+        for id, fields in news.items():
+            body = {**known.get(id, {}), **fields}
             columns = {"user": str(body.get("user", "")), "state": str(body.get("state", "")), "body": body}
             changed.append({"job": id, **columns}) if id in known else fresh.append({"id": id, **columns})
         self._add(_ADD_JOB, fresh)

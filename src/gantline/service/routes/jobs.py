@@ -89,7 +89,7 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
 
 def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
     """What would become of it: where it would stand, why it would wait, when it would start. Of an array that is its first task."""
-    submit = here.scheduler.requests.told(spec.first(), here.caller.user)
+    submit = here.scheduler.requests.as_submitted_now(spec.first(), here.caller.user)
     found = {
         "ids": [],
         "tasks": len(spec.array.indices) if spec.array is not None else 1,
