@@ -81,7 +81,7 @@ def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
 
 def _facts(job: Job, new: JobSpec) -> dict[str, Any]:
     """The book's fields for a job with that specification; its place in an array stays."""
-    fields = new.to_submit(job.id, job.submitted).job
+    values = new.to_submit(job.id, job.submitted).job
     asked = {
         **job.asked,
         "priority": float(values.get("priority", 0.0)),
