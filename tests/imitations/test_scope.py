@@ -194,14 +194,14 @@ class MyTurns(MyShares):
 
 @pytest.mark.parametrize("regime", ["sia", "pollux"])
 def test_a_class_derived_from_a_policy_is_refused_and_not_replaced_by_it(regime: str, worlds: dict[str, Callable[..., Run]]) -> None:
-    with pytest.raises(RefusedError, match="class 'MyPollux' would not be asked"):
+    with pytest.raises(RefusedError, match="class 'MyPollux' would not be called"):
         worlds[regime](MyPollux(), {})
 
 
 def test_gavels_simulator_asks_for_shares_and_not_for_decisions(worlds: dict[str, Callable[..., Run]]) -> None:
     assert issubclass(MyShares, GavelPolicy)
     assert worlds["gavel"](MyShares(), {}).summary["completed"] == 4
-    with pytest.raises(RefusedError, match=r"decide\(\) of class 'MyTurns' would not be asked"):
+    with pytest.raises(RefusedError, match=r"decide\(\) of class 'MyTurns' would not be called"):
         worlds["gavel"](MyTurns(), {})
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy
-from gantline.engine.lost_turns import OverBudgetError, told
+from gantline.engine.lost_turns import OverBudgetError, describe_error
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
@@ -50,7 +50,7 @@ def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) 
         known = isinstance(error, GantlineError) and not isinstance(error, OverBudgetError)
         if known or isinstance(error, KeyboardInterrupt):
             raise
-        raise UsageError(told(policy, error), where=_name(policy)) from error
+        raise UsageError(describe_error(policy, error), where=_name(policy)) from error
 
 
 class _Apart:

@@ -44,7 +44,7 @@ def decide(
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
     from gantline.assembly.guard import guard_of
     from gantline.core.snapshot_json import decode_snapshot
-    from gantline.engine.lost_turns import told
+    from gantline.engine.lost_turns import describe_error
     from gantline.files.policies import load_policy
     from gantline.simulator.outcome import carry_out
 
@@ -58,7 +58,7 @@ def decide(
     except (UsageError, NotFoundError, KeyboardInterrupt):
         raise
     except BaseException as error:  # sys.exit() too
-        raise RefusedError(f"policy '{policy}' gave no valid plan: {told(chosen, error)}", where=str(snapshot)) from error
+        raise RefusedError(f"policy '{policy}' gave no valid plan: {describe_error(chosen, error)}", where=str(snapshot)) from error
     if output == "json":
         show_json(_as_json(instant, plan, outcomes))
         return 0

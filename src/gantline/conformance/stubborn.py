@@ -12,7 +12,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.lost_turns import told
+from gantline.engine.lost_turns import describe_error
 
 _ASKED = 40
 _ROUND = 60.0
@@ -30,7 +30,7 @@ def ask_in_vain(policy: Policy) -> str:
         except (KeyboardInterrupt, TimeOverError):
             raise
         except BaseException as error:
-            return f"refused {number - 1} times: {told(policy, error)}"
+            return f"refused {number - 1} times: {describe_error(policy, error)}"
         if not isinstance(plan, Plan):
             return f"it answers with a {type(plan).__name__}"
         try:

@@ -23,8 +23,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy, Policy, build
 from gantline.core.rng import stream
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.lost_turns import OverBudgetError
-from gantline.engine.lost_turns import told as described
+from gantline.engine.lost_turns import OverBudgetError, describe_error
 from gantline.policies.registry import make_policy
 from gantline.simulator.key_form import key_form
 from gantline.simulator.outcome import carry_out
@@ -156,7 +155,7 @@ def _refuse(case: _Case) -> None:
     try:
         message = case.bounded(lambda: ask_in_vain(copy.deepcopy(case.policy)))
     except OverBudgetError as error:
-        message = described(case.policy, error)
+        message = describe_error(case.policy, error)
     if message:
         case.breach("refusals", message)
 
@@ -168,7 +167,7 @@ def _answer_without_jobs(case: _Case) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        case.breach("answers", f"without jobs: {described(case.policy, error)}")
+        case.breach("answers", f"without jobs: {describe_error(case.policy, error)}")
         return
     if not isinstance(plan, Plan):
         case.breach("answers", f"without jobs it answers with a {type(plan).__name__}")
@@ -268,7 +267,7 @@ def _break_ties(case: _Case) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        case.breach("answers", f"with equal jobs: {described(case.policy, error)}")
+        case.breach("answers", f"with equal jobs: {describe_error(case.policy, error)}")
         return
     if drawn:
         case.notes["ties"] = "draws lots by snapshot.rng"

@@ -35,7 +35,7 @@ from gantline.engine.instants import next_look
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
-DEMAND = 7  # one more place of `number`, whose others are those of `engine.lists`: devices that those inside ask for
+DEMAND = 7  # one more place of `number`, beyond those of `engine.lists`: devices that admitted jobs ask for
 
 
 class OnRecords(NamedTuple):
@@ -78,7 +78,7 @@ def next_end(on: OnRecords, number: Ints) -> float:
 
 @kernel
 def finish(on: OnRecords, number: Ints, now: float) -> None:
-    """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low."""
     jobs, h, ds, log, setting, key, work = on.jobs, on.h, on.ds, on.log, on.setting, on.key, on.work
     f = jobs.f
     number[ls.FINISHED] = 0
@@ -127,7 +127,7 @@ def arrive(on: OnRecords, number: Ints, now: float, load_limit: float) -> None:
 
 @kernel
 def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
-    """Rank jobs anew that have reached a level, or are so close to it that only the exact sum can tell."""
+    """Rank jobs anew that have reached a level, or are so close to it that only the exact sum decides."""
     until = now + 1e-6 + 4e-15 * now
     count = 0
     while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= until:

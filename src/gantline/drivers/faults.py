@@ -16,7 +16,7 @@ class Faults:
     loss: float = 0.0  # chance that a message is lost
     doubled: float = 0.0  # chance that a message arrives twice
     start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
-    stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when it is told to stop
+    stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when ordered to stop
     release: tuple[float, float] = (0.0, 0.0)  # seconds from there until its devices are free
     heartbeat: float = 20.0  # how often machines repeat what they last said, all in one message
     checkpoint: float = math.inf  # seconds between saves while running

@@ -1,4 +1,4 @@
-"""An executor on virtual time whose messages are late, lost or doubled, and whose machines fail: a story told by a seed.
+"""An executor on virtual time with late, lost or doubled messages and failing machines, all drawn from a seed.
 
 It is strict about reality: it notes every breach of a promise (a device with two incarnations, a job that lives twice) in `breaches`,
 which tests demand to be empty. Saved work lives with the machines: a job resumes from its newest checkpoint, and says so.
@@ -103,14 +103,14 @@ class FaultyExecutor:
                 self._push(self._now + self._saving(last), "saved", last)
             else:
                 self._repeat(last)
-        else:  # told to stop what never came: remember it, so that a late start is refused
+        else:  # ordered to stop a gang that never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
             ghost = GangLife(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
     def _saving(self, inc: GangLife) -> float:
-        """Seconds until one that is told to stop has saved."""
+        """Seconds until a gang that is ordered to stop has saved."""
         return span(self.faults.stop, self._rng)
 
     def _leaving(self, inc: GangLife) -> float:
@@ -135,7 +135,7 @@ class FaultyExecutor:
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
 
     def _take(self, inc: GangLife, order: Order) -> None:
-        """The gang is on its devices from now on: nobody may be there but its mates."""
+        """The gang is on its devices from now on: only its mates may be there as well."""
         for device in order.devices:
             for other in self._holders.get(device, ()):
                 if other is inc:
@@ -244,7 +244,7 @@ class FaultyExecutor:
         """Machines repeat what they last said: this is what heals lost reports.
 
         All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
-        whoever has not received of it by then will ask.
+        a gang that has not received it by then will ask.
         """
         at = self._now + span(self.faults.delay, self._rng)
         for inc in self._alive.values():

@@ -26,7 +26,7 @@ _WHOLE_EVERY = 256
 class Journal:
     """Listens to an engine; `lines` are plain JSON values, in the order in which things happened.
 
-    `whole`: now and then a decision with its snapshot. Who keeps checkpoints of his own needs none: they cost as much as there are jobs.
+    `whole`: now and then a decision with its snapshot. A caller with its own checkpoints needs none: they cost as much as there are jobs.
     """
 
     def __init__(self, whole: bool = True) -> None:

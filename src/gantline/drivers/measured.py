@@ -1,8 +1,8 @@
-"""An executor on virtual time whose machines never fail, but take their time: as real programs do when they are told to stop.
+"""An executor on virtual time with machines that never fail but take time to stop, as real programs do.
 
-A gang that trains saves what it has done and needs a while to leave. One that is told to stop while it is still starting hears of it when
-that is over: a program looks for signals between its steps, and before the first one there is no such place. Until it is gone its devices
-are nobody else's, which a cost that is charged to the resumed job cannot say.
+A gang that trains saves its work and needs a while to leave. One that is ordered to stop while it is still starting receives the order
+when it has started: a program looks for signals between its steps. Until it is gone no other gang gets its devices, which a cost charged
+to the resumed job cannot express.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MeasuredExecutor(FaultyExecutor):
 
     @classmethod
     def of(cls, state: State) -> MeasuredExecutor:
-        """For a run whose performance model knows how long jobs need to leave."""
+        """For a run with a performance model that gives the time jobs need to leave."""
         t = state.tables
         truth: Floats = t.F[c.WORK].copy()
 

@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 @dataclass
 class Message:
-    """What enters together, at one instant; `done` is called with the error if there was one, when it is safe to tell the sender."""
+    """What enters together, at one instant; `done` is called with the error if there was one, when it is safe to answer the sender."""
 
     values: Sequence[Input] = ()
     done: Callable[[BaseException | None], None] = lambda error: None

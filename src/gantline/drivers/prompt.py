@@ -1,4 +1,4 @@
-"""An executor that does what it is told at once, and says so at once: with it, orders and reports give every number of virtual time."""
+"""An executor that carries out orders at once and reports at once: with it, orders and reports give every number of virtual time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gantline.engine.state import State
 
 
 class Prompt:
-    """An executor that does what it is told at once and says so at once. Its jobs get on exactly as the tables say."""
+    """An executor that carries out orders at once and reports at once. Its jobs progress exactly as the tables say."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self._alive: Ints = np.full(state.tables.I.shape[1], -1, dtype=np.int64)  # epoch by row
         self._over = self._alive.copy()  # the newest epoch that was stopped
-        self._ended: dict[int, Report] = {}  # by row: its end, told again to whoever asks
+        self._ended: dict[int, Report] = {}  # by row: its end, reported again on request
         self._reports: list[Report] = []
 
     def can(self, row: int) -> frozenset[Can]:
@@ -59,7 +59,7 @@ class Prompt:
         return found
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
-        """Whom it ran there is known to be gone already."""
+        """The gangs that ran there are known to be gone already."""
 
     def _make_room(self) -> None:
         """The tables grow when jobs are submitted."""

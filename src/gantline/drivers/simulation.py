@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Simulation(Stepping):
     """One run in virtual time."""
 
-    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes whose loop can be gone on with
-    profiles: Profiles | None = None  # of regimes whose jobs run by measured profiles
+    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes with a loop that can be resumed
+    profiles: Profiles | None = None  # of regimes with jobs that run by measured profiles
     pieces: Any = None  # rows that an imitated original reports, where they are not one per job
     driver: Driver = field(default_factory=Virtual, kw_only=True)
 

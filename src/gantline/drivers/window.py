@@ -1,6 +1,6 @@
 """The loop on records over a window of jobs: jobs that wait or run, and the next block of those to come.
 
-Whoever has ended leaves the window between two blocks, and what is left keeps its order. Ties are broken by that order, so the window
+Rows that have ended leave the window between two blocks, and what is left keeps its order. Ties are broken by that order, so the window
 decides as the whole table would: a test holds the logs of both against each other.
 """
 
@@ -47,7 +47,7 @@ class Kept(Protocol):
         """Intervals that have begun, in order, with their devices."""
 
     def closed(self, intervals: Any, end: Any, reason: Any) -> None:
-        """Intervals told before have ended."""
+        """Intervals reported earlier have ended."""
 
     def left(self, rows: Any, jobs: Records) -> None:
         """Jobs that are not needed any more, as their records say."""
@@ -73,7 +73,7 @@ class JobWindow:
         self.room = 2 * gpus + 65536
         self.log = Log(4 * self.room, 4 * self.room)
         self.open: Ints = np.zeros(0, dtype=np.int64)  # the numbers of intervals that the log holds because they have not ended
-        self.told = [0, 0]  # intervals and devices that have been told
+        self.reported = [0, 0]  # intervals and devices that have been reported
         self._arrived = 0
 
     def run(self, block: Tables, until: float) -> None:
@@ -130,18 +130,18 @@ class JobWindow:
         self.heaps = _moved_heaps(self.heaps, place, self.jobs)
 
     def _tell_log(self) -> None:
-        """Tell what the log says that was not told; only intervals that have not ended stay in it."""
+        """Report the new intervals of the log; only those that have not ended stay in it."""
         log, held = self.log, len(self.open)
         n, d = int(log.LN[g.INTERVALS]), int(log.LN[g.DEVICES])
         LI, LF = log.LI[:, :n], log.LF[:, :n]
         ended = ~np.isnan(LF[g.L_END])
         self.kept.closed(self.open[ended[:held]], LF[g.L_END, :held][ended[:held]], LI[g.L_REASON, :held][ended[:held]])
         new = LI[:, held:]
-        offset = new[g.L_OFFSET].astype(np.int64) + self.told[1]
+        offset = new[g.L_OFFSET].astype(np.int64) + self.reported[1]
         self.kept.begun(self.rows[new[g.L_ROW]], new[g.L_REASON], offset, new[g.L_COUNT], new[g.L_NODE], LF[:, held:], log.LD[:d])
-        numbers = np.concatenate([self.open, self.told[0] + np.arange(n - held)])[~ended]
-        self.told[0] += n - held
-        self.told[1] += d
+        numbers = np.concatenate([self.open, self.reported[0] + np.arange(n - held)])[~ended]
+        self.reported[0] += n - held
+        self.reported[1] += d
         stay = np.flatnonzero(~ended)
         self.jobs.i[LI[g.L_ROW, stay], r.INTERVAL] = np.arange(len(stay))
         log.LI[:, : len(stay)], log.LF[:, : len(stay)] = LI[:, stay], LF[:, stay]

@@ -1,4 +1,4 @@
-"""Moving to an instant: who has finished, who has arrived, and when something will happen next."""
+"""Moves to an instant: which rows have finished, which have arrived, and when the next event is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 
 @kernel
 def finish_due(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns) -> None:
-    """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low."""
     F, running = t.F, lists.running
     finished = 0
     kept = 0

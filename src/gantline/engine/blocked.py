@@ -1,4 +1,4 @@
-"""Who waits only because the order is kept strictly: everybody behind the first that does not fit, fitting or not.
+"""Rows that wait only because the order is strict: all rows behind the first that does not fit, fitting or not.
 
 The walk ends at that first one and does not look at the others, so their reason is entered here.
 """
@@ -15,7 +15,7 @@ from gantline.engine.state import State
 
 
 def name_blocked(state: State) -> None:
-    """After a walk: those behind the first that waits are told so, but for those that this very walk has stopped or put off."""
+    """After a walk: those behind the first that waits get this reason, except those that this very walk has stopped or put off."""
     if state.SI[s.S_MISFIT] != int(Misfit.STOP):
         return
     F, I, rows = state.tables.F, state.tables.I, state.waiting_rows

@@ -23,7 +23,7 @@ class Change:
 
     manner: Manner
     keep: Holding | None = None  # what it holds on to meanwhile
-    workers: Kept | None = None  # who stays, of a grant with parts
+    workers: Kept | None = None  # the workers that stay, of a grant with parts
 
 
 STAYS, LEAVES = Change(Manner.STAYS), Change(Manner.LEAVES)

@@ -1,9 +1,9 @@
-"""Making a plan of assignments true, gang by gang: each whole or not at all, a refused one as if the plan had not named it.
+"""Commits a plan of assignments, gang by gang: each whole or not at all, a refused one as if the plan had not named it.
 
-    1. who keeps what it has (told in bulk, and left alone)    2. stop whom the plan does not name
-    3. everybody else gives up what the plan takes away        4. turns, as the plan lists them        5. costs and speeds
+    1. find rows that keep what they have (in bulk; they are left alone)    2. stop rows that the plan does not name
+    3. all other rows give up what the plan takes away                      4. turns, as the plan lists them    5. costs and speeds
 
-A gang that cannot get its new place goes back to the old one; only if somebody listed before it has taken that, it stops.
+A gang that cannot get its new place goes back to the old one; it stops only if a gang listed before it has taken that place.
 """
 
 from __future__ import annotations
@@ -21,64 +21,64 @@ from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
-from gantline.engine.same_grants import PlanLook
+from gantline.engine.same_grants import PlanDifference
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
 def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False, keeps: Ints | None = None) -> None:
     """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot, `keeps` go on as they are.
 
-    With `by_hand` nothing is compiled: the other way to the same books.
+    With `by_hand` no compiled code runs; the result is the same.
     """
-    state, who = grants.state, rows[table.job]
+    state, planned = grants.state, rows[table.job]
     if keeps is not None and len(keeps):
-        Commit(grants, who, table, _named(grants, np.concatenate([who, keeps])), by_hand).run()
+        Commit(grants, planned, table, _named(grants, np.concatenate([planned, keeps])), by_hand).run()
         state.rebuild()
-        grants.repeats.forget(np.concatenate([who, keeps]))
+        grants.repeats.forget(np.concatenate([planned, keeps]))
         return
-    if not grants.left and grants.repeats.seen(who, table):
+    if not grants.left and grants.repeats.seen(planned, table):
         state.out[:] = 0
         return
-    look = PlanLook.NOT_READ if by_hand else _look(grants, who, table)
-    if look is PlanLook.NOT_READ:
-        unmoved = Commit(grants, who, table, _named(grants, who), by_hand).run()
-    elif look is PlanLook.SAME or (look is PlanLook.ONLY_STARTS and _start(grants, who, table)):
-        unmoved = look is PlanLook.SAME
+    difference = PlanDifference.NOT_READ if by_hand else _difference(grants, planned, table)
+    if difference is PlanDifference.NOT_READ:
+        unmoved = Commit(grants, planned, table, _named(grants, planned), by_hand).run()
+    elif difference is PlanDifference.SAME or (difference is PlanDifference.ONLY_STARTS and _start(grants, planned, table)):
+        unmoved = difference is PlanDifference.SAME
     else:
-        changes = ~grants.look.seen.kept[: len(who)]
-        unmoved = Commit(grants, who[changes], table.some(changes), _named(grants, who)).run()
+        changes = ~grants.plan_reader.seen.kept[: len(planned)]
+        unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned)).run()
     state.rebuild()
     if unmoved:
-        grants.repeats.note(who, table)
+        grants.repeats.note(planned, table)
     else:
-        grants.repeats.forget(who)
+        grants.repeats.forget(planned)
 
 
-def _look(grants: Grants, who: Ints, table: Assignments) -> PlanLook:
+def _difference(grants: Grants, planned: Ints, table: Assignments) -> PlanDifference:
     """Which rows have what the plan gives them, where it gives nothing but devices, or nothing but options."""
     if grants.left or grants.used_fluid:
-        return PlanLook.NOT_READ
+        return PlanDifference.NOT_READ
     grants.state.out[:] = 0
     if grants.by_row:
-        return grants.look.by_devices(who, table) if grants.in_force.only_devices(table) else PlanLook.NOT_READ
+        return grants.plan_reader.by_devices(planned, table) if grants.in_force.only_devices(table) else PlanDifference.NOT_READ
     plain = grants.in_force.nothing_special and table.tells_at_most("option")
-    return grants.look.by_option(who, table) if plain else PlanLook.NOT_READ
+    return grants.plan_reader.by_option(planned, table) if plain else PlanDifference.NOT_READ
 
 
-def _start(grants: Grants, who: Ints, table: Assignments) -> bool:
-    """Rows that wait take their turns; False: not in this way, because a model has to be asked about them."""
+def _start(grants: Grants, planned: Ints, table: Assignments) -> bool:
+    """Waiting rows take their turns; False: they cannot be started here, because a model has to be asked about them."""
     if grants.speeds.model is not None:
         return False
     if grants.by_row:
-        return start_on_devices(grants, who, table)
+        return start_on_devices(grants, planned, table)
     start_gangs(grants)
     return True
 
 
-def _named(grants: Grants, who: Ints) -> Bools:
+def _named(grants: Grants, planned: Ints) -> Bools:
     """Which rows of the tables the plan is about."""
     named: Bools = np.zeros(grants.state.tables.F.shape[1], dtype=np.bool_)
-    named[who] = True
+    named[planned] = True
     return named
 
 
@@ -98,7 +98,7 @@ class Commit:
         self.special = set(grants.by_row)
 
     def run(self) -> bool:
-        """All steps; state.out gets [started, stopped]. Whether everybody was as the plan wants it comes back."""
+        """All steps; state.out gets [started, stopped]. Returns whether every row already had what the plan gives it."""
         self.out[:] = 0
         phase = self.t.I[c.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
@@ -118,7 +118,7 @@ class Commit:
             self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
         return unmoved and bool(self.named[self.state.running_rows].all())
 
-    # --- 1. who keeps what it has -----------------------------------------------------------------------------------
+    # --- 1. rows that keep what they have ---------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:
         """Which assignments say what is in force already."""
         if not able.any():
@@ -151,26 +151,33 @@ class Commit:
     def _shares(self) -> tuple[Ints | Floats, ...]:
         """The shares of the time of this plan, as they can be compared with those of another."""
         at = np.flatnonzero(self.fluid)
-        who = self.rows[at]
-        return who, self.options[at], self.table.column("share")[at], self.groups.leader[at], self.groups.count[at], self.t.I[c.EPOCH][who]
+        rows = self.rows[at]
+        return (
+            rows,
+            self.options[at],
+            self.table.column("share")[at],
+            self.groups.leader[at],
+            self.groups.count[at],
+            self.t.I[c.EPOCH][rows],
+        )
 
     def _renew(self, at: Ints) -> None:
         """Leases end as the plan says, or at the limit of the run, which counts from its start."""
         if not len(at):
             return
         at = at[::-1]  # of several assignments of one row the first counts
-        F, who = self.t.F, self.rows[at]
-        self.t.I[c.REASON, who] = 0
+        F, rows = self.t.F, self.rows[at]
+        self.t.I[c.REASON, rows] = 0
         if not (self.table.has("limit") or self.table.has("until")):
-            F[c.LIMIT_END, who] = F[c.UNTIL, who] = np.inf
+            F[c.LIMIT_END, rows] = F[c.UNTIL, rows] = np.inf
             return
-        end = F[c.LAST_START][who] + self.table.column("limit")[at]
-        F[c.LIMIT_END, who] = end
-        F[c.UNTIL, who] = np.minimum(self.table.column("until")[at], end)
+        end = F[c.LAST_START][rows] + self.table.column("limit")[at]
+        F[c.LIMIT_END, rows] = end
+        F[c.UNTIL, rows] = np.minimum(self.table.column("until")[at], end)
 
-    # --- 2. whom the plan does not name -----------------------------------------------------------------------------
+    # --- 2. rows that the plan does not name ------------------------------------------------------------------------
     def _stop_unnamed(self) -> list[int]:
-        """Those whose lease is over come back."""
+        """Stop them; returns the rows of which the lease is over."""
         I, F, active, now = self.t.I, self.t.F, self.state.rows, self.state.now
         left_out = active[~self.named[active]]
         if not len(left_out):
@@ -192,7 +199,7 @@ class Commit:
 
     # --- 3. and 4. changes ------------------------------------------------------------------------------------------
     def _change(self, moving: Ints) -> None:
-        """Gangs of their own are compiled; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
+        """Compiled code handles unshared gangs; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
         easy = self._easy(moving)
         by_hand = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
@@ -212,7 +219,7 @@ class Commit:
         self._enter(moving, by_hand, compiled)
 
     def _easy(self, moving: Ints) -> Bools:
-        """Who wants a gang that the engine places without further requirements, and holds nothing but such a gang."""
+        """Which rows want a gang that the engine places without further requirements, and hold nothing but such a gang."""
         if self.all_by_hand or self.made_up[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
         placed = self.made_up | _filled(self.table, "nodes", "within")
@@ -246,7 +253,7 @@ class Commit:
         self._refresh_speeds(touched)
 
     def _enter_gangs(self, moving: Ints, got: Bools) -> list[int]:
-        """What gangs of their own have beyond an option: batch, limit, purpose, a group. Rows whose speed that may change come back."""
+        """What unshared gangs have beyond an option: batch, limit, purpose, a group. Returns rows of which this may change the speed."""
         if not got.any() or (not self.special and self.plain.all()):
             return []
         found = []
@@ -262,7 +269,7 @@ class Commit:
         return frozenset() if number < 0 else frozenset(self.rows[self.groups.number == number].tolist())
 
     def _refresh_speeds(self, touched: set[int]) -> None:
-        """Speeds of those who changed, and of those whose company did."""
+        """Refresh the speeds of rows that changed, and of rows that share with other rows than before."""
         touched |= self.grants.left
         self.grants.left.clear()
         if touched or (self.grants.speeds.about_everyone and self.out.any()):
@@ -270,7 +277,7 @@ class Commit:
 
 
 def _filled(table: Assignments, *names: str) -> Bools:
-    """Where one of these ragged columns says something."""
+    """Where one of these ragged columns has a value."""
     found: Bools = np.zeros(len(table), dtype=np.bool_)
     for name in names:
         if table.has(name):

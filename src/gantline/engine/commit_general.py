@@ -49,9 +49,9 @@ class CommitGeneral:
         acts = self.transitions.acts
         return np.array(list(acts), dtype=np.int64), np.array([int(act) for act in acts.values()], dtype=np.int64)
 
-    # --- who gives up what ----------------------------------------------------------------------------------------------
+    # --- what rows give up ----------------------------------------------------------------------------------------------
     def give_up(self) -> None:
-        """All of this comes first, so that the order of the plan does not decide who may use what others leave."""
+        """All of this comes first, so that the order of the plan does not decide which row may use what others leave."""
         holders = {row for row in self.wanted if self._touchable(row)}
         if self.grants.shares_in_force:
             self._keep_shares(holders)
@@ -233,7 +233,7 @@ class CommitGeneral:
 
     # --- refusals -------------------------------------------------------------------------------------------------------
     def _refuse(self, w: Wanted, reason: Reason) -> None:
-        """The row gets nothing of this; whoever gave something up for it gets that back if it is still there."""
+        """The row gets nothing of this; what others gave up for it goes back to them if it is still free."""
         row, t = w.row, self.t
         t.I[c.REASON, row] = int(reason)
         if row not in self.before:

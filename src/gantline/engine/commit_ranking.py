@@ -32,7 +32,7 @@ class Walked(NamedTuple):
 
 
 class RankingCommit:
-    """Commits rankings; it keeps the last order, for regimes whose ties do."""
+    """Commits rankings; it keeps the last order, for regimes that break ties by it."""
 
     def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], SeatedGangs]) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
@@ -40,7 +40,7 @@ class RankingCommit:
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
 
     def commit(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
-        """Start and stop gangs in the order of the ranking, whose keys are of these rows; `strict`: whatever it says of misfits."""
+        """Start and stop gangs in the order of the ranking, which has the keys of these rows; `strict`: whatever its rule for misfits."""
         return (self._walk_within_quotas if self.quotas.active else self._walk)(ranking, rows, strict)
 
     def _walk(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
@@ -78,7 +78,7 @@ class RankingCommit:
         return Walked(int(state.out[0]), dissolved + int(state.out[1]), next_finish if known else math.nan)
 
     def _walk_within_quotas(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
-        """The same over rows whose quota lets them run; a place that one of them cannot use is offered to the others."""
+        """The same over rows that their quota lets run; a place that one of them cannot use is offered to the others."""
         rows = rows.copy()
         key, denied = self.quotas.cut_key(ranking, rows)
         started, stopped, _ = self._walk(replace(ranking, key=key), rows, strict)

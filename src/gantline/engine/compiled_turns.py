@@ -24,7 +24,7 @@ class CompiledTurns:
             self.of_all = g.GangTurns(rows, options, self.work, listed)
 
     def give_up(self) -> None:
-        """Everybody gives up what the plan takes away."""
+        """Every row gives up what the plan takes away."""
         if not len(self.rows):
             return
         state, t = self.state, self.state.tables

@@ -30,7 +30,7 @@ from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
 from gantline.engine.late_plan import plan_for_those_there
-from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, told
+from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, describe_error
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
@@ -95,7 +95,7 @@ class Engine:
     def _use(self, value: Use) -> None:
         """Another policy decides from now on: it begins without memory, and is asked although nothing else has happened."""
         if self.find_policy is None:
-            raise RefusedError("nobody here can find policies", where="use")
+            raise RefusedError("this engine cannot look up policies", where="use")
         self._meet(self.find_policy(value))
         self.state.memory, self.valid_until, self.turns.answers = None, None, 0
         self.turns.in_a_row = self.turns.late_in_a_row = 0
@@ -118,7 +118,7 @@ class Engine:
 
     @property
     def asks_always(self) -> bool:
-        """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
+        """Whether the policy is asked although no row waits; it may change what the running rows have."""
         return bool(self.inputs.requests.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
 
     @property
@@ -155,7 +155,7 @@ class Engine:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit() too, and whatever else a policy may raise
-            self._lost(told(self.policy, error), late=isinstance(error, OverBudgetError))
+            self._lost(describe_error(self.policy, error), late=isinstance(error, OverBudgetError))
             return None
         self.turns.answered()
         if self.recorder is not None:
@@ -218,7 +218,7 @@ class Engine:
                 self.grants.speeds.refresh(moved)
             self._count()
         if bounded:
-            self.quotas.tell()
+            self.quotas.write_reasons()
         if state.tables.windows:
             self.windows.unlock()
             self._fill_windows(plan)
@@ -241,7 +241,7 @@ class Engine:
             order = order[np.isfinite(self.state.tables.F[c.KEY][order])]
         for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[s.S_MISFIT] == int(Misfit.STOP)):
             self._count()
-        self.windows.tell(order)
+        self.windows.write_reasons(order)
         self.next_finish = math.nan
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:

@@ -30,7 +30,7 @@ def movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
 
 @kernel
 def restore(t: Matrices, notes: Notes, v: int) -> bool:
-    """Give victim `v` its own devices back, if nobody has taken them; nobody can on a node that drains."""
+    """Give victim `v` its own devices back, if no other gang has taken them; none can on a draining node."""
     I, NF, D = t.I, t.NF, t.D
     row, option, node, first = notes.victim[v], notes.option[v], notes.node[v], notes.offset[v]
     count, saved = I[c.HELD, row], notes.saved
@@ -117,7 +117,7 @@ def undo(t: Matrices, notes: Notes) -> None:
 
 @kernel
 def count_reclaim(t: Matrices, lists: Lists, notes: Notes, now: float, min_run: float) -> None:
-    """Devices per node that gangs whose turn has not come would give up; from now on this is kept."""
+    """Devices per node that gangs still to come would give up; maintained from now on."""
     for node in range(t.NI.shape[1]):
         t.NI[c.N_RECLAIM, node] = 0
     for k in range(notes.number[w.AT_RUNNING], lists.number[ls.RUNNING]):
@@ -157,8 +157,8 @@ def _was_spared(F: Floats, I: Ints, row: int, other: int) -> bool:
 def node_to_clear(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, kind: int, need: int, now: float) -> int:
     """The node on which stopping the lowest-ranked gangs first (or those that lose least) makes room for `need` devices; -1: none.
 
-    It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
-    spares all those whose devices would not have helped.
+    It is the node that stopping gangs from the back, one after the other, would clear first; finding it before any gang is stopped
+    spares all gangs with devices that would not have helped.
     """
     min_run = rules.amount[s.S_MIN_RUN]
     I, NI, D, gain = t.I, t.NI, t.D, notes.gain
@@ -204,7 +204,7 @@ def leaves_some(t: Matrices, row: int) -> bool:
 
 @kernel
 def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, plain: bool, now: float) -> int:
-    """Stop lower-ranked gangs, lowest first, until the gang fits; if it never does, nobody was stopped. How many nodes it gets; 0: none."""
+    """Stop lower-ranked gangs, lowest first, until the gang fits; if it never does, none stops. Returns how many nodes it gets; 0: none."""
     number, kind, need = notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
     keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
     if notes.reclaim[kind] <= 0 and not keep and need > 0:

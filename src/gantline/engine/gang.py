@@ -1,4 +1,4 @@
-"""What happens to one gang: taking devices, starting, stopping, finishing. The only code that changes who holds what."""
+"""What happens to one gang: taking devices, starting, stopping, finishing. The only code that changes which gang holds what."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def take(t: Matrices, row: int, option: int, nodes: Ints, counts: Ints, used: in
 
 @kernel
 def give_back(t: Matrices, row: int) -> None:
-    """Free what the row holds; its progress columns stay as they are. Devices that are cordoned go to nobody."""
+    """Free what the row holds; its progress columns stay as they are. Cordoned devices do not become free."""
     I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     option = I[c.OPTION, row]
     if option >= 0 and I[c.NODE, row] >= 0:
@@ -108,7 +108,7 @@ def set_due(F: Floats, row: int) -> None:
 
 @kernel
 def set_speeds(F: Floats, I: Ints, rows: Ints, rate: Floats, until: Floats, now: float) -> None:
-    """New speeds from now on, and when rows are due with them; whose speed is as it was is left alone."""
+    """Set new speeds from now on, and when rows are due with them; rows with an unchanged speed are left alone."""
     for k in range(rows.shape[0]):
         row = rows[k]
         F[c.SPEED_UNTIL, row] = until[k]

@@ -61,7 +61,7 @@ def restyle(t: Matrices, row: int, option: int, only_less: bool) -> bool:
 
 @kernel
 def free_device(t: Matrices, device: int, option: int) -> None:
-    """One device of a gang with that option is nobody's any more."""
+    """One device of a gang with that option becomes free."""
     OF, NF, NI, D = t.OF, t.NF, t.NI, t.D
     node = D[c.D_NODE, device]
     if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:

@@ -1,6 +1,6 @@
-"""Committing gangs of their own that the engine places: who changes gives up what the plan takes away, then takes its turn. Compiled.
+"""Commits unshared gangs that the engine places: rows that change give up what the plan takes away, then take their turns. Compiled.
 
-`part_with` comes first for all of them, so that the order of the plan does not decide who may use what others leave. `take_turns` then
+`part_with` comes first for all, so that the order of the plan does not decide which row may use what others leave. `take_turns` then
 goes through the plan: a gang starts, goes on with more or fewer devices, starts again elsewhere, or gets back what it had.
 """
 
@@ -62,7 +62,7 @@ def way_of(I: Ints, OI: Ints, row: int, option: int) -> int:
 
 @kernel
 def part_with(t: Matrices, turns: GangTurns, now: float, min_run: float) -> None:
-    """Everybody gives up what the plan takes away; `turns` keeps what that was."""
+    """Every row gives up what the plan takes away; `turns` keeps what that was."""
     F, I, work, listed = t.F, t.I, turns.work, turns.listed
     at = 0
     for k in range(turns.rows.shape[0]):

@@ -1,6 +1,6 @@
 """Grants that are more than a gang of its own: shared devices, exact devices, several parts, shares of the time.
 
-`Grants` keeps who has one, and sees to it when nobody plans anything: mates leave, runs reach their limit, nodes fail. `Commit`
+`Grants` keeps them by row, and maintains them between plans: mates leave, runs reach their limit, nodes fail. `Commit`
 makes a plan true.
 """
 
@@ -37,10 +37,10 @@ class Grants:
         self.holdings = Holdings(state)
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
-        self.look = PlanReader(state, self.in_force)
+        self.plan_reader = PlanReader(state, self.in_force)
         self.speeds = Speeds(state)
         self.repeats = Repeats(state)
-        self.left: set[int] = set()  # rows whose company has changed
+        self.left: set[int] = set()  # rows that share with other rows than before
         self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False
 
@@ -54,16 +54,16 @@ class Grants:
 
     @property
     def minds_changes(self) -> bool:
-        """Whether somebody else's speed or grant may follow when a gang ends."""
+        """Whether the end of a gang may change another's speed or grant."""
         return bool(self.by_row) or self.speeds.model is not None
 
     @property
     def shares_in_force(self) -> bool:
-        """Whether anybody may have a share of the time."""
+        """Whether any row may have a share of the time."""
         return self.used_fluid and any(grant.fluid for grant in self.by_row.values())
 
     def rows_with_shares(self) -> set[int]:
-        """Who has a share of the time."""
+        """Rows that have a share of the time."""
         return {row for row, grant in self.by_row.items() if grant.fluid}
 
     def overdrawn(self) -> bool:
@@ -117,7 +117,7 @@ class Grants:
         self.refresh()
 
     def refresh(self) -> None:
-        """Speeds follow who is there, and change when they say so."""
+        """Update speeds that depend on the other gangs, and those that have expired."""
         if self.left or self.speeds.about_everyone:
             gone, self.left = self.left, set()
             self.speeds.refresh_around(gone)
@@ -159,7 +159,7 @@ class Grants:
             column[gangs.rows] = values
 
     def dissolve(self) -> int:
-        """A ranking gives every job a gang of its own: whoever shares, has parts or a share of the time gives that up. How many stopped."""
+        """A ranking gives every job an unshared gang: rows that share, have parts or a share of the time give it up. Returns how many stop."""
         stopped = 0
         for row, grant in list(self.by_row.items()):
             if self.state.tables.I[c.LOCKED, row] and not grant.fluid:
@@ -175,7 +175,7 @@ class Grants:
         return stopped
 
     def close_open_intervals(self) -> None:
-        """At the end of a run: whoever still holds devices does so until now."""
+        """At the end of a run: rows that still hold devices do so until now."""
         state, t, log = self.state, self.state.tables, self.state.log
         for row in state.rows.tolist():
             if t.I[c.INTERVAL, row] >= 0:

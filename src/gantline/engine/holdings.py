@@ -1,6 +1,6 @@
-"""Who holds what: taking and giving back devices, CPUs and memory, owned or shared. The only Python that changes these books.
+"""Which gang holds what: taking and giving back devices, CPUs and memory, owned or shared. The only Python that changes these books.
 
-A gang of its own is a chain through the device table, as the kernels keep it. Whoever shares devices is listed as a tenant of
+A gang of its own is a chain through the device table, as the kernels keep it. A gang that shares devices is listed as a tenant of
 each, and what it needs beside (CPUs, memory) is kept per node, because the kernels count it per chained device.
 """
 
@@ -105,14 +105,14 @@ class Holdings:
         return int(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum())
 
     def is_open(self, device: int) -> bool:
-        """Whether somebody new may have the device: its node is up, and neither of them is cordoned."""
+        """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
         t = self.state.tables
         return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
 
     def fits(self, held: Holding, group: frozenset[int], home: Holding | None = None) -> bool:
         """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs and memory there.
 
-        What it held until now (`home`) may be cordoned or lie on a node that drains: whoever is there may stay.
+        What it held until now (`home`) may be cordoned or lie on a node that drains: a gang that is there may stay.
         """
         t = self.state.tables
         mine = set(home.devices) if home is not None else set()
@@ -180,7 +180,7 @@ class Holdings:
             self.take(row, self.gang(held.option, held.devices, shared=True))
 
     def own(self, row: int) -> None:
-        """The gang goes on where it is, alone from now on (or still shared, if others are there who may not be touched)."""
+        """The gang goes on where it is, alone from now on (or still shared, if others are there that may not be touched)."""
         held = self.of(row)
         if held.shared and all(len(self.tenants[device]) == 1 for device in held.devices):
             self.give_back(row)

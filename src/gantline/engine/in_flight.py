@@ -26,7 +26,7 @@ class InFlight:
         self._known: Ints = np.empty(0, dtype=np.int64)  # per row the epoch that was promised or acknowledged; -1: none
 
     def mark(self) -> None:
-        """The tables have changed: new grants are promised, and whoever has lost his is on his way out."""
+        """The tables have changed: new grants are promised, and rows that have lost theirs are leaving."""
         I, rows = self.state.tables.I, self.state.rows
         self._make_room()
         phase, known = I[c.PHASE][rows], self._known[rows]

@@ -1,4 +1,4 @@
-"""What each row was last granted, as columns: a plan is compared with it in bulk, and who keeps what it has is told without a loop."""
+"""What each row was last granted, as columns: a plan is compared with it in bulk, to find the rows that keep what they have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
 from gantline.engine.state import State
 
-#: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by who is in them
+#: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
 SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 RAGGED = ("devices", "nodes", "parts", "within", "purpose")
 RAW = ("option", "gpus", "type", "cpus", "memory")  # what was asked; compared as such only where the option is made up (devices, parts)
@@ -115,17 +115,17 @@ class InForce:
         if not len(at):
             return
         self._grow()
-        who = rows[at]
-        self._epoch[who] = self.state.tables.I[c.EPOCH][who]
+        rows_at = rows[at]
+        self._epoch[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
         if len(groups.inside) or "leader" in self._columns:
-            self.column("leader")[who], self.column("count")[who] = groups.leader[at], groups.count[at]
+            self.column("leader")[rows_at], self.column("count")[rows_at] = groups.leader[at], groups.count[at]
         for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
             if table.has(name) or name in self._columns:
-                self.column(name)[who] = table.column(name)[at]
+                self.column(name)[rows_at] = table.column(name)[at]
         for name in RAGGED:
             if table.has(name) or name in self._columns:
                 entries, stored = table.entries(name), self.column(name)
-                for place, row in zip(at.tolist(), who.tolist()):
+                for place, row in zip(at.tolist(), rows_at.tolist()):
                     stored[row] = entries[place]
 
     def enter(self, row: int) -> None:

@@ -1,8 +1,8 @@
 """What can be done to a gang that runs without stopping it: another grant, a rest while its time-shared group goes on, a save.
 
 What an executor cannot do is planned as a stop and a start, and charged for. A gang that goes on under a new grant (`carry_over`) gets the
-new epoch while it runs: until that is acknowledged it may be on its old devices and on the new ones. A gang whose turn is over rests where
-it is, if nobody but its group uses those devices: its processes stay, and others of the group may begin when it is known to stand still.
+new epoch while it runs: until that is acknowledged it may be on its old devices and on the new ones. After its turn, a gang rests where
+it is, if only its group uses those devices: its processes stay, and others of the group may begin when it is known to stand still.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class InPlace:
             return False
         for other in self.reality.on(held.devices) - {live.row}:
             if not self.may_be_beside(live.row, other, held.devices):
-                return self._leaves(self.reality.live[other])  # it waits, but only for those who are on their way
+                return self._leaves(self.reality.live[other])  # it waits, but only for gangs that are leaving
         self._carry_over(live, held.devices)
         return True
 

@@ -29,7 +29,7 @@ class JobRequests:
 
     def __init__(self, grants: Grants, quotas: QuotaGate, rows: JobRows) -> None:
         self.state, self.grants, self.quotas, self.rows = grants.state, grants, quotas, rows
-        self.resized: set[int] = set()  # rows whose size was changed on request: plans with another one are brought to it
+        self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
         self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
 
     def check(self, value: JobRequest) -> None:
@@ -77,13 +77,13 @@ class JobRequests:
         state.rebuild()
 
     def _stop(self, row: int, reason: Reason) -> None:
-        """It gives up what it holds because somebody wants it to, which is no preemption."""
+        """The row gives up what it holds on request, which is no preemption."""
         self.grants.stop(row, reason)
         self.state.tables.I[c.PREEMPTIONS, row] -= 1
         self.grants.refresh()
 
     def keep_out(self) -> None:
-        """Whoever was held or cancelled before he was let in is kept out still."""
+        """A row that was held or cancelled before its admission stays out."""
         I = self.state.tables.I
         for row, kept in list(self.state.withheld.items()):
             if int(I[c.PHASE, row]) not in (Phase.FUTURE, kept):

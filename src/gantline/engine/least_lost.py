@@ -2,7 +2,7 @@
 
 A gang that is stopped loses what it has done since its last save, on all of its devices; one that loses nothing comes first. Among equals
 the lower rank gives way, as it does without this rule. A victim may rank above gangs that were spared: it does not stop these in turn, or
-nothing would have been won; it waits for free devices, or stops what has started since. Plans that assign devices name who runs, and leave
+nothing would have been won; it waits for free devices, or stops what has started since. Plans that assign devices name what runs, and leave
 no choice.
 """
 
@@ -46,8 +46,8 @@ def check_choice(state: State, policy: Policy) -> None:
         return
     name = policy.name or type(policy).__name__
     if not policy.ranks:
-        told = f"policy '{name}' assigns devices: its plans name what is stopped, and leave no choice"
-        raise RefusedError(told, where="--victims least-lost", fix="use --victims order, or a policy that ranks jobs")
+        text = f"policy '{name}' assigns devices: its plans name what is stopped, and leave no choice"
+        raise RefusedError(text, where="--victims least-lost", fix="use --victims order, or a policy that ranks jobs")
     if state.regime.keep_evictions or state.regime.strict:
-        told = f"regime '{state.regime.name}' says itself what is stopped"
-        raise RefusedError(told, where="--victims least-lost", fix="use --victims order, or the default regime")
+        text = f"regime '{state.regime.name}' says itself what is stopped"
+        raise RefusedError(text, where="--victims least-lost", fix="use --victims order, or the default regime")

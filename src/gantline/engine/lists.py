@@ -1,4 +1,4 @@
-"""Rows by what they do now: who is active, who runs, who waits; and the counters of the loop."""
+"""Lists of the rows that are active, running and waiting; and the counters of the loop."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ class Incident:
 
 @dataclass
 class LostTurns:
-    """How many turns were lost, and how many of them one after the other; `tell` hears of each when it happens."""
+    """How many turns were lost, and how many of them one after the other; `on_lost` is called for each when it happens."""
 
-    tell: Callable[[Incident], None] | None = None
+    on_lost: Callable[[Incident], None] | None = None
     total: int = 0
     in_a_row: int = 0
     late_in_a_row: int = 0
@@ -56,8 +56,8 @@ class LostTurns:
         self.total += 1
         self.in_a_row += 1
         self.late_in_a_row = self.late_in_a_row + 1 if late else 0
-        if self.tell is not None:
-            self.tell(incident)
+        if self.on_lost is not None:
+            self.on_lost(incident)
 
     @property
     def hopeless(self) -> bool:
@@ -66,7 +66,7 @@ class LostTurns:
         return self.late_in_a_row >= late or self.in_a_row >= lost
 
 
-def told(policy: Policy, error: BaseException) -> str:
+def describe_error(policy: Policy, error: BaseException) -> str:
     """What went wrong in a decision, with the line of the policy's own file."""
     if isinstance(error, GantlineError):
         what = str(error)

@@ -65,7 +65,7 @@ def return_node(state: State, node: int) -> None:
 
 
 def join_node(state: State, node: Node) -> int:
-    """A node that nobody knew before joins; its devices are numbered after all others. Returns its number."""
+    """A new node joins; its devices are numbered after all others. Returns its number."""
     old = state.tables
     fresh = Tables.empty(Cluster((*old.cluster.nodes, node), old.cluster.links, old.cluster.spec, old.cluster.bandwidths))
     fresh.NI[:, :-1] = old.NI

@@ -1,6 +1,6 @@
-"""Commits that only start somebody: whoever runs keeps what it has, and those who wait take their turns as the plan lists them.
+"""Commits that only start gangs: running gangs keep what they have, and waiting ones take their turns as the plan lists them.
 
-The usual step of a policy that lets gangs run to their end. The same as a whole commit, less what that asks of plans of every kind.
+This is the usual step of a policy that lets gangs run to their end. The result is that of a full commit, without its general checks.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _NO_ROWS: frozenset[int] = frozenset()
 
 
 def start_gangs(grants: Grants) -> None:
-    """Those whom the last look has listed start with their options, where the engine finds a place for them."""
-    state, turns = grants.state, grants.look.turns
-    t, count = state.tables, grants.look.waiting
+    """The waiting rows that the last comparison listed start with their options, where the engine finds a place for them."""
+    state, turns = grants.state, grants.plan_reader.turns
+    t, count = state.tables, grants.plan_reader.waiting
     rows = turns.rows[:count]
     take_turns(state.matrices, turns, 0, count, grants.fluid.used, state.now, state.rules, state.log.columns, state.scratch, state.out)
     t.F[c.LIMIT_END, rows[t.I[c.PHASE][rows] != PENDING]] = np.inf
 
 
 def start_on_devices(grants: Grants, rows: Ints, table: Assignments) -> bool:
-    """Those whom the last look has listed start on the devices that they name; False: one names what cannot be, and nothing is done."""
+    """The waiting rows that the last comparison listed start on the devices they name; False: one names an impossible set."""
     asked, found = table.entries("devices"), []
-    for place in grants.look.seen.places[: grants.look.waiting].tolist():
+    for place in grants.plan_reader.seen.places[: grants.plan_reader.waiting].tolist():
         row, devices = int(rows[place]), asked[place]
         option = _option(grants, row, devices)
         if option == IMPOSSIBLE:

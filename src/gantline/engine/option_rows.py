@@ -14,7 +14,7 @@ from gantline.core.plan import Assignments
 from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
-_NEVER = -3  # in place of an option: nobody has asked yet
+_NEVER = -3  # in place of an option: not looked up yet
 _ASKED = ("option", "gpus", "type", "cpus", "memory")
 
 
@@ -46,9 +46,9 @@ class OptionRows:
         return found
 
     def _as_before(self, rows: Ints, asked: list[np.ndarray]) -> tuple[Ints, Bools]:
-        """Answers to those who ask what they asked last."""
+        """Options of rows that want the same as last time."""
         size = self.tables.F.shape[1]
-        if not self._last or len(self._last["found"]) < size:  # also where nobody is there
+        if not self._last or len(self._last["found"]) < size:  # also where there are no rows
             self._last = {name: np.full(size, np.nan) for name in _ASKED[3:]}
             self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_ASKED[:3], "found")}
             self._last["found"][:] = IMPOSSIBLE
@@ -65,7 +65,7 @@ class OptionRows:
             self._last["option"][row] = _NEVER
 
     def find(self, row: int, option: int, gpus: int, kind: int, cpus: float = math.nan, memory: float = math.nan) -> int:
-        """An option of the job's own if one matches, else a new one whose speed follows the performance model; -1: impossible."""
+        """An option of the job's own if one matches, else a new one with the performance model's speed; -1: impossible."""
         base = self._base(row, option, gpus, kind)
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
@@ -75,7 +75,7 @@ class OptionRows:
         if same and math.isnan(cpus) and math.isnan(memory):
             return base
         if size == 0 and OI[c.O_GPUS, base] > 0:
-            return IMPOSSIBLE  # a gang of nobody
+            return IMPOSSIBLE  # an empty gang
         key = (base, type_code, size, -1.0 if math.isnan(cpus) else cpus, -1.0 if math.isnan(memory) else memory)
         found = self.derived.get(key)
         if found is None:
@@ -105,7 +105,7 @@ class OptionRows:
         )
 
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
-        """A way without side demands of its own, for grants whose parts say what they need; its speed is that of the job's option."""
+        """An option without CPU or memory demands, for grants with parts that state theirs; its speed is that of the job's option."""
         base = self._base(row, option, gpus, kind)
         first = int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
         key = (-1 - first, kind, gpus, -1.0, -1.0)
@@ -132,11 +132,11 @@ class OptionRows:
         return same_type if same_type >= 0 else first
 
     def _rate(self, row: int, way: Option, kind: int, gpus: int) -> float | None:
-        """Speed of a derived way: the model's word, else linear in the size; nobody knows the speed on another type."""
+        """Speed of a derived option: the model's, else linear in the size; the speed on another type is unknown."""
         model = self.tables.performance
-        told = None if model is None else model.rate(self.tables.ids[row], kind, gpus)
-        if told is not None:
-            return float(told)
+        rate = None if model is None else model.rate(self.tables.ids[row], kind, gpus)
+        if rate is not None:
+            return float(rate)
         if kind != way.type or way.gpus == 0:
             return None
         return way.rate * gpus / way.gpus

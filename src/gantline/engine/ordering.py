@@ -66,7 +66,7 @@ class Ordering:
                 self.send(self._order(live))
 
     def _rests_easy(self, live: LiveGang) -> bool:
-        """Whether it runs as the tables want it, nothing about it has changed and it need not be asked: the usual case, told quickly."""
+        """Whether it runs as the tables want it, nothing about it has changed and it need not be asked: the usual case, found quickly."""
         state, t, row = self.state, self.state.tables, live.row
         return (
             live.next_try > state.now
@@ -91,7 +91,7 @@ class Ordering:
         return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
 
     def _begin(self, row: int) -> None:
-        """A promise becomes real, unless somebody is still on its devices who is not to share them with it."""
+        """Order a promised start, unless a gang that may not share its devices is still on them."""
         promise = self.promises[row]
         devices = self.books.of(row).devices
         if not all(self.in_place.may_be_beside(row, other, devices) for other in self.reality.on(devices)):

@@ -17,7 +17,7 @@ Kept = dict[tuple[str, int], Worker]  # by role and number within the role
 
 
 def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
-    """Those who stay where they are when a grant changes: of each role the first ones, if the plan does not put them elsewhere."""
+    """Workers that stay in place when a grant changes: the first ones of each role, unless the plan puts them elsewhere."""
     kept: Kept = {}
     for part in parts:
         alike = [w for w in before if (w.role, len(w.devices), w.cpus, w.memory) == (part.role, part.gpus, part.cpus, part.memory)]
@@ -29,7 +29,7 @@ def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
 
 
 def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Worker, ...] | None:
-    """A place for every worker, the kept ones where they are; None: somebody finds none.
+    """A place for every worker, the kept ones where they are; None: at least one worker has no place.
 
     What the kept ones hold is still in the tables; the others share out what is free.
     """
@@ -37,7 +37,7 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     cpus_free, memory_free = t.NF[c.N_CPUS].copy(), t.NF[c.N_MEMORY].copy()
     free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
     placed: Kept = {}
-    for part in sorted(parts, key=lambda part: part.gpus == 0):  # who needs devices comes first: the others have more places to choose from
+    for part in sorted(parts, key=lambda part: part.gpus == 0):  # parts that need devices come first: the others fit in more places
         for number in range(part.count):
             worker = kept.get((part.role, number))
             if worker is None:

@@ -12,7 +12,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 
-FEW = 1024  # so many rows, reservations or notes are nobody's mistake
+FEW = 1024  # up to this many rows, reservations or notes are always accepted
 
 
 class InfeasiblePlanError(GantlineError):
@@ -59,7 +59,7 @@ def _check_assignments(table: Assignments, jobs: int, types: int) -> None:
 
 
 def _check_rest(plan: Plan, jobs: int, nodes: int) -> None:
-    """Refusals, reservations and releases name what exists, each once, and nobody is refused and given something at once."""
+    """Refusals, reservations and releases name what exists, each once, and no job is both refused and given something."""
     refused = [one.job for one in plan.refusals]
     for job in [*refused, *(one.job for one in plan.reservations if one.job != -1)]:
         if not 0 <= job < jobs:

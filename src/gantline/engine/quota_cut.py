@@ -13,7 +13,7 @@ from gantline.engine.sized_assignments import size_of, smaller_way
 
 
 def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
-    """Everybody gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
+    """Every row gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
 
     `least` has one claim per assignment, with the fewest devices that its job goes on with. Rows that keep what they have come back beside.
     """

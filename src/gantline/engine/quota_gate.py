@@ -1,7 +1,7 @@
 """Quotas between a policy and the cluster: they bind whatever the policy answers, because the engine applies them.
 
 Before a decision borrowers give back what others are promised and wait for (`take_back`). Of a ranking, rows beyond their quota are left
-out as if the policy had not wanted them now (`cut_key`). A policy that assigns is shown only who may run (`shown`), and what it
+out as if the policy had not wanted them now (`cut_key`). A policy that assigns is shown only the rows that may run (`shown`), and what it
 gives beyond a quota is cut (`cut_assignments`). Runs in which no queue has a quota never come here.
 """
 
@@ -24,12 +24,12 @@ from gantline.engine.quota_cut import cut_to_quotas
 from gantline.engine.quota_words import USER, binding_queue, bound, with_holders
 from gantline.engine.state import State
 
-_BEHIND = 1e300  # the key of one that runs beyond its quota: it stays only where nobody needs its place
+_BEHIND = 1e300  # the key of one that runs beyond its quota: it stays only where no other row needs its place
 
 
 @dataclass(frozen=True)
 class CommonQuotas:
-    """Quotas of everybody, beside those of the queue tree."""
+    """Quotas that apply to each user and each queue, beside those of the queue tree."""
 
     user: float = math.inf
     queue: float = math.inf
@@ -64,7 +64,7 @@ class QuotaGate:
 
     # --- before a decision ----------------------------------------------------------------------------------------------
     def take_back(self, ranks: bool) -> int:
-        """Borrowers give back what others are promised and wait for; how many were stopped. Who waits by a quota is known afterwards."""
+        """Borrowers give back what others are promised and wait for; returns how many stop. Also finds the rows that wait for a quota."""
         rows, I, F = self.state.rows, self.state.tables.I, self.state.tables.F
         runs = self._runs(rows)
         first = np.lexsort((rows, np.where(runs, F[c.LAST_START][rows], -F[c.PRIORITY][rows]), ~runs))
@@ -91,7 +91,7 @@ class QuotaGate:
 
     # --- of an answer ---------------------------------------------------------------------------------------------------
     def cut_key(self, ranking: Ranking, rows: Ints) -> tuple[Floats, Bools]:
-        """The key with those left out that are beyond their quota, and who is. One that runs and may be stopped goes behind all others."""
+        """The key without the rows beyond their quota, and which those are. One that runs and may be stopped goes behind all others."""
         runs = self._runs(rows)
         wanted = np.isfinite(ranking.key) | (runs & (not ranking.preempt))
         count = wanted & (runs | (self.state.tables.I[c.PHASE][rows] == PENDING))
@@ -114,7 +114,7 @@ class QuotaGate:
         return [row for row in rows.tolist() if row in held and row not in allowed]
 
     def fill(self, key: Floats, rows: Ints, denied: Bools) -> Floats | None:
-        """A key for those denied that may run all the same, because a row which came before them found no place; None: nobody may.
+        """A key for those denied that may run all the same, because a row which came before them found no place; None: no row may.
 
         They count as if they ran already, so that the next decision leaves them alone.
         """
@@ -142,8 +142,8 @@ class QuotaGate:
         least = self._least(rows[table.job], runs)
         return cut_to_quotas(self.tree(), self.state.tables, self._claims(rows[table.job], least, runs), rows, table)
 
-    def tell(self) -> None:
-        """Rows that wait because of a quota say so."""
+    def write_reasons(self) -> None:
+        """Write the reason of rows that wait because of a quota."""
         if not len(self.denied):
             return
         I, tree = self.state.tables.I, self.tree()
@@ -158,13 +158,13 @@ class QuotaGate:
                 I[c.REASON, row] = int(Reason.RESOURCES)
 
     def check_size(self, job: str, queue: str, size: int) -> None:
-        """Refuse a job that its queue could never hold; one whose queue's quota shrinks later waits, and says why."""
+        """Refuse a job that its queue could never hold; if the quota shrinks later, the job waits and its row has the reason."""
         if not self.active:
             return
-        most, whose = self.most(queue)
+        most, owner = self.most(queue)
         if size > most:
-            fix = f"ask for less, or raise the quota of queue '{whose}'" if whose else "ask for less"
-            raise RefusedError(f"job '{job}' {self.too_much(size, most, whose)}", where="submit", fix=fix)
+            fix = f"ask for less, or raise the quota of queue '{owner}'" if owner else "ask for less"
+            raise RefusedError(f"job '{job}' {self.too_much(size, most, owner)}", where="submit", fix=fix)
 
     def may_grow(self, row: int, by: int) -> bool:
         """Whether the queue of a row that runs may hold so many devices more."""
@@ -176,12 +176,12 @@ class QuotaGate:
         return user and all(held.get(("queue", at), 0.0) + by <= tree.nodes[at].limit for at in tree.paths[int(I[c.QUEUE, row])])
 
     def words(self, row: int) -> str:
-        """Which quota keeps a row waiting, and who holds it."""
+        """Which quota keeps a row waiting, and which jobs use it."""
         I, t, tree = self.state.tables.I, self.state.tables, self.tree()
         size, queue, user = self._size(row), int(I[c.QUEUE, row]), int(I[c.USER, row])
-        most, whose = tree.most(queue)
+        most, owner = tree.most(queue)
         if size > most:
-            return self.too_much(size, most, whose)
+            return self.too_much(size, most, owner)
         at = binding_queue(tree, self._usage(tree), queue, user, size)
         if at is None:
             return sentence(int(I[c.REASON, row]))
@@ -191,9 +191,9 @@ class QuotaGate:
         return with_holders(bound(tree, at, t.users[user]), [(t.ids[one], size) for one, size in zip(mine, sizes)])
 
     @staticmethod
-    def too_much(size: float, most: float, whose: str) -> str:
+    def too_much(size: float, most: float, owner: str) -> str:
         """Why a job of that size never runs."""
-        holder = f"queue '{whose}'" if whose else "its user"
+        holder = f"queue '{owner}'" if owner else "its user"
         return f"asks for {size:g} devices, and {holder} may hold {most:g} at most"
 
     def most(self, queue: str) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Which quota keeps a job waiting, and who holds it, in words."""
+"""Describes which quota keeps a job waiting, and which jobs use it."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def bound(tree: QuotaTree, at: int, user: str) -> str:
     if at == USER:
         return f"user '{user}' may hold {tree.user_quota:g}"
     node = tree.nodes[at]
-    whose = f"queue '{node.name}'"
+    holder = f"queue '{node.name}'"
     if math.isinf(node.limit):
-        return f"{whose} has a quota of {node.quota:g} and finds nothing idle to borrow"
+        return f"{holder} has a quota of {node.quota:g} and finds nothing idle to borrow"
     more = f", {node.limit - node.quota:g} of them borrowed" if node.limit > node.quota else ""
-    return f"{whose} may hold {node.limit:g}{more}"
+    return f"{holder} may hold {node.limit:g}{more}"
 
 
-def with_holders(told: str, holders: Sequence[tuple[str, float]]) -> str:
-    """And who holds how much of it."""
+def with_holders(text: str, holders: Sequence[tuple[str, float]]) -> str:
+    """The text with the jobs that use the quota, and how much each holds."""
     if not holders:
-        return told
+        return text
     named = ", ".join(f"{job} ({size:g})" for job, size in holders[:_NAMED])
     more = f" and {len(holders) - _NAMED} more" if len(holders) > _NAMED else ""
-    return f"{told}; it holds {sum(size for _, size in holders):g}: {named}{more}"
+    return f"{text}; it holds {sum(size for _, size in holders):g}: {named}{more}"

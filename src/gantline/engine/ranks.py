@@ -1,7 +1,7 @@
 """Rows in rank order: those that run and those that wait, two lists that are each kept sorted by (key, row).
 
 Keys of waiting rows do not move between decisions, so their list stays sorted by itself; those that run are few. A histogram of
-the smallest demand of each waiting row tells the walk when nobody behind can fit.
+the smallest demand of each waiting row shows the walk when no row behind can fit.
 """
 
 from __future__ import annotations

@@ -29,12 +29,12 @@ class LiveGang:
     node: int  # of a grant without devices
     nodes: frozenset[int]  # where it has a stake: devices, CPUs or memory
     interval: int = -1  # in the log
-    rate: float = 0.0  # as it was last told to the executor
+    rate: float = 0.0  # as last sent to the executor
     grant: Grant | None = None  # likewise
     revision: int = 0
     pause: float = 0.0
     started: bool = False
-    saved: bool = False  # told to stop, it has saved
+    saved: bool = False  # ordered to stop, it has saved
     onto: int = -1  # the epoch under which it ran before, until the present one is acknowledged
     target: tuple[int, ...] | None = None  # where it shall be then; `devices` are those of before, too
     rest: bool = False  # it shall stand still until its turn comes
@@ -47,7 +47,7 @@ class LiveGang:
 
 @dataclass
 class Reality:
-    """At most one incarnation per row, and who is on each device."""
+    """At most one incarnation per row, and the rows on each device."""
 
     live: dict[int, LiveGang] = field(default_factory=dict)  # by row
     occupants: dict[int, set[int]] = field(default_factory=dict)  # device -> rows

@@ -1,13 +1,13 @@
-"""Making intent and reality agree: what reports mean. Which orders are due is told in `ordering.py`.
+"""Makes intent and reality agree: what reports mean. `ordering.py` decides which orders are due.
 
-A commit changes the tables as if every order were carried out at once, whoever drives; that is the intent. Beside it stand what is known of
+A commit changes the tables as if every order were carried out at once, by any driver; that is the intent. Beside it are what is known of
 reality (`reality.py`) and what is in flight between the two (`in_flight.py`). A grant that the executor has not acknowledged makes no
 progress: its row is STARTING, or RESIZING when it keeps some of its devices. The acknowledgement makes it RUNNING, and if that came later
 than the decision, its progress begins then. A row that shall not run any more is CHECKPOINTING, then STOPPING, until the executor says that
 it is gone; what was settled is corrected by what the executor says. Where every order is acknowledged in the instant of the commit, all of
 this changes phases and changes them back.
 
-A grant is ordered to start only when nobody is known on its devices but those who shall be there with it, so a move is a stop, its
+A grant is ordered to start only when no gang is known on its devices but those that share them with it, so a move is a stop, its
 acknowledgement, then a start. Orders are repeated until they are answered. Everything is level-triggered: a lost, late or doubled message
 changes nothing but the time it takes.
 """
@@ -44,7 +44,7 @@ class Reconciler:
     silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
     apply: Callable[[Report], bool] | None = None  # how reports are taken in, if not by `absorb` directly
     reality: Reality = field(default_factory=Reality)
-    finished: int = 0  # rows that have finished, counted by who likes to know
+    finished: int = 0  # number of rows that have finished
     surprises: int = 0  # reports that were no answer to an order
 
     def __post_init__(self) -> None:
@@ -208,7 +208,7 @@ class Reconciler:
         return done
 
     def _unknown(self, report: Report) -> bool:
-        """Somebody runs who was not asked to: he is stopped, and until he is gone nobody else gets his devices."""
+        """An unexpected incarnation is running: stop it; its devices stay blocked until it is gone."""
         live = self.live.get(report.row)
         if report.news not in (News.STARTED, News.SAVED) or (live is not None and report.epoch < live.epoch):
             return False

@@ -22,7 +22,7 @@ class Regime:
     quantum: float = 60.0  # on events: an order that moves by itself is looked at again at whole multiples of this
     finish_at_boundary: bool = False  # a finish is seen, and its devices are free, at the end of the round only
     keep_evictions: bool = False  # gangs stopped for a job that then does not fit stay stopped
-    strict: bool = False  # whatever the policy says: lower ranks give way, and nobody passes a job that does not fit
+    strict: bool = False  # whatever the policy says: lower ranks give way, and no job passes one that does not fit
     credit_round: bool = False  # responsiveness counts to the end of the first round, as Blox does
     tick: float = 0.0  # instants are whole multiples of it
     ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival

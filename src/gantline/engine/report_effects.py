@@ -1,4 +1,4 @@
-"""What reports of an executor do to the tables, once it is known whom they are about."""
+"""What reports of an executor do to the tables, once it is known which row they are about."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start_late(grants: Grants, row: int, when: float, promise: Promise) -> None:
             t.F[c.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
         if grant.fluid:
             grants.fluid.start(row)
-        grants.refresh()  # who is beside it may have changed since
+        grants.refresh()  # its neighbours may have changed since
     set_due(t.F, row)
 
 
@@ -43,7 +43,7 @@ def note_progress(state: State, row: int, report: Report) -> None:
 
 
 def correct(state: State, row: int, report: Report) -> None:
-    """What was settled when it was told to stop is corrected by what the executor says."""
+    """The executor's report corrects what was settled when the row was ordered to stop."""
     F = state.tables.F
     if report.news is News.FAILED:
         F[c.LOST, row] += max(0.0, float(F[c.DONE, row]) - report.done)
@@ -56,8 +56,8 @@ def complete_row(state: State, in_flight: InFlight, row: int, at: float, unsent:
     phase = Phase(int(I[c.PHASE, row]))
     if not (phase.active or state.withheld.get(row) is Phase.HELD):
         return False
-    state.withheld.pop(row, None)  # whoever finishes while he is told to wait has finished
-    if math.isinf(F[c.WORK, row]):  # nobody knew how much work it was: now it is known
+    state.withheld.pop(row, None)  # a row that finishes while on hold has finished
+    if math.isinf(F[c.WORK, row]):  # its amount of work was unknown until now
         F[c.WORK, row] = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, at)
     interval = int(I[c.INTERVAL, row])
     complete(state.matrices, row, at, state.log.columns)

@@ -1,7 +1,7 @@
-"""Plans that say nothing but which devices, or nothing but which option everybody has: one look tells who has that already.
+"""Compares plans that give only devices, or only options, with what the rows have already.
 
-This is what a decision costs when a policy names everybody each time and few of them change: one comparison per gang, and one pass over
-those who are there. A commit is about the others; where these only wait for their start, see `newcomers`.
+This is what a decision costs when a policy names every row each time and few of them change: one comparison per gang, and one pass over
+the active rows. A commit handles only the others; where these only wait for their start, see `only_starts`.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from gantline.engine.state import State
 _DEFERRED = int(Reason.DEFERRED)
 
 
-class PlanLook(Enum):
-    """What a look at a plan has found."""
+class PlanDifference(Enum):
+    """How a plan differs from what the rows have."""
 
-    NOT_READ = "it says more than this look reads"
+    NOT_READ = "it says more than is compared here"
     SAME = "every row has what the plan gives it"
     ONLY_STARTS = "some rows wait for their start, all others keep what they have"
     CHANGES = "a row has to stop or to change, or may not be touched"
 
 
 class Seen(NamedTuple):
-    """What a look reads and writes, per assignment of a plan; longer than any plan, because new arrays cost more than the look."""
+    """What a comparison reads and writes, per assignment of a plan; longer than any plan, because allocating costs more than comparing."""
 
     rows: Ints
     option: Ints  # which of its options the row shall have; below zero: the first
     kept: Bools  # in: whether it names the devices that the row was granted; out: whether the row keeps what it has
-    named: Ints  # per row of the tables: the number of the last look at a plan that names it
-    places: Ints  # of those who wait, in the plan
+    named: Ints  # per row of the tables: the number of the last compared plan that names it
+    places: Ints  # of the waiting rows, in the plan
 
 
 class PlanReader:
-    """Looks at plans, one after the other."""
+    """Compares plans with what the rows have, one plan after the other."""
 
     def __init__(self, state: State, force: InForce) -> None:
         self.state, self.force = state, force
-        self.waiting = 0  # how many rows the last look has listed, to be started
+        self.waiting = 0  # how many rows the last comparison listed, to be started
         self._number = 0
         self._make(0, 0)
 
@@ -60,23 +60,23 @@ class PlanReader:
         listed, work, places = (np.zeros(size, dtype=np.int64) for size in (rows + devices, (W_ROWS, rows), rows))
         columns = [np.zeros(rows, dtype=np.int64) for _ in range(5)]
         self.seen = Seen(columns[0], columns[1], np.zeros(rows, dtype=np.bool_), columns[2], places)
-        self.turns = GangTurns(columns[3], columns[4], work, listed)  # of those who wait, filled by the look
+        self.turns = GangTurns(columns[3], columns[4], work, listed)  # of the waiting rows, filled by the comparison
 
-    def by_devices(self, rows: Ints, table: Assignments) -> PlanLook:
+    def by_devices(self, rows: Ints, table: Assignments) -> PlanDifference:
         """Whether rows keep their devices."""
         granted, asked = self.force.column("devices")[rows].tolist(), table.entries("devices")
         same = np.fromiter(map(eq, granted, asked), dtype=np.bool_, count=len(rows))
-        if not all(asked):  # whoever names none means an option
+        if not all(asked):  # an assignment without devices means an option
             same &= np.fromiter(map(bool, asked), dtype=np.bool_, count=len(rows))
         self._fit(len(rows))
         self.seen.kept[: len(rows)] = same
-        return self._look(rows, True)
+        return self._compare(rows, True)
 
-    def by_option(self, rows: Ints, table: Assignments) -> PlanLook:
+    def by_option(self, rows: Ints, table: Assignments) -> PlanDifference:
         """Whether rows keep their option."""
         self._fit(len(rows))
         self.seen.option[: len(rows)] = table.column("option") if table.has("option") else -1
-        return self._look(rows, False)
+        return self._compare(rows, False)
 
     def _fit(self, plan: int) -> None:
         t = self.state.tables
@@ -84,21 +84,21 @@ class PlanReader:
         if rows > len(self.seen.rows) or rows + devices > len(self.turns.listed):
             self._make(rows, devices)
 
-    def _look(self, rows: Ints, by_devices: bool) -> PlanLook:
+    def _compare(self, rows: Ints, by_devices: bool) -> PlanDifference:
         state = self.state
         self._number += 1
         self.seen.rows[: len(rows)] = rows
-        changes, self.waiting = _look(
+        changes, self.waiting = _compare(
             state.matrices, state.lists, self.seen, self.turns, self.force.epoch, len(rows), by_devices, self._number
         )
-        return PlanLook.CHANGES if changes else PlanLook.ONLY_STARTS if self.waiting else PlanLook.SAME
+        return PlanDifference.CHANGES if changes else PlanDifference.ONLY_STARTS if self.waiting else PlanDifference.SAME
 
 
 @kernel
-def _look(
+def _compare(
     t: Matrices, lists: Lists, seen: Seen, turns: GangTurns, epoch: Ints, count: int, by_devices: bool, number: int
 ) -> tuple[bool, int]:
-    """Whoever keeps what it has loses the reason and the lease of an earlier plan; those who wait are listed; nobody else is touched."""
+    """Rows that keep what they have lose the reason and lease of an earlier plan; waiting rows are listed; no other row is touched."""
     I, waiting, more = t.I, 0, False
     for k in range(count):
         row = seen.rows[k]

@@ -1,6 +1,6 @@
-"""The same plan again, while nothing has happened to anybody: then there is nothing to do, and nobody is looked at.
+"""Recognises the last plan again, while no row has changed: then there is nothing to commit, and no row is looked at.
 
-A policy that is asked because a speed has changed, or a round has begun, often says what it said before.
+A policy that is asked because a speed has changed, or a round has begun, often returns the same plan.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Stood(NamedTuple):
 
 
 class Repeats:
-    """The last plan that changed nothing, and how everybody stood then."""
+    """The last plan that changed nothing, and the rows' columns at that time."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self._told: dict[str, Any] | None = None
+        self._columns: dict[str, Any] | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._stood = Stood(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
 
     def note(self, rows: Ints, table: Assignments) -> None:
-        """A commit has just found everybody as the plan wants it; copies, because a policy may write to its arrays again.
+        """A commit has just found every row as the plan wants it; copies, because a policy may write to its arrays again.
 
         A plan about other rows than the one before is not likely to come again, and is not kept.
         """
@@ -51,20 +51,20 @@ class Repeats:
             self.forget(rows)
             return
         t, active = self.state.tables, self.state.rows.copy()
-        self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
+        self._columns = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
         self._stood = Stood(active, t.I[_INT_COLUMNS, active], t.F[_FLOAT_COLUMNS, active])
 
     def forget(self, rows: Ints) -> None:
         """A commit has changed something, or its plan is about others; the rows are kept to see whether the next plan has them too."""
-        self._told, self._rows = None, rows.copy()
+        self._columns, self._rows = None, rows.copy()
 
     def seen(self, rows: Ints, table: Assignments) -> bool:
-        """Whether this is that plan, and everybody stands as then."""
-        told, lists = self._told, self.state.lists
-        if told is None or not np.array_equal(rows, self._rows) or not _stand_alike(self.state.matrices, lists, self._stood):
+        """Whether this is that plan, and no row has changed since."""
+        known, lists = self._columns, self.state.lists
+        if known is None or not np.array_equal(rows, self._rows) or not _stand_alike(self.state.matrices, lists, self._stood):
             return False
         now = dict(_beside_rows(table))
-        return now.keys() == told.keys() and all(_alike(column, told[name]) for name, column in now.items())
+        return now.keys() == known.keys() and all(_alike(column, known[name]) for name, column in now.items())
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 A rule that picks devices places a gang wherever enough of them are free, so whether a gang fits is a matter of counting, and the compiled
 walk answers that. What it started at this instant is then moved to the devices that the rule picks, before anything has happened there.
-Unless the rule is sticky, gangs that ran before are seated anew with the others: those whose devices change pay for a move.
+Unless the rule is sticky, gangs that ran before are seated anew with the others: those that change devices pay for a move.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SeatedGangs(NamedTuple):
 
 
 class Seating:
-    """Seats gangs after a commit; rows whose grant names devices, nodes or company are left alone."""
+    """Seats gangs after a commit; rows with a grant that names devices, nodes or a group are left alone."""
 
     def __init__(self, grants: Grants, rule: PlacementRule) -> None:
         self.grants, self.rule = grants, rule
@@ -74,7 +74,7 @@ class Seating:
         return SeatedGangs(self._move({row: devices for row, devices in chosen.items() if devices != held[row]}), self.state.rows[:0])
 
     def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, GangRequest]:
-        """What the rule is told of each gang."""
+        """What the rule receives about each gang."""
         t, seed = self.t, self.state.seed * 1000003
         classes = t.performance.classes if isinstance(t.performance, VariableDevices) else {}
         found = {}

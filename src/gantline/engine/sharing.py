@@ -1,4 +1,4 @@
-"""Groups that share devices: who is together stays, the others join, and only what is missing is taken anew."""
+"""Groups that share devices: rows that are together stay, the others join, and only missing devices are taken anew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gantline.engine.wanted import Wanted
 
 
 class Claims:
-    """Who stays on which shared device in one commit. Two may stay together only if the plan allows it to both of them."""
+    """Which row stays on which shared device in one commit. Two may stay together only if the plan allows it to both of them."""
 
     def __init__(self, holdings: Holdings, changing: set[int]) -> None:
         self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
@@ -21,7 +21,7 @@ class Claims:
             self._stay[device] = {row: None for row in tenants if row not in changing}  # they stay with whomever is there
 
     def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
-        """The row stays on these devices, if nobody who stays there minds."""
+        """The row stays on these devices, if each row that stays there may share with it."""
         company = w.group if w.shares else frozenset({w.row})
         for device in devices:
             for other, theirs in self._stay.get(device, {}).items():

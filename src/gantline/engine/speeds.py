@@ -1,7 +1,7 @@
 """How fast gangs go: as their options say, as their kind of grant divides devices, and as the performance model knows better.
 
 Speeds are due one by one: a row is asked about when it starts, when its grant or its company changes, and when its own speed no longer
-holds (`SPEED_UNTIL`). Whoever keeps what it has costs nothing.
+holds (`SPEED_UNTIL`). A gang that keeps what it has costs nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Speeds:
 
     @property
     def about_gangs(self) -> bool:
-        """Whether the model must be asked about gangs of their own, whoever starts them: of speeds, of costs, or to look at them."""
+        """Whether the model must be asked about unshared gangs, by whichever code they start: for speeds, costs, or to inspect them."""
         return asks_about_gangs(self.model)
 
     @property
@@ -56,7 +56,7 @@ class Speeds:
 
     @property
     def about_everyone(self) -> bool:
-        """Whether all speeds may change when anybody comes or goes."""
+        """Whether all speeds may change when any gang starts or leaves."""
         return self.model is not None and bool(self.model.about_everyone)
 
     # --- when to ask ------------------------------------------------------------------------------------------------
@@ -68,14 +68,14 @@ class Speeds:
         return float(until.min()) if len(until) else math.inf
 
     def refresh_due(self) -> None:
-        """Ask about those whose speed no longer holds."""
+        """Ask about rows with an expired speed."""
         rows = self.state.running_rows
         due = rows[self.state.tables.F[c.SPEED_UNTIL][rows] <= self.state.now]
         if len(due):
             self.refresh(due)
 
     def refresh_around(self, rows: Iterable[int]) -> None:
-        """Somebody came or went: ask about those rows and their mates, or about everyone if everyone matters."""
+        """After these rows started or left: ask about them and their mates, or about all rows if each depends on all others."""
         if self.about_everyone:
             self.refresh(self.state.rows)
             return
@@ -87,7 +87,7 @@ class Speeds:
         self.refresh(np.array(sorted(near), dtype=np.int64))
 
     def begun(self, before: Ints) -> None:
-        """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are those who ran until now."""
+        """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are the rows that ran until now."""
         F, rows, now = self.state.tables.F, self.state.running_rows, self.state.now
         started = rows[F[c.LAST_START][rows] == now]
         if not len(started):
@@ -104,11 +104,11 @@ class Speeds:
             return
         gangs, owner = self._gangs(rows)
         places = np.arange(len(rows)) if owner is None else owner
-        told = self.model.cost(replace(gangs, act=np.asarray(acts, dtype=np.int64)[places]))
-        if told is None:
+        cost = self.model.cost(replace(gangs, act=np.asarray(acts, dtype=np.int64)[places]))
+        if cost is None:
             return
         F, now, seen = self.state.tables.F, self.state.now, set()
-        for at, seconds in zip(places.tolist(), np.asarray(told, dtype=np.float64).tolist()):
+        for at, seconds in zip(places.tolist(), np.asarray(cost, dtype=np.float64).tolist()):
             if math.isnan(seconds) or at in seen:
                 continue
             if not seconds >= 0.0:
@@ -124,38 +124,38 @@ class Speeds:
         rows = rows[(phase == RUNNING) | (phase == STARTING)]
         if not len(rows):
             return
-        owner, option, told, grants = self._granted(rows)
+        owner, option, speeds, grants = self._granted(rows)
         if model is None:
-            until = np.full(len(told), math.inf)
+            until = np.full(len(speeds), math.inf)
         else:
-            gangs = self._shown(rows, owner, option, told, grants)
+            gangs = self._shown(rows, owner, option, speeds, grants)
             rate, end = model.rates(gangs)
-            told, until = np.asarray(rate, dtype=np.float64), np.asarray(end, dtype=np.float64)
-            if not (told.shape == until.shape == gangs.listed.shape) or (told < 0.0).any():
+            speeds, until = np.asarray(rate, dtype=np.float64), np.asarray(end, dtype=np.float64)
+            if not (speeds.shape == until.shape == gangs.listed.shape) or (speeds < 0.0).any():
                 raise UsageError("its rates are not one per gang from zero on", where="performance model", fix="see rates()")
-            told = np.where(told == told, told, gangs.listed)
+            speeds = np.where(speeds == speeds, speeds, gangs.listed)
             until = np.maximum(until, now + _BLINK)
         if owner is not None:
-            told, until = self._summed(grants, owner, told, until, len(rows))
+            speeds, until = self._summed(grants, owner, speeds, until, len(rows))
         saving = F[c.CHECKPOINT][rows]
-        for row in rows[(saving > 0.0) & (F[c.RATE][rows] != told)].tolist() if saving.any() else ():
+        for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
-        set_speeds(F, I, rows, told, until, now)
+        set_speeds(F, I, rows, speeds, until, now)
 
     @staticmethod
-    def _summed(grants: list[Grant | None], owner: Ints, told: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:
+    def _summed(grants: list[Grant | None], owner: Ints, speeds: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:
         """One speed per row: shares of the time add up."""
         share = np.array([grant.items[0].share if grant is not None and grant.fluid else 1.0 for grant in grants])
         soonest = np.full(rows, math.inf)
         np.minimum.at(soonest, owner, until)
-        return np.bincount(owner, weights=share * told, minlength=rows).astype(np.float64), soonest
+        return np.bincount(owner, weights=share * speeds, minlength=rows).astype(np.float64), soonest
 
     def gangs(self, rows: Ints) -> Gangs:
         """What a model is shown of some rows."""
         return self._gangs(rows)[0]
 
     def _gangs(self, rows: Ints) -> tuple[Gangs, Ints | None]:
-        """Gangs as columns; where somebody has shares of the time also the place in `rows` that each belongs to."""
+        """Gangs as columns; where a row has shares of the time also the place in `rows` that each belongs to."""
         owner, option, listed, grants = self._granted(rows)
         return self._shown(rows, owner, option, listed, grants), owner
 
@@ -176,16 +176,16 @@ class Speeds:
 
     def _shown(self, rows: Ints, owner: Ints | None, option: Ints, listed: Floats, grants: list[Grant | None]) -> Gangs:
         state, t = self.state, self.state.tables
-        who = rows if owner is None else rows[owner]
-        held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][who])
-        moves = (moving(t.F, t.I, who, state.now, c.DONE), np.maximum(t.F[c.SINCE][who], state.now), listed)
+        owners = rows if owner is None else rows[owner]
+        held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][owners])
+        moves = (moving(t.F, t.I, owners, state.now, c.DONE), np.maximum(t.F[c.SINCE][owners], state.now), listed)
         ask: dict[str, Any] = {"_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
-        return Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), **ask)
+        return Gangs(state.now, state.learned, t.cluster, owners, *held, *moves, tuple(grants), **ask)
 
     def _divided(
         self, rows: Ints, shares: list[int], option: Ints, listed: Floats, grants: list[Grant | None]
     ) -> tuple[Ints, Ints, Floats]:
-        """Whoever has shares of the time is one gang per type, the others behind all: owner, option and speed of each."""
+        """A row with shares of the time is one gang per type, the further ones after all rows: owner, option and speed of each."""
         owners, options, speeds = list(range(len(rows))), option.tolist(), listed.tolist()
         for at in shares:
             grant, row = grants[at], int(rows[at])

@@ -1,4 +1,4 @@
-"""The engine's state: the tables, who is active, the log, and the numbers that steer the kernels."""
+"""The engine's state: the tables, the active rows, the log, and the numbers that steer the kernels."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class State:
         self.lists = Lists(active, running, waiting, number, demand)
         self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
-        self.asked_saves: dict[int, int] = {}  # row -> how often somebody wanted it to save and go on
+        self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
         self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
-        self.withheld: dict[int, Phase] = {}  # rows that somebody has put on hold or cancelled
+        self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
         self.log = Log()
         self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
@@ -144,7 +144,7 @@ class State:
 
     @property
     def all_arrived(self) -> bool:
-        """Whether nobody is still to be submitted."""
+        """Whether no job is still to be submitted."""
         return bool(self.lists.number[ls.NEXT] >= self.tables.count)
 
     def activate(self, rows: Ints) -> None:
@@ -161,7 +161,7 @@ class State:
         self.reservations = tuple(r if r.job < 0 else replace(r, job=int(rows[r.job])) for r in reservations)
 
     def standing_reservations(self, rows: Ints | None = None) -> tuple[Reservation, ...]:
-        """Reservations that are not over and whose job is still there, with positions in the present snapshot."""
+        """Reservations that are not over and have a job that is still there, with positions in the present snapshot."""
         if not self.reservations:
             return ()
         place = {row: k for k, row in enumerate((self.rows if rows is None else rows).tolist())}
@@ -181,8 +181,8 @@ class State:
         jobs = Jobs(tables.lent, self.rows if rows is None else rows, self.now, self.learned)
         regime, promised = self.regime, self.standing_reservations(rows)
         now = ClusterNow(tables.lent)
-        told = self.memory, regime.round, promised, regime.name, self.learned, self.facts
-        return Snapshot(self.now, self.decision, self.seed, jobs, now, *told, tables.lent)
+        facts = self.memory, regime.round, promised, regime.name, self.learned, self.facts
+        return Snapshot(self.now, self.decision, self.seed, jobs, now, *facts, tables.lent)
 
     @property
     def matrices(self) -> Matrices:

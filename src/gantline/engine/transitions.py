@@ -19,7 +19,7 @@ class Transitions:
     def __init__(self, state: State, books: Holdings) -> None:
         self.state, self.books = state, books
         self.acts: dict[int, Act] = {}  # what each row paid for
-        self.turns: set[int] = set()  # rows whose turn comes in a time-shared group that they have been in
+        self.turns: set[int] = set()  # rows that have their turn in a time-shared group that they have been in
 
     def start(self, row: int, target: Holding) -> None:
         """A row that waits takes its place and begins; it pays for a start or a resume."""
@@ -35,7 +35,7 @@ class Transitions:
             set_due(t.F, row)
 
     def start_elsewhere(self, row: int, old: Holding, target: Holding) -> None:
-        """All its devices change at once: it saves, and starts again over there. A restart, but nobody preempted it."""
+        """All its devices change at once: it saves, and starts again over there. A restart, but no preemption."""
         t, log = self.state.tables, self.state.log
         close_interval(t.I, row, self.state.now, int(_why(old, target)), log.columns)
         rest(t.F, t.I, row, self.state.now)

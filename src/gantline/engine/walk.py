@@ -1,13 +1,13 @@
-"""Walking a ranking: who runs, where, and who makes room, in one pass.
+"""Walks a ranking: which gangs run, where, and which make room, in one pass.
 
 Rows are taken in rank order, merged from those that run and those that wait. A gang that runs stays where it is. A gang that waits
 takes free devices if it fits; if not, lower-ranked gangs are stopped, lowest first, but only if that makes room: a trial that fails is
-undone. A victim whose turn comes later in the same pass gets its own devices back if nobody took them, and then nothing has happened
+undone. A victim that has its turn later in the same pass gets its own devices back if they are still free, and then nothing has happened
 to it. Regimes may keep failed trials (Blox does).
 
 Two short cuts keep the pass short without changing its outcome. During a pass free devices only become fewer, except through
-evictions: a gang size that did not fit will not fit later, nor will a larger one (`tried`); only where nodes differ in size does a gang
-that must sit on one tell nothing about those that take several (`apart`). And when the histogram of those still to come has nobody
+evictions: a gang size that did not fit will not fit later, nor will a larger one (`tried`); only where nodes differ in size may a gang
+that must sit on one find no place where a gang that takes several may (`apart`). And when the histogram of rows still to come has none
 small enough, the pass is over.
 """
 
@@ -126,7 +126,7 @@ def _tell_apart(NI: Ints, notes: Notes) -> None:
 
 @kernel
 def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, now: float) -> None:
-    """Whoever the policy does not want to run now stops; what the others hold might be had."""
+    """Stop what the policy does not want to run now; what the others hold might become free."""
     if rules.switch[s.S_PREEMPT] == 0:
         return
     I = t.I
@@ -145,7 +145,7 @@ def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, 
 
 @kernel
 def _look_ahead(lists: Lists, notes: Notes) -> None:
-    """Everybody is still to come; how many of them are small enough to hope."""
+    """All rows are still to come; count those that are small enough to find a place."""
     number, sizes = notes.number, lists.demand.shape[0]
     number[w.HOPE] = _largest_hope(notes)
     for k in range(sizes):
@@ -166,7 +166,7 @@ def _largest_hope(notes: Notes) -> int:
 
 @kernel
 def _hope_again(lists: Lists, notes: Notes) -> None:
-    """What might still be had has changed: so does the number of those who may hope for it."""
+    """What may still become free has changed: count anew the rows that it could fit."""
     number, sizes = notes.number, lists.demand.shape[0]
     old, new = number[w.HOPE], _largest_hope(notes)
     for k in range(new + 1, min(old + 1, sizes)):
@@ -178,7 +178,7 @@ def _hope_again(lists: Lists, notes: Notes) -> None:
 
 @kernel
 def _keeps_its_devices(t: Matrices, rules: EngineRules, notes: Notes, row: int, now: float) -> bool:
-    """The turn of one that runs: it stays, or, if it has been a victim, gets its devices back where nobody took them."""
+    """The turn of one that runs: it stays, or, if it has been a victim, gets its devices back where they are still free."""
     I, number = t.I, notes.number
     kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
     if I[c.FLAGS, row] == 0:
@@ -233,7 +233,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 
 @kernel
 def _is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
-    """Whether a place for a gang tells that a smaller one has a place too."""
+    """Whether a place for a gang implies a place for every smaller one."""
     beside = t.OF[c.O_CPUS, option] != 0.0 or t.OF[c.O_MEMORY, option] != 0.0 or t.OI[c.O_NODES, option] != 0
     return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
 

@@ -15,9 +15,9 @@ ORDER: Final = 15  # that of `Notes.order`
 AT_RUNNING: Final = 0  # how far the walk has come among those that run
 AT_WAITING: Final = 1  # and among those that wait
 BACK: Final = 2  # where the next victim is looked for, from the lowest rank up
-VICTIMS: Final = 3  # gangs whose devices were taken away
+VICTIMS: Final = 3  # gangs that lost their devices
 SAVED: Final = 4  # devices of theirs that are remembered
-UNDECIDED: Final = 5  # victims whose turn has not come
+UNDECIDED: Final = 5  # victims that have not had their turn
 BY_NODE: Final = 6  # 1: what could be given up is counted per node
 CLEARED: Final = 7  # 1: the last gangs that were stopped had to sit on one node
 STARTED: Final = 8
@@ -29,7 +29,7 @@ NUMBERS: Final = 13
 
 
 class Notes(NamedTuple):
-    """Nodes and counts of the place found last; victims; what there is per type and node; who is still to come."""
+    """Nodes and counts of the place found last; victims; what there is per type and node; the rows still to come."""
 
     nodes: Ints
     counts: Ints
@@ -38,13 +38,13 @@ class Notes(NamedTuple):
     offset: Ints  # of each victim's first device among these
     option: Ints  # that it had
     node: Ints  # that it had, where its option has no devices
-    free: Ints  # by type: devices that nobody has
+    free: Ints  # by type: free devices
     reclaim: Ints  # by type: devices that those behind would give up
-    apart: Ints  # by type: that a gang of up to so many devices found no place tells nothing about larger ones
+    apart: Ints  # by type: a larger gang may find a place although one of up to this size did not
     tried: Ints  # by type, for each side of `apart` (`slot`): from this size on nothing was found among free devices
     tried_all: Ints  # the same: from this size on nothing was found at all
     gain: Ints  # by node
-    ahead: Ints  # by size of the smallest option: those whose turn has not come
+    ahead: Ints  # by size of the smallest option: rows that have not had their turn
     number: Ints
     order: Ints  # rows that run, those first that would lose most; filled only where victims are chosen by what they lose
 

@@ -186,7 +186,7 @@ def _parts_mean_something(t: Tables, item: Assignment) -> bool:
 
 
 def _agree(items: Sequence[Assignment], kind: str) -> bool:
-    """Whether a row's assignments go together: shares of time name no place and make one whole at most; who has parts owns them."""
+    """Whether a row's assignments go together: shares of time name no place and make one whole at most; a row with parts owns them."""
     if kind != "share of time":
         return not (kind == "shared" and items[0].parts)
     placed = any(item.devices or item.nodes or item.parts or item.within for item in items)

@@ -69,7 +69,7 @@ def _single_devices(cluster: Cluster) -> dict[str, set[int]]:
 
 
 def _open(state: State, devices: set[int]) -> bool:
-    """Whether anybody may have all of them, but for windows at other times."""
+    """Whether any row may have all of them, but for windows at other times."""
     t = state.tables
     return all(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and (t.D[c.D_CLOSED, device] == 0 or device in t.kept_free) for device in devices)
 

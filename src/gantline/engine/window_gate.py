@@ -103,7 +103,7 @@ class WindowGate:
             self.state.rebuild()
         return stopped
 
-    # --- who may use the devices ----------------------------------------------------------------------------------------
+    # --- which rows may use the devices ----------------------------------------------------------------------------------
     def _is_for(self, row: int, window: AdvanceWindow) -> bool:
         t = self.state.tables
         return window.admits(t.users[int(t.I[c.USER, row])], t.queues[int(t.I[c.QUEUE, row])])
@@ -113,7 +113,7 @@ class WindowGate:
         return self._is_for(row, window) or self.over_at(row) <= window.start
 
     def over_at(self, row: int) -> float:
-        """When a row will be over if it starts, or goes on, now; infinity: nobody knows."""
+        """When a row will be over if it starts, or goes on, now; infinity: unknown."""
         state, t = self.state, self.state.tables
         if row in t.unestimated:
             return math.inf
@@ -177,7 +177,7 @@ class WindowGate:
 
     @contextmanager
     def _cordoned(self, closed: set[int], opened: Sequence[int]) -> Iterator[None]:
-        """For a moment nobody may have these devices, and anybody those."""
+        """For a moment no row may have these devices, and every row may have those."""
         t = self.state.tables
         for device in (*closed, *opened):
             t.cordon(device, closed=device in closed)
@@ -203,8 +203,8 @@ class WindowGate:
             if int(t.I[c.PHASE, row]) != PENDING:
                 return
 
-    def tell(self, order: Ints) -> None:
-        """Rows that would have a place were it not for a window say so."""
+    def write_reasons(self, order: Ints) -> None:
+        """Write the reason of rows that would have a place were it not for a window."""
         t, I = self.state.tables, self.state.tables.I
         kept = [device for device in t.kept_free if t.D[c.D_HOLDER, device] == c.DOWN]
         kinds = t.NI[c.N_TYPE][t.D[c.D_NODE, kept]] if kept else np.zeros(0, dtype=np.int64)
@@ -221,7 +221,7 @@ class WindowGate:
                 idle[kind] = min(idle[kind], left[kind])
 
     def words(self, row: int, moment: Callable[[float], str] | None = None) -> str:
-        """Which windows keep a row waiting; `moment` says an instant as people do, else it is said from now on."""
+        """Which windows keep a row waiting; `moment` formats an instant; without it, instants are given relative to now."""
         now = self.state.now
 
         def when(one: AdvanceWindow) -> str:
@@ -230,10 +230,10 @@ class WindowGate:
         windows = [window for window in self.state.tables.windows.values() if not self.may_use(row, window)]
         if not windows:
             return "devices that it could have are reserved"
-        told = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {when(one)}" for one in windows)
+        text = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {when(one)}" for one in windows)
         why = (
             "its length is not known, so that it might not be over by then"
             if row in self.state.tables.unestimated
             else "it would not be over by then"
         )
-        return f"{told}: {why if any(one.start > now for one in windows) else 'it may not use them'}"
+        return f"{text}: {why if any(one.start > now for one in windows) else 'it may not use them'}"

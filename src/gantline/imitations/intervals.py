@@ -1,4 +1,4 @@
-"""Who held what from when to when, as an original tells it, in the log of a run."""
+"""Which job held what from when to when, as an original reports it, in the log of a run."""
 
 from __future__ import annotations
 

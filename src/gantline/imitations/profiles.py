@@ -10,7 +10,7 @@ from gantline.workload.trace import Trace
 
 
 def profiles_of(simulation: Simulation, trace: Trace, where: str) -> Profiles:
-    """The profiles of a run; a trace of networks that nobody has profiles of is refused."""
+    """The profiles of a run; a trace with networks that have no profile is refused."""
     if simulation.profiles is not None:
         return simulation.profiles
     made_up = example_profiles()

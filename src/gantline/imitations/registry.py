@@ -1,4 +1,4 @@
-"""Which regimes are run by a loop of their own: those whose system's manifest names an imitation.
+"""Which regimes are run by a loop of their own: those with an imitation in their system's manifest.
 
 An imitation gets the run as it was set up and the trace, fills the run's tables and log, and may add to the summary. It is loaded when it
 is asked for, because each brings kernels of its own. What it reads of a run is its scope.

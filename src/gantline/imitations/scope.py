@@ -1,6 +1,6 @@
 """What an imitated simulator reads of a run: its policies, their parameters, options. Whatever else is set is refused, not ignored.
 
-An imitation runs its own program in place of a policy's `decide`, so a class derived from a registered policy would not be asked: it is
+An imitation runs its own program in place of a policy's `decide`, so a class derived from a registered policy would not be called: it is
 refused too. Each package has a `scope.py` with its `SCOPE`; an option that is new to runs is refused by all of them until one names it.
 """
 
@@ -21,9 +21,9 @@ ALWAYS = frozenset({"regime", "seed", "prices", "warmup"})
 
 @dataclass(frozen=True)
 class Scope:
-    """One original: whose simulator it is, what it reads, and the parameters of each policy that it has."""
+    """One original: the name of its simulator, what it reads, and the parameters of each policy that it has."""
 
-    whose: str
+    simulator: str
     options: frozenset[str]
     """Options of the run (names of `RunSpec`), beside those that are always read."""
     policies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -40,19 +40,21 @@ class Scope:
             if one not in read:
                 has = f"it reads {', '.join(read)}" if read else "it reads no parameter of this policy"
                 fix = f"leave {one} out ({has}), or use another --regime"
-                raise RefusedError(f"{self.whose} does not read '{one}' of {policy.name}", where=where, fix=fix)
+                raise RefusedError(f"{self.simulator} does not read '{one}' of {policy.name}", where=where, fix=fix)
         for name, flag in options.items():
             if name not in self.options | ALWAYS:
-                raise RefusedError(f"{self.whose} has nothing like {flag}", where=where, fix=f"leave {flag} out, or use another --regime")
+                raise RefusedError(
+                    f"{self.simulator} has nothing like {flag}", where=where, fix=f"leave {flag} out, or use another --regime"
+                )
 
     def check_class(self, policy: Policy, where: str) -> None:
         """Refuse policies that the original does not have, and classes that only derive from one it has."""
         name = policy.name or type(policy).__name__
         if policy.name not in self.policies:
             known = sorted(self.policies)
-            raise RefusedError(f"{self.whose} has no policy '{name}'", where=where, fix=f"it has {listed(known)}")
+            raise RefusedError(f"{self.simulator} has no policy '{name}'", where=where, fix=f"it has {listed(known)}")
         if type(policy) is not find_policy(policy.name):
-            what = f"class '{type(policy).__name__}' would not be asked: {self.whose} runs a program of its own for '{policy.name}'"
+            what = f"class '{type(policy).__name__}' would not be called: {self.simulator} runs a program of its own for '{policy.name}'"
             raise RefusedError(what, where=where, fix=f"use --policy {policy.name}, or another --regime")
 
     def reads(self, policy: Policy) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class Scope:
         for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
             if name not in self.resources and (tables.options.F[column] > 0).any():
                 fix = f"leave {name} out of the cluster or the trace, or use another --regime"
-                raise RefusedError(f"jobs ask for {name}, which {self.whose} does not count", where=f"--regime {regime}", fix=fix)
+                raise RefusedError(f"jobs ask for {name}, which {self.simulator} does not count", where=f"--regime {regime}", fix=fix)
 
 
 def changed(policy: Policy) -> Iterable[str]:

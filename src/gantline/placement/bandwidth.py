@@ -17,7 +17,7 @@ from gantline.placement.variability import Devices, by_node
 
 @dataclass(frozen=True)
 class PairBandwidth:
-    """GB/s between devices of one node; pairs that nobody has measured have the least that was measured."""
+    """GB/s between devices of one node; unmeasured pairs have the least that was measured."""
 
     node: Sequence[int]
     measured: Mapping[tuple[int, int], float]
@@ -25,7 +25,7 @@ class PairBandwidth:
 
     @staticmethod
     def of(cluster: Cluster) -> PairBandwidth:
-        """From the links of a cluster whose ends are devices, written NODE:NUMBER."""
+        """From a cluster's links between devices, written NODE:NUMBER."""
         node = [int(each) for each in cluster.device_node]
         first = {each.name: int(device) for each, device in zip(cluster.nodes, cluster.first_device)}
         measured: dict[tuple[int, int], float] = {}

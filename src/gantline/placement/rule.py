@@ -16,7 +16,7 @@ class Together(IntEnum):
     """Which gangs are better off on few nodes, so that growing in place is compared with moving."""
 
     NEVER = 0
-    SENSITIVE = 1  # those whose models suffer when they are spread
+    SENSITIVE = 1  # gangs with models that are slower when spread
     ALWAYS = 2
 
 
@@ -28,9 +28,9 @@ class PlacementRule:
     what: str = ""  # in a line
     code: int = fit.FIRST_FREE  # of a rule in Python: how the walk counts
     whole: bool = True  # gangs larger than a node take whole idle nodes
-    skew_limit: float | None = None  # models whose skew is above it are kept together; None: the rule does not look at models
+    skew_limit: float | None = None  # models with a larger skew are kept together; None: the rule does not look at models
     device_rule: DeviceRule | None = None  # picks single devices; the compiled walk then only counts
-    monotone: bool = True  # a place for a gang tells that a smaller one has one too; under `one_node` gangs up to a node stand apart
+    monotone: bool = True  # a place for a gang implies one for every smaller gang; under `one_node` gangs up to a node are treated apart
     together: Together = Together.NEVER
     one_node: bool = False  # gangs no larger than a node sit on one, or wait
     counts: bool = False  # a gang fits wherever enough devices are free

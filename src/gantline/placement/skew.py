@@ -21,5 +21,5 @@ MODEL_SKEW = {
 
 
 def is_sensitive(model: str, limit: float) -> bool:
-    """Whether a model should be consolidated; models nobody measured are taken as insensitive."""
+    """Whether a model should be consolidated; unmeasured models are taken as insensitive."""
     return MODEL_SKEW.get(model.lower(), 0.0) > limit

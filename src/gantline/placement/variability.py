@@ -44,7 +44,7 @@ def by_node(free: Sequence[int], node: Sequence[int]) -> dict[int, Devices]:
 
 
 def pm_first(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None:
-    """The fastest bins first, whatever their nodes; inside a bin, nodes whose number of such devices is nearest to the gang's."""
+    """The fastest bins first, whatever their nodes; inside a bin, nodes with a number of such devices nearest to the gang's size."""
     if len(free) < count:
         return None
     alike: dict[tuple[int, float], int] = {}
@@ -87,7 +87,7 @@ def packed(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None
 
 
 def _within_a_node(good: Sequence[int], count: int, seats: DeviceBins, tightest: bool) -> Devices | None:
-    """The set on one node whose slowest bin is fastest; the first of these by the number of qualifying devices."""
+    """The set on one node with the fastest slowest bin; the first of these by the number of qualifying devices."""
     nodes = [devices for devices in by_node(good, seats.node).values() if len(devices) >= count]
     nodes.sort(key=len, reverse=not tightest)
     offers = (list(chosen) for devices in nodes for chosen in combinations(devices, count))

@@ -68,9 +68,9 @@ class Prepared:
         if admission.has_quota:
             raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
         policy = rules.policy(one.policy, rules.guard(one.policy))
-        told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
+        remembering = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
         about = (id(one.policy), id(rules), id(one.memory))
-        return Prepared(one.name, told, rules, policy, admission, admission.most_gpus(gpus), about)
+        return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
 
     def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def changes_of(simulation: Simulation) -> dict[str, object]:
-    """Resizes, migrations, jobs that ever spanned nodes, and seconds that gangs held devices without working (None: nobody can say).
+    """Resizes, migrations, jobs that ever spanned nodes, and seconds that gangs held devices without working (None: unknown).
 
     Seconds are those of `Costs`: of a first start, and after each stop, resize and move, as far as the gang lived to pay them.
     """
@@ -55,7 +55,7 @@ def _deadlines_met(simulation: Simulation) -> float | None:
 def spanning(simulation: Simulation, place: Any) -> int:
     """Jobs that ever held devices in several places, by the place of each node (itself, or its rack).
 
-    Devices are numbered node by node, so where they rise within an interval, and places with them, its ends tell.
+    Devices are numbered node by node, so where they rise within an interval, and places with them, its two ends are enough.
     """
     log, node = simulation.state.log, place[simulation.state.tables.D[c.D_NODE]]
     row, first, count = (log.LI[column, : log.intervals] for column in (g.L_ROW, g.L_OFFSET, g.L_COUNT))

@@ -33,7 +33,7 @@ def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
             if not isinstance(one, Submit) or one.work is None or one.ids or not one.job.keys() <= _PLAIN:
                 return None
             need = int(one.job.get("gpus", 1))
-            told = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
-            table[number, :, place] = (one.time, need, one.work, *told)
+            estimates = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
+            table[number, :, place] = (one.time, need, one.work, *estimates)
             sizes.add(need)
     return Coming(table, tuple(sorted(sizes)))

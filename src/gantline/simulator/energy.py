@@ -1,4 +1,4 @@
-"""What a run drew, emitted and paid for power: from who held which devices when, and from the grid over time."""
+"""What a run drew, emitted and paid for power: from the devices held over time, and from the grid over time."""
 
 from __future__ import annotations
 

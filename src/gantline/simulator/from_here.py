@@ -40,7 +40,7 @@ ACCEPT_ALL = AdmissionRule()
 class Rolled:
     """What became of each job, by position in the snapshot; infinity: not within the horizon."""
 
-    start: Floats  # when it next holds devices; now, for those who hold some
+    start: Floats  # when it next holds devices; now, for jobs that hold some
     finish: Floats
     decisions: int
     incidents: tuple[str, ...] = ()
@@ -90,8 +90,8 @@ class FromHere:
         run.agenda.touch()
         run.run()
         if engine.turns.hopeless:
-            told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
-            raise RefusedError(told, where="rollout")
+            text = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
+            raise RefusedError(text, where="rollout")
         log = state.log
         start = np.full(tables.F.shape[1], np.inf)
         np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
@@ -148,7 +148,7 @@ def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
 def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
     """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
     tables = tables_behind(snapshot)
-    if (tables.I[c.INTERVAL] < 0).all():  # nobody has run in them
+    if (tables.I[c.INTERVAL] < 0).all():  # no job has run in them
         return snapshot, tables.copy()
     instant = copied(snapshot)
     return instant, tables_behind(instant)

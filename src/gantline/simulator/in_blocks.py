@@ -78,7 +78,7 @@ def simulate_in_blocks(
 
     `trace`: a Parquet file of jobs. `block`: how many of them to read at a time; smaller takes less memory and a little more time.
     `jobs_out`: where to write a row per job, as ``gantline simulate --jobs-out`` does.
-    Orders whose key is a sum of columns (fifo, sjf, srtf, las, tiresias, ...) on one type of device; of the options of a run: placement,
+    Orders with a key that is a sum of columns (fifo, sjf, srtf, las, tiresias, ...) on one device type; of the options of a run: placement,
     admission, regime, round, costs, min_run, seed. Anything else is refused.
     """
     began, cpu_began = time.perf_counter(), time.process_time()
@@ -115,7 +115,7 @@ def _checked(spec: RunSpec) -> RunSpec:
 
 
 def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[State]:
-    """The blocks as tables of their own, none of whose jobs has arrived."""
+    """The blocks as separate tables; none of their jobs has arrived."""
     rules = RunRules.of(spec, place)
     for trace in blocks:
         tables = rules.load(trace, place)
@@ -203,8 +203,8 @@ class _Kept:
     def left(self, rows: Any, jobs: Records) -> None:
         f, i = jobs
         first, starts = f[:, r.FIRST_START], i[:, r.STARTS]
-        told = {c.FIRST_START: first, c.FINISH: f[:, r.FINISH], c.MARK: np.where(starts > 0, first + self.credit, np.nan)}
-        self.F.amend(rows, told | {c.SERVICE: f[:, r.SERVICE]})
+        fields = {c.FIRST_START: first, c.FINISH: f[:, r.FINISH], c.MARK: np.where(starts > 0, first + self.credit, np.nan)}
+        self.F.amend(rows, fields | {c.SERVICE: f[:, r.SERVICE]})
         self.I.amend(rows, {c.PHASE: i[:, r.STATE], c.PREEMPTIONS: i[:, r.STOPS], c.RESTARTS: np.maximum(starts - 1, 0)})
 
     def tables(self, block: Tables) -> SimpleNamespace:

@@ -1,7 +1,7 @@
-"""Jobs that may still come: as those of the past came, in blocks of consecutive ones, each with the gap before it.
+"""Draws jobs that may still arrive from those of the past, in blocks of consecutive jobs, each with the gap before it.
 
 The moving-block bootstrap of `past.py`, from now on instead of over again. They come for twice as long as the present queue would take by
-itself, so that nobody of it sees the end of them; what policies are told of their work is as far off as estimates are.
+itself, so that no job of the queue outlasts them; the work that policies see of them is as inexact as estimates are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gantline.simulator.rollout import rollout
 FEWEST = 10  # jobs of the past, to know how others will come
 MOST = 300  # newcomers of one future
 _FIX = f"ask again when {FEWEST} have ended"
-_TOLD = ("user", "queue", "model", "priority", "min_gpus", "max_gpus")
+_COPIED = ("user", "queue", "model", "priority", "min_gpus", "max_gpus")
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class LikeThePast:
 
     def _one(self, job: Mapping[str, Any], at: float, number: int, random: np.random.Generator) -> Submit:
         work, gpus = float(job["duration"]), min(int(job.get("gpus", 1)), self.largest)
-        told = {key: job[key] for key in _TOLD if job.get(key) not in (None, "")}
+        fields = {key: job[key] for key in _COPIED if job.get(key) not in (None, "")}
         for key in ("min_gpus", "max_gpus"):
-            if key in told:
-                told[key] = min(int(told[key]), self.largest)
+            if key in fields:
+                fields[key] = min(int(fields[key]), self.largest)
         estimate = work * math.exp(-self.sigma * float(random.standard_normal()))
-        return Submit(at, {"id": f"newcomer-{number}", "gpus": gpus, "estimate": max(estimate, 1e-3), **told}, work)
+        return Submit(at, {"id": f"newcomer-{number}", "gpus": gpus, "estimate": max(estimate, 1e-3), **fields}, work)
 
 
 def like_the_past(jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy: Policy, sigma: float, **how: Any) -> LikeThePast:

@@ -53,7 +53,7 @@ def _add_up(
 
 
 def busy_seconds(log: Log | Any, begin: float, stop: float, close: float) -> float:
-    """Device-seconds held between two moments, where nobody shares a device: a sum over the intervals."""
+    """Device-seconds held between two moments, where no device is shared: a sum over the intervals."""
     n = log.intervals
     start, end = _within(log, begin, stop, close)
     return float((np.maximum(end - start, 0.0) * log.LI[g.L_COUNT, :n]).sum())

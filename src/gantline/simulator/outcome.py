@@ -1,4 +1,4 @@
-"""What the engine would make of a plan: who starts, stays, moves or is stopped, and why the others wait."""
+"""What the engine would make of a plan: which jobs start, stay, move or are stopped, and why the others wait."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: GivenPlacement | None =
 
 
 def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = None) -> list[JobOutcome]:
-    """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
+    """Commit the plan on a snapshot that was decoded for this and is not used afterwards."""
     tables, rules = tables_behind(copy), RunRules.at(copy, placement)
     state = rules.state(tables, copy.now, copy.decision)
     rows = copy.jobs.rows

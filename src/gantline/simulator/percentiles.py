@@ -1,4 +1,4 @@
-"""Median and percentiles, to the last bit what NumPy gives, whose own functions import masked arrays: a tenth of a short run."""
+"""Median and percentiles, equal to NumPy's to the last bit; its own functions import masked arrays, which costs a tenth of a short run."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class RunRecord:
     def inputs(self) -> list[tuple[float, int, Input]]:
         """What entered, when it was received, and after how many orders."""
         entered = [line for line in self.lines if "input" in line]
-        told = [{key: line[key] for key in line if key not in ("heard", "after")} for line in entered]
-        return [(float(line["heard"]), int(line.get("after", 0)), decode_input(value)) for line, value in zip(entered, told)]
+        entries = [{key: line[key] for key in line if key not in ("heard", "after")} for line in entered]
+        return [(float(line["heard"]), int(line.get("after", 0)), decode_input(value)) for line, value in zip(entered, entries)]
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
@@ -64,9 +64,9 @@ class RunRecord:
 def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: RunSpec) -> Iterator[str]:
     """The lines of a record; `policy` is the name (or file) by which it can be found again, `spec` the options as they were given."""
     assert run.journal is not None
-    told = {key: run.summary[key] for key in ("seed", "regime", "round", "trace", "trace_hash", "log_hash")}
+    fields = {key: run.summary[key] for key in ("seed", "regime", "round", "trace", "trace_hash", "log_hash")}
     settings = memories.plain(dict(run.summary["settings"]))
-    head = {"kind": "record", "version": VERSION, "gantline": run.summary["version"], "policy": policy, "settings": settings, **told}
+    head = {"kind": "record", "version": VERSION, "gantline": run.summary["version"], "policy": policy, "settings": settings, **fields}
     head |= {"cluster": encode_cluster(cluster), "options": _options(spec), "jobs": _columns(trace.frame)}
     yield _line({**head, "decisions": run.journal.decisions, "lines": len(run.journal.lines)})
     yield from map(_line, run.journal.lines)
@@ -99,16 +99,16 @@ def read_record(path: Path) -> RunRecord:
         raise UsageError("is not a record of a run", where=f"{path}:1", fix="write one with gantline simulate --record")
     if about["version"] != VERSION:
         age = "a newer" if about["version"] > VERSION else "an older"
-        told = f"was written by {age} Gantline (version {about['version']} of records)"
-        raise RefusedError(told, where=str(path), fix="upgrade gantline" if age == "a newer" else "record the run again")
+        text = f"was written by {age} Gantline (version {about['version']} of records)"
+        raise RefusedError(text, where=str(path), fix="upgrade gantline" if age == "a newer" else "record the run again")
     found = []
     for number, line in enumerate(lines, start=2):
         if not ("input" in line or {"decision", "now", "hash"} <= line.keys()):
             raise UsageError("holds neither an input nor a decision", where=f"{path}:{number}")
         found.append(line)
     if len(found) != about.get("lines", len(found)):
-        told = f"has {len(found)} lines, its first line promises {about['lines']}"
-        raise UsageError(told, where=str(path), fix="was the file cut short?")
+        text = f"has {len(found)} lines, its first line promises {about['lines']}"
+        raise UsageError(text, where=str(path), fix="was the file cut short?")
     return RunRecord(about, tuple(found), str(path))
 
 

@@ -1,7 +1,7 @@
 """Many futures of one instant: what becomes of the jobs of a snapshot under one policy or several, with work drawn around its estimates.
 
 A snapshot holds no truth, so a rollout takes estimates as true, or draws. Draws are counter-based: future number 7 has the same work and
-the same newcomers whatever the policy, the order and the processor. An order whose key is declared or can be read runs in one compiled
+the same newcomers whatever the policy, the order and the processor. An order with a declared or readable key runs in one compiled
 loop that counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine
 (`from_here`), with the same result and more slowly.
 """
@@ -211,8 +211,8 @@ def _futures(
     case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
         if limits.device == "cuda":
-            told = f"the futures of '{one.name}' are rolled forward by the engine, which no GPU runs"
-            raise RefusedError(told, where="device 'cuda'", fix="use device='auto'; docs/rollouts.md says which futures are counted")
+            text = f"the futures of '{one.name}' are rolled forward by the engine, which no GPU runs"
+            raise RefusedError(text, where="device 'cuda'", fix="use device='auto'; docs/rollouts.md says which futures are counted")
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
@@ -235,8 +235,8 @@ def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[I
         if rolled and budget.over:
             break
         rolled.append(here.roll(line, limits.until, events, limits.spending))
-    told = dict.fromkeys(incident for one in rolled for incident in one.incidents)
+    incidents = dict.fromkeys(incident for one in rolled for incident in one.incidents)
     start, finish = (np.array([getattr(one, name) for one in rolled]) for name in ("start", "finish"))
     decisions = np.array([one.decisions for one in rolled], dtype=np.float64)
     dollars, kwh = (np.array([getattr(one, name) for one in rolled]) if limits.spending else None for name in ("dollars", "kwh"))
-    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(told), dollars=dollars, kwh=kwh)
+    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(incidents), dollars=dollars, kwh=kwh)

@@ -52,15 +52,15 @@ class Run:
     pieces: pl.DataFrame | None = None  # what an original reports instead of a row per job, such as a row per piece of a job
 
     def __repr__(self) -> str:
-        told = self.summary
-        parts = [f"{told['completed']:,} of {told['jobs']:,} jobs completed"]
-        if told["average_jct"] is not None:
-            parts.append(f"mean JCT {human_seconds(told['average_jct'])}")
-        if told["utilization"] is not None:
-            parts.append(f"utilization {100 * told['utilization']:.1f} %")
-        if told["lost_turns"]:
-            parts.append(f"{told['lost_turns']:,} of {told['decisions']:,} decisions lost")
-        return f"<Run of {told['policy']} on {told['cluster']}: {', '.join(parts)}>"
+        summary = self.summary
+        parts = [f"{summary['completed']:,} of {summary['jobs']:,} jobs completed"]
+        if summary["average_jct"] is not None:
+            parts.append(f"mean JCT {human_seconds(summary['average_jct'])}")
+        if summary["utilization"] is not None:
+            parts.append(f"utilization {100 * summary['utilization']:.1f} %")
+        if summary["lost_turns"]:
+            parts.append(f"{summary['lost_turns']:,} of {summary['decisions']:,} decisions lost")
+        return f"<Run of {summary['policy']} on {summary['cluster']}: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the summary as a table."""
@@ -106,11 +106,11 @@ class Run:
     @cached_property
     def columns(self) -> RunColumns:
         """The run as arrays, for metrics: the same as the frames say, without making them."""
-        told = self.summary
+        summary = self.summary
         jobs = self._job_columns
         spans = spans_of_log(self.log, self.tables.D[c.D_NODE])
-        series = series_columns(jobs, spans, told["gpus"], told["joined_gpus"], told["down_gpus"])
-        return RunColumns(jobs, spans, series, told)
+        series = series_columns(jobs, spans, summary["gpus"], summary["joined_gpus"], summary["down_gpus"])
+        return RunColumns(jobs, spans, series, summary)
 
     @cached_property
     def _job_columns(self) -> JobColumns:
@@ -158,7 +158,7 @@ class Run:
         )
 
     def _few_allocations(self, LI: Any, LF: Any) -> pl.DataFrame:
-        """The same row by row: a few are told sooner than polars is asked how to join them."""
+        """The same row by row: for a few rows this is faster than a join in polars."""
         t, node_of = self.tables, self.tables.D[c.D_NODE]
         columns = (LI[which].tolist() for which in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT, g.L_REASON, g.L_NODE))
         rows, options, offsets, counts, reasons, own = columns

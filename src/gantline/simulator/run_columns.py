@@ -1,4 +1,4 @@
-"""A run as arrays: what became of its jobs, who held what, and the queue over time. Metrics are sums over these, without a frame."""
+"""A run as arrays: what became of its jobs, what each held, and the queue over time. Metrics are sums over these, without a frame."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
 
 
 def spans_of_log(log: Log | Any, node_of_device: Ints) -> SpanColumns:
-    """What the log of a simulation says of who held what."""
+    """The intervals in which jobs held devices, from the log of a simulation."""
     n = log.intervals
     count, offset = log.LI[g.L_COUNT, :n].astype(np.int64), log.LI[g.L_OFFSET, :n].astype(np.int64)
     first = np.concatenate(([0], np.cumsum(count)))

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def with_options(function: Callable[P, R], *, single: bool = True) -> Callable[P, R]:
-    """The same function, whose `**options` are told one by one; without `single`, those of experiments alone."""
+    """The same function, with its `**options` listed one by one; without `single`, only those of experiments."""
     shown = inspect.signature(function)
     kept = [item for item in shown.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
     annotations = {item.name: item.type for item in fields(RunSpec)}

@@ -73,7 +73,7 @@ def simulate(
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
     `step_all`: skip no round. `on_progress` is called with the time, the jobs that have arrived and those inside, whatever the regime.
-    `on_lost`: told each turn that the policy lost.
+    `on_lost`: called for each turn that the policy lost.
     `spec`: options gathered before; those given here come first.
     """
     began, cpu_began = time.perf_counter(), time.process_time()
@@ -94,7 +94,7 @@ def simulate(
     if scope is not None:
         scope.check_jobs(way.name, tables)
     journal = _journal(record)
-    engine.turns.tell = on_lost
+    engine.turns.on_lost = on_lost
     window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
@@ -156,12 +156,12 @@ def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, 
     """What the policy would do elsewhere and does not in this run: rounds of its own, reservations."""
     if find_imitation(regime.name) is not None:
         return {}
-    told: dict[str, object] = {}
+    fields: dict[str, object] = {}
     if policy.usual_round and not regime.round:
-        told["usual_round"] = policy.usual_round
+        fields["usual_round"] = policy.usual_round
     if kept := reservations(jobs):
-        told["reservations"] = f"{len(kept)} kept" if policy.keeps_reservations else f"{len(kept)} not kept by this policy"
-    return told
+        fields["reservations"] = f"{len(kept)} kept" if policy.keeps_reservations else f"{len(kept)} not kept by this policy"
+    return fields
 
 
 def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dict[str, object]:

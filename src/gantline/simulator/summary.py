@@ -145,7 +145,7 @@ def what_jobs_held(simulation: Simulation) -> Held:
 
 
 def _utilization(simulation: Simulation, cluster: Cluster, joined: list[tuple[float, int]], end: float) -> float | None:
-    """Device-seconds in use over those of devices that were there and up; None where there were none, or nobody can say."""
+    """Device-seconds in use over those of devices that were there and up; None where there were none, or it is unknown."""
     log, grants = simulation.state.log, simulation.engine.grants
     begin, stop = stretch_of(simulation, end)
     capacity = cluster.gpus * (stop - begin) + _area(joined, begin, stop) - _area(simulation.down, begin, stop)

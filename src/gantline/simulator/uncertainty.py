@@ -47,16 +47,16 @@ class Uncertainty:
         estimate = np.maximum(jobs.estimate, 1e-6)
         done = np.minimum(jobs.done, estimate * 1e9)
         low, high = jobs.estimate_low, jobs.estimate_high
-        told = (low > 0) & (high > low)  # equal: no range is known
+        given = (low > 0) & (high > low)  # equal: no range is known
         with np.errstate(divide="ignore", invalid="ignore"):
-            width = np.where(told, np.log(high / low) / 4.0, self.sigma)
-            middle = np.where(told, 0.5 * (np.log(low) + np.log(high)), np.log(estimate))
+            width = np.where(given, np.log(high / low) / 4.0, self.sigma)
+            middle = np.where(given, 0.5 * (np.log(low) + np.log(high)), np.log(estimate))
         place = np.clip(np.arange(SPANS + 1) / SPANS, 0.25 / SPANS, 1.0 - 0.25 / SPANS)[:, None]
         found = _log_normal(middle, width, done, place)
-        found[:, (width <= 0.0) & ~told] = estimate[(width <= 0.0) & ~told]
+        found[:, (width <= 0.0) & ~given] = estimate[(width <= 0.0) & ~given]
         if len(self.ratios) >= FEWEST:
             shown = np.sort(np.asarray(self.ratios, dtype=np.float64))
-            free = np.flatnonzero(~told)
+            free = np.flatnonzero(~given)
             found[:, free] = _from_ratios(shown, estimate[free], done[free], place)
         late = np.flatnonzero(~(found[0] > done))
         found[:, late] = done[late] - np.log1p(-place) * np.maximum(done[late], 1e-6)

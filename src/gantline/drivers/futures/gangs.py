@@ -107,7 +107,7 @@ def find_soonest(room: FutureRoom) -> None:
 
 @kernel
 def finish_due(case: FutureCase, room: FutureRoom, now: float, ends: Floats) -> None:
-    """End every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    """End every gang that has done its work by `now`, and raise estimates that turned out too low."""
     s = room.s
     while room.t[p.SOONEST] <= now:
         at = room.n[p.FIRST_DUE]

@@ -47,7 +47,7 @@ def _begin(case: FutureCase, room: HeapRoom, work: Floats, begins: Floats, ends:
 
 @kernel
 def _finish_due(case: FutureCase, room: HeapRoom, now: float, work: Floats, ends: Floats) -> None:
-    """End every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    """End every gang that has done its work by `now`, and raise estimates that turned out too low."""
     own, n = room.own, room.n
     while n[h.RUNNING] > 0 and room.heap[1, h.DUE] <= now:
         row = int(room.heap[1, h.ROW])

@@ -31,9 +31,9 @@ class HeapRoom(NamedTuple):
 
     own: Floats  # (row, number)
     heap: Floats  # (place, number): gangs that run, the one that is due soonest on top, at place 1: then a pair below lies side by side
-    watched: Ints  # rows that run and might stand behind one that waits: all whose KEY is `least` or more
+    watched: Ints  # rows that run and might stand behind one that waits: all with a KEY of `least` or more
     back: Ints  # (lane, place): rows that have stopped, the best rank last
-    trial: Ints  # rows whose devices are taken on trial, the best rank last
+    trial: Ints  # rows that lost their devices on trial, the best rank last
     losers: Ints  # rows that have lost theirs in this walk
     first: Floats  # the key of the first of each lane
     lane: Ints  # (what, lane)

@@ -1,6 +1,6 @@
 """One pass over the ranks, as `walk` makes it, where keys can only sink while gangs run.
 
-A bound on each key is kept from when it was last computed. Gangs whose bound is below the keys of all that wait stand behind none of them:
+A bound on each key is kept from when it was last computed. Gangs with a bound below the keys of all that wait stand behind none of them:
 the others are watched, and they are few.
 """
 

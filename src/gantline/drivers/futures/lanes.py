@@ -56,7 +56,7 @@ def leave(room: FutureRoom, lane: int) -> None:
 
 @kernel
 def first_lane(case: FutureCase, room: FutureRoom, below: int) -> int:
-    """The lane of gangs smaller than `below` whose first ranks before the others'; as many as there are lanes: none."""
+    """The lane of gangs smaller than `below` that has the best-ranked first row; as many as there are lanes: none."""
     lanes = case.size.shape[0]
     best, key, row = lanes, np.inf, 0
     for lane in range(lanes):

@@ -74,7 +74,7 @@ class FutureRoom(NamedTuple):
     queue: Ints  # (lane, place)
     lane: Ints  # (what, lane)
     low: Ints  # gangs that run, the lowest rank on top of a heap
-    trial: Ints  # gangs whose devices are taken on trial, the best rank last
+    trial: Ints  # gangs that lost their devices on trial, the best rank last
     n: Ints
     t: Floats
 

@@ -1,6 +1,6 @@
 """One pass over the ranks of a future: the outcome of `engine.walk` where a gang fits as soon as enough devices are free.
 
-A gang whose devices were taken on trial keeps them, or as many others, if enough are free when its turn comes. Which ones does not matter
+A gang that lost its devices on trial keeps them, or as many others, if enough are free when its turn comes. Which ones does not matter
 where starting costs nothing, or where all gangs are of one size; others are not counted but walked by the engine.
 """
 

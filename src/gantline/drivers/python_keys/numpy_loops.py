@@ -33,7 +33,7 @@ class _Loops(ctypes.Structure):
 
 @cache
 def inner_loop(ufunc: np.ufunc, types: str) -> tuple[int, int] | None:
-    """Address and extra argument of the loop for these types (such as ``dd->d``); None: it cannot be told."""
+    """Address and extra argument of the loop for these types (such as ``dd->d``); None: unknown."""
     if sys.implementation.name != "cpython" or types not in ufunc.types:
         return None
     inside = _Loops.from_address(id(ufunc) + object.__basicsize__)

@@ -68,7 +68,7 @@ def _asked(why: str) -> Reading:
 
 
 def _compile(key: Term, state: State, hint: Hint) -> Reading:
-    """On records, if they can say it; an order that is said to hold although it turns is one for the tables, which look when told."""
+    """On records, if they can express it; an order declared to hold although it turns is one for the tables, which check it on demand."""
     found, why = declare(key, state.tables), ""
     linear, promised, on_events = found and found[0], hint is Hint.FOR_EVER, state.regime.round <= 0.0
     if on_events and hint is Hint.BY_SNAPSHOT and (linear is None or linear.rises):

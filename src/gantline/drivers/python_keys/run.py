@@ -25,7 +25,7 @@ from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
 from gantline.engine.engine import Engine
 
-_TOLD = 512  # decisions between two words on progress
+_PROGRESS_EVERY = 512  # decisions between two progress reports
 
 
 class _Loop:
@@ -72,8 +72,8 @@ class _Loop:
     def now(self) -> float:
         return float(self.clock.time[lc.NOW])
 
-    def tell(self) -> None:
-        """Report progress."""
+    def report_progress(self) -> None:
+        """Call `on_progress`, if there is one."""
         if self.bounds.on_progress is not None:
             self.bounds.on_progress(self.now, int(self.state.lists.number[ls.NEXT]), int(self.state.lists.number[ls.ACTIVE]))
 
@@ -81,7 +81,7 @@ class _Loop:
         """Whether the keys of this instant are those that the policy itself gives for all jobs; looked at again after as many decisions."""
         self.state.now = self.now
         self.how[v.UNTIL_CHECK], self._checked = self._checked, 2 * self._checked
-        self.tell()
+        self.report_progress()
         return _as_the_policy_says(self.engine, self.decision)
 
     def enter(self, keys: Floats, until: float) -> None:
@@ -90,7 +90,7 @@ class _Loop:
         self.clock.time[lc.VALID] = until
 
     def end_uncounted(self, code: int) -> LoopEnd:
-        """The end of a loop whose decisions only the loop itself has counted."""
+        """The end of a loop that counted its decisions itself."""
         self.end(code)
         self.state.decision = self.decision - 1
         self.engine.decisions += int(self.clock.number[lc.DECISIONS])
@@ -103,7 +103,7 @@ class _Loop:
         engine.stopped += int(counted[lc.STOPPED])
         if code != lc.ASK:
             name_blocked(self.state)
-        self.tell()
+        self.report_progress()
 
 
 def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> LoopEnd:
@@ -138,8 +138,8 @@ def run_questions(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> Lo
             code = lc.ASK
             break
         run.enter(*answer)
-        if questions % _TOLD == 0:
-            run.tell()
+        if questions % _PROGRESS_EVERY == 0:
+            run.report_progress()
         code = run.go_on()
     return run.end_uncounted(code)
 
@@ -153,8 +153,8 @@ def run_plans(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
     while code == lc.KEYS:
         name_blocked(state)  # by the last decision
         state.now = run.now
-        if state.decision % _TOLD == 0:
-            run.tell()
+        if state.decision % _PROGRESS_EVERY == 0:
+            run.report_progress()
         plan = engine.decide()
         ranking = None if plan is None else plan.ranking
         if plan is None or ranking is None or not _only_ranks(plan):

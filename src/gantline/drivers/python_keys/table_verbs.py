@@ -53,7 +53,7 @@ class OnTables(NamedTuple):
     tape: Tape
     levels: Floats  # service at which a row that runs falls behind at that very instant
     how: Ints
-    fresh: Ints  # rows whose keys are not known
+    fresh: Ints  # rows with unknown keys
     said: Floats  # keys of all active rows, as the policy says them
 
 

@@ -1,10 +1,10 @@
-"""Backfilling in the loop on records: the same answers as `policies.backfill`, found with less looking.
+"""Backfilling in the loop on records: the same answers as `policies.backfill`, found with fewer comparisons.
 
-EASY promises a time to the first who does not fit. Free devices only become more over time, but for that promise, so whether somebody
-else may start is told by three numbers: what is free now, when the promise begins, and what is left over then. The conservative kind
-promises everybody a time, in a list of instants and of what is free from each on; whoever has the same gang size as one before
-need not look earlier than that one did. Planning all of that anew at every decision changes nothing where gangs start and end exactly as
-promised, so then promises stand.
+EASY promises a time to the first row that does not fit. Except for that promise, free devices only become more over time, so three
+numbers decide whether another row may start: what is free now, when the promise begins, and what is left over then. The conservative
+kind promises every row a time, in a list of instants and of what is free from each on; a row with the same gang size as an earlier one
+need not be tried before that one's time. Planning anew at every decision changes nothing where gangs start and end exactly as
+promised, so then promises are kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _length(jobs: Records, row: int) -> float:
 
 @kernel
 def _expect_ends(jobs: Records, h: Heaps, work: Pass, now: float) -> None:
-    """Those who run, by their estimated ends."""
+    """Running rows, by their estimated ends."""
     f = jobs.f
     for place in range(h.size[DUE]):
         row = h.row[DUE, place]
@@ -76,7 +76,7 @@ def _choose(work: Pass, row: int) -> None:
 
 @kernel
 def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: float) -> None:
-    """Choose who starts: in order while they fit, then whoever does not delay the first who does not."""
+    """Choose which rows start: in order while they fit, then those that do not delay the first that does not fit."""
     free, blocked = ds.total[d.FREE_IN_ALL], -1
     while blocked < 0:
         lane = next_lane(qs, 1 << 60)
@@ -117,7 +117,7 @@ def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: floa
 
 @kernel
 def _next_harmless(jobs: Records, qs: Lanes, work: Pass, free: int, spare: int, begins: float, now: float) -> int:
-    """The lane whose next job is the first in order that fits now and does not delay the promise; the others' cursors stand at theirs."""
+    """The lane with the first next job in order that fits now and does not delay the promise; the others' cursors stand at theirs."""
     for lane in range(qs.lane.shape[1]):
         need = qs.lane[q.SIZE, lane]
         if need > free:
@@ -135,7 +135,7 @@ def _next_harmless(jobs: Records, qs: Lanes, work: Pass, free: int, spare: int, 
 
 @kernel
 def _anybody_yet(qs: Lanes, plan: Promises, now: float) -> bool:
-    """Whether anybody is left who is small and short enough for what is free from now on, as promised so far."""
+    """Whether a row is left that is small and short enough for what is free from now on, as promised so far."""
     time, link = plan.time, plan.link
     at = 0
     for lane in range(qs.lane.shape[1] - 1, -1, -1):
@@ -192,7 +192,7 @@ def _promise(qs: Lanes, plan: Promises, lane: int, length: float) -> float:
 
 @kernel
 def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan: Promises, now: float) -> None:
-    """Choose who starts, by promising everybody a time, in order, until nobody is left who could start now."""
+    """Choose which rows start, by promising each a time, in order, until none is left that could start now."""
     time, link = plan.time, plan.link
     _expect_ends(jobs, h, work, now)
     time[0], link[FREE, 0], link[NEXT, 0], plan.mark[USED] = now, ds.total[d.FREE_IN_ALL], -1, 1
@@ -224,7 +224,7 @@ def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan
 
 @kernel
 def _keep_promises(jobs: Records, h: Heaps, qs: Lanes, work: Pass, plan: Promises, entered: int, now: float) -> None:
-    """Choose who starts where everything goes as planned: promises stand, and only newcomers need one."""
+    """Choose which rows start where everything goes as planned: promises hold, and only new rows need one."""
     time, link, mark = plan.time, plan.link, plan.mark
     while link[NEXT, mark[PRESENT]] >= 0 and time[link[NEXT, mark[PRESENT]]] <= now:
         mark[PRESENT] = link[NEXT, mark[PRESENT]]
@@ -260,7 +260,7 @@ def fill_gaps(
     entered: int,
     now: float,
 ) -> None:
-    """Start whoever may, as far as placement has devices for them; rows below `entered` have been let in."""
+    """Start the rows that may, as far as placement has devices for them; rows below `entered` have been let in."""
     restart(qs)
     work.number[AT_BEGUN] = 0
     if plan.promises <= 1.0:
@@ -271,7 +271,7 @@ def fill_gaps(
         _plan_anew(jobs, h, qs, ds, work, plan, now)
     tried = 1 << 60
     one_node = setting.SI[s.S_ONE_NODE] == 1
-    apart = ds.total[d.APART] if one_node else 0  # up to here a misfit tells nothing about larger gangs
+    apart = ds.total[d.APART] if one_node else 0  # up to this size, larger gangs may fit where one does not
     for place in range(work.number[AT_BEGUN]):
         row = work.line[BEGUN, place]
         need = jobs.i[row, r.NEED]

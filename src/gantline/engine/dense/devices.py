@@ -39,7 +39,7 @@ class Devices(NamedTuple):
 
 
 def devices(NI: Ints, sought: bool) -> Devices:
-    """All devices free; `sought`: somebody asks for nodes by how many they have free."""
+    """All devices free; `sought`: nodes are looked up by how many devices they have free."""
     n, largest = NI.shape[1], int(NI[c.N_GPUS].max(initial=0))
     node = np.zeros((NODE_ROWS, n), dtype=np.int64)
     node[SIZE], node[FIRST], node[COUNT] = NI[c.N_GPUS], NI[c.N_FIRST], NI[c.N_GPUS]

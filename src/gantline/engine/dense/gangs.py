@@ -60,9 +60,9 @@ def set_due(jobs: Records, h: Heaps, row: int) -> None:
 
 @kernel
 def next_due(jobs: Records, h: Heaps) -> float:
-    """When the first of those who run is due, who stands on top of the heap then; infinity: nobody runs.
+    """When the first running row is due, which is then on top of the heap; infinity: none runs.
 
-    Whoever is stopped stays in the heap, and so does the number by which it stands when it starts again and is due later.
+    A stopped row stays in the heap, and keeps its earlier number when it starts again and is due later.
     """
     while h.size[DUE] > 0:
         row = h.row[DUE, 0]
@@ -184,6 +184,6 @@ def complete(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, row: int, at: f
     jobs.i[row, r.SEGMENT] = -1
     jobs.i[row, r.STATE] = COMPLETED
     drop(h, DUE, row)
-    if h.size[RANK] > 0:  # the heaps of a policy that never stops anybody are empty
+    if h.size[RANK] > 0:  # the heaps of a policy that never stops a gang are empty
         drop(h, RANK, row)
         drop(h, LEVEL, row)

@@ -1,7 +1,7 @@
 """Several binary heaps over rows, smallest number on top; each row's line says where it stands, so that it can change or leave at any time.
 
 Which heap is meant is a small number, the first index of every matrix: finishes, ranks and levels share the code. One more is scratch of a
-pass: whoever is in it only ever leaves as the first, so that nobody need know places.
+pass: an entry only ever leaves as the first, so that no positions need to be kept.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _sink(h: Heaps, which: int, at: int, key: float, row: int) -> None:
 
 @kernel
 def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
-    """Let the row stand in the heap with this key, or go on standing with a smaller one; whoever finds it on top puts that right."""
+    """Put the row into the heap with this key, or leave it there with a smaller one, which is corrected when it comes to the top."""
     at = h.at[row, AT + which]
     if at < 0:
         at = h.size[which]

@@ -1,9 +1,9 @@
-"""Gangs that run, from the lowest rank up, as far as anybody needs to look.
+"""Running gangs, from the lowest rank up, as far as a pass needs them.
 
 The heap of ranks holds every gang by its key, lowest rank on top. Keys that move all alike keep their order, so the heap need not be
 touched; each stands by what its key would have been at time zero. Where two come so close that rounding could turn them round, their
 exact keys decide. Keys that are whole numbers are never rounded: there the row is part of the number that it stands by, so that no two
-are equal and nobody's key is needed.
+are equal and no key is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gantline.engine.dense.heap import FRONT, RANK, Heaps, exchange, mend, pop, 
 from gantline.engine.dense.keys import Key, key_at
 from gantline.engine.dense.records import Records
 
-# rows of `line`: gangs from the lowest rank up, those stopped on trial, those of them whose turn has not come (best last), those begun
+# rows of `line`: gangs from the lowest rank up, those stopped on trial, those of them that have not had their turn (best last), those begun
 LOW, VICTIMS, TURNS, BEGUN, LINE_ROWS = range(5)
 # places of `number`: how long each of these lines is, from where on the first may still help, whether its search has begun;
 # counted over the run: gangs started and stopped, rows looked at, keys evaluated; where in the heap a change of order was found last
@@ -46,7 +46,7 @@ def rank_key(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float
 
 @kernel
 def rank_of(row: int, mark: float, work: Pass, now: float) -> float:
-    """The same of a row whose key is known."""
+    """The same for a row with a known key."""
     at_zero = work.motion[RISE] * now - mark
     return float(at_zero * work.motion[WHOLE] - row if work.motion[WHOLE] > 0.0 else at_zero)
 
@@ -66,7 +66,7 @@ def search(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
 
 @kernel
 def _step(h: Heaps) -> int:
-    """Who comes next from the low end; those below it in the heap of ranks may come after it."""
+    """Which row comes next from the low end; those below it in the heap of ranks may come after it."""
     place = h.row[FRONT, 0]
     child = 2 * place + 1
     if child < h.size[RANK]:
@@ -80,7 +80,7 @@ def _step(h: Heaps) -> int:
 
 @kernel
 def _extend(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> bool:
-    """The next gangs from the low end of the ranks: one, or all that are so close that only their exact keys tell them apart."""
+    """The next gangs from the low end of the ranks: one, or all that are so close that only their exact keys distinguish them."""
     begin = work.number[AT_LOW]
     if h.size[FRONT] == 0:
         return False

@@ -1,6 +1,6 @@
-"""Those who wait, in one lane per gang size, each sorted by (key, row).
+"""Waiting rows, in one lane per gang size, each sorted by (key, row).
 
-Whoever does not fit keeps everybody of its size waiting for the rest of a pass, so a pass only ever looks at the first of each lane. A
+A row that does not fit keeps all others of its size waiting for the rest of a pass, so a pass only ever looks at the first of each lane. A
 lane is a ring: jobs that come in order are appended, and a job in between moves the shorter side.
 """
 
@@ -14,7 +14,7 @@ from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.jit import kernel_from_zero as kernel
 
 # rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it, jobs, why the last one waits;
-# for backfilling: the next job to look at, the instant before which nobody of this size can start
+# for backfilling: the next job to look at, the instant before which no row of this size can start
 SIZE, BASE, MASK, HEAD, COUNT, WHY, CURSOR, HINT, LANE_ROWS = range(9)
 
 
@@ -111,14 +111,14 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
     base, mask, head, count = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane], q.lane[COUNT, lane]
     lengths = q.length.shape[0] > 0
     number, at = count, base + ((head + count) & mask)
-    if count > 0 and _is_before(q, base + ((head + (count >> 1)) & mask), key, row):  # whoever comes after it moves on
+    if count > 0 and _is_before(q, base + ((head + (count >> 1)) & mask), key, row):  # rows after it move on
         while number > 0:
             other = base + ((head + number - 1) & mask)
             if _is_before(q, other, key, row):
                 break
             _move(q, other, at, lengths)
             number, at = number - 1, other
-    elif count > 0:  # whoever comes before it moves up
+    elif count > 0:  # rows before it move up
         head = (head - 1) & mask
         q.lane[HEAD, lane] = head
         number, at = 0, base + head
@@ -173,7 +173,7 @@ def remove(q: Lanes, lane: int, key: float, row: int) -> None:
 
 @kernel
 def first_lane(q: Lanes, hope: int, low: int, high: int) -> int:
-    """The lane, among gangs of at most `hope` devices and not from `low` to `high`, whose first ranks before the others'; -1: none."""
+    """The lane, among gangs of at most `hope` devices and not from `low` to `high`, with the best-ranked first row; -1: none."""
     best, best_key = -1, np.inf
     for lane in range(q.lane.shape[1]):
         size, key = q.lane[SIZE, lane], q.first[lane]
@@ -193,7 +193,7 @@ def _first_row(q: Lanes, lane: int) -> int:
 
 @kernel
 def key_behind(q: Lanes, key: float, row: int) -> float:
-    """The key of the first who waits and ranks behind (key, row); infinity: nobody."""
+    """The key of the first waiting row that ranks behind (key, row); infinity: none."""
     found = np.inf
     for lane in range(q.lane.shape[1]):
         count = q.lane[COUNT, lane]
@@ -215,7 +215,7 @@ def restart(q: Lanes) -> None:
 
 @kernel
 def next_lane(q: Lanes, hope: int) -> int:
-    """The lane, among gangs of at most `hope` devices, whose job at the cursor ranks before the others'; -1: none is left."""
+    """The lane, among gangs of at most `hope` devices, of which the job at the cursor ranks before the others'; -1: none is left."""
     best = -1
     best_key, best_row = 0.0, 0
     for lane in range(q.lane.shape[1]):

@@ -17,7 +17,7 @@ _ARRIVED = int(Reason.ARRIVED)
 
 @kernel
 def to_lines(F: Floats, I: Ints, lane_of: Ints, f: Floats, i: Ints32) -> None:
-    """Write the lines of all rows, none of which has arrived, into memory that nobody has written to."""
+    """Write the lines of all rows, none of which has arrived, into uninitialised memory."""
     for row in range(f.shape[0]):
         f[row, r.WORK] = F[c.WORK, row]
         f[row, r.DONE] = F[c.DONE, row]

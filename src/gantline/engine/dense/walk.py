@@ -1,8 +1,8 @@
-"""One pass over the ranks that looks only at whom it can matter for. The same outcome as `engine.walk` for one type of device.
+"""One pass over the ranks that looks only at rows for which it can matter. The same outcome as `engine.walk` for one type of device.
 
-Those who wait are looked at in order, the first of each gang size at a time. Whoever finds no free devices may stop gangs that rank
+Waiting rows are looked at in order, the first of each gang size at a time. One that finds no free devices may stop gangs that rank
 behind it, lowest first; these are found from the low end of the ranks, as far as needed. A gang that was stopped gets its turn in the same
-pass: its own devices if nobody took them, else others.
+pass: its own devices if they are still free, else others.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
     SI, n = setting.SI, work.number
     one_node, whole, min_run = SI[s.S_ONE_NODE] == 1, SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
     n[AT_LOW], n[AT_VICTIMS], n[AT_TURNS], n[AT_BEGUN], n[BACK], n[SEARCHING] = 0, 0, 0, 0, 0, 0
-    in_order = SI[s.S_MISFIT] == _STOP  # nobody passes one that does not fit
+    in_order = SI[s.S_MISFIT] == _STOP  # no row passes one that does not fit
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
-    # where nodes differ, what a gang that must sit on one of them finds tells nothing about those that take several idle ones
+    # where nodes differ, a gang that must sit on one of them may find no place where those that take several idle ones do
     apart, tried_one = ds.total[d.APART] if one_node else 0, 1 << 60
-    lane, known = -1, False  # the lane whose first is next among those who wait
+    lane, known = -1, False  # the lane with the next waiting row at its front
     while True:
         hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
         if not known or (lane >= 0 and qs.lane[q.SIZE, lane] > hope):
@@ -128,7 +128,7 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
 
 @kernel
 def _nothing_is_left(jobs: Records, qs: Lanes, ds: Devices, work: Pass) -> bool:
-    """Whether no device is free although not even the smallest gang could stop anybody: whoever's turn is to come then waits as well."""
+    """Whether no device is free and not even the smallest gang could stop another: then all rows still to come wait as well."""
     if ds.total[d.FREE_IN_ALL] > 0:
         return False
     for place in range(work.number[AT_TURNS]):
@@ -138,7 +138,7 @@ def _nothing_is_left(jobs: Records, qs: Lanes, ds: Devices, work: Pass) -> bool:
 
 @kernel
 def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float) -> None:
-    """Those who have lost their devices for good wait again; those who have begun get their ranks."""
+    """Rows that have lost their devices for good wait again; rows that have begun get their ranks."""
     n = work.number
     h.size[FRONT] = 0
     begun = 0
@@ -148,7 +148,7 @@ def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, k
             jobs.i[row, r.VICTIM] = 0
             halt(jobs, ds, log, row, now, _PREEMPTED)
             n[STOPPED] += 1
-            if begun < n[AT_BEGUN]:  # whoever has begun instead takes its place among the ranks
+            if begun < n[AT_BEGUN]:  # a row that has begun instead takes its place among the ranks
                 other = work.line[BEGUN, begun]
                 replace(h, RANK, row, other, _rank(jobs, other, key, work, now))
                 begun += 1

@@ -11,7 +11,7 @@ from gantline.engine.wanted import Wanted
 
 
 class ExactGang(Kind):
-    """Who holds some of the named devices keeps these in place."""
+    """A row that holds some of the named devices keeps those in place."""
 
     def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and (grant.workers or grant.fluid):

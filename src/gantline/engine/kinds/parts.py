@@ -14,7 +14,7 @@ from gantline.engine.wanted import Wanted
 
 
 class PartsGang(Kind):
-    """Workers who are where they may be stay there."""
+    """Workers that are on a permitted node stay there."""
 
     def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and grant.fluid:

@@ -12,7 +12,7 @@ from gantline.engine.wanted import Wanted
 
 
 class SharedGang(ExactGang):
-    """Who is together with its group stays; the others join it."""
+    """A row that is already with its group stays; otherwise it joins the group."""
 
     def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and (grant.workers or grant.fluid):

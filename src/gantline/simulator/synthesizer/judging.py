@@ -56,7 +56,7 @@ def _ended(snapshot: Snapshot, one: Futures, number: int, until: float) -> Ended
 
 
 def judge(found: Floats, present: int | None, margin: float, most: float, cost: float) -> Verdict | None:
-    """Who shall be in charge; None: everyone has failed. A challenger must beat the one in charge by the margin in most futures."""
+    """Which policy shall be in charge; None: all have failed. A challenger must beat the one in charge by the margin in most futures."""
     means = found.mean(axis=1)
     if not np.isfinite(means).any():
         return None

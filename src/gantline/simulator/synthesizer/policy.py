@@ -26,7 +26,7 @@ from gantline.simulator.synthesizer.portfolio import WHERE, Combination, combina
 from gantline.simulator.synthesizer.remembered import Remembered
 from gantline.simulator.uncertainty import Uncertainty
 
-_SPENDING = {"dollars": "prices", "kwh": "power"}  # words of which only the engine's futures tell, and what they need
+_SPENDING = {"dollars": "prices", "kwh": "power"}  # words that only the engine's futures have, and what they need
 _BLOX = {"portfolio": ("las", "fifo", "srtf"), "admissions": ("accept-all", "load-limit:1.2", "load-limit:1.4")}
 
 
@@ -36,7 +36,7 @@ class Synthesizer(Policy):
 
     name: ClassVar[str] = "synthesizer"
     paper: ClassVar[str] = "Agarwal et al.: Blox, A Modular Toolkit for Deep Learning Schedulers (EuroSys 2024), section 4.3"
-    ties: ClassVar[str] = "equal scores: whoever is in charge stays; at first, the earlier in the portfolio"
+    ties: ClassVar[str] = "equal scores: the policy in charge stays; at first, the earlier in the portfolio"
 
     portfolio: tuple[str, ...] = field(
         default=("fifo", "las", "srtf"), metadata={"help": "policies to choose from, with settings as in las(service=gpu-time)"}
@@ -70,9 +70,9 @@ class Synthesizer(Policy):
         if self.compat == "blox":
             usual = Synthesizer()
             bound = (*_BLOX, "placements", "objective", "newcomers", "margin", "draws")
-            told = [name for name in bound if getattr(self, name) not in (getattr(usual, name), {**_BLOX, "margin": 0.0}.get(name))]
-            if told:
-                raise UsageError(f"compat=blox says what {told[0]} is", where=WHERE, fix=f"leave out compat or {told[0]}")
+            changed = [name for name in bound if getattr(self, name) not in (getattr(usual, name), {**_BLOX, "margin": 0.0}.get(name))]
+            if changed:
+                raise UsageError(f"compat=blox says what {changed[0]} is", where=WHERE, fix=f"leave out compat or {changed[0]}")
             for name, value in {**_BLOX, "margin": 0.0}.items():
                 object.__setattr__(self, name, value)
         if self.every == 0:
@@ -97,8 +97,8 @@ class Synthesizer(Policy):
         words = Objective.parse(self.objective, WHERE)
         most = sum(weight for _, weight in words.terms) if words.is_sum else 1.0 if words.words == ("deadlines",) else math.inf
         if self.switch_cost >= most:
-            told = f"switch_cost is {self.switch_cost:g}, and no change can gain more than {most:g}: none would ever be made"
-            raise UsageError(told, where=WHERE, fix="use less")
+            text = f"switch_cost is {self.switch_cost:g}, and no change can gain more than {most:g}: none would ever be made"
+            raise UsageError(text, where=WHERE, fix="use less")
 
     @property
     def _spends(self) -> bool:
@@ -109,11 +109,11 @@ class Synthesizer(Policy):
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        told = set[str]()
+        columns = set[str]()
         if len(self._members()) > 1:
             known = {**_SPENDING, "deadlines": "some-deadline"}
-            told = {"remaining", *(known[word] for word in Objective.parse(self.objective, WHERE).words if word in known)}
-        return frozenset(told).union(*(one.policy.needs for one in self._members()))
+            columns = {"remaining", *(known[word] for word in Objective.parse(self.objective, WHERE).words if word in known)}
+        return frozenset(columns).union(*(one.policy.needs for one in self._members()))
 
     @property
     def ranks(self) -> bool:  # type: ignore[override]
@@ -144,8 +144,8 @@ class Synthesizer(Policy):
         elif mind.lost_a_turn(snapshot):
             notes += mind.new_of(["synthesizer: a decision was lost: no choice is made before the next is due"])
         elif self._is_due(snapshot, mind):
-            verdict, told = self._choose(snapshot, mind, present)
-            notes += told
+            verdict, reasons = self._choose(snapshot, mind, present)
+            notes += reasons
             if verdict is not None and verdict.best != present:
                 mind.why = self._why(verdict, names, mind, snapshot.now)
                 present, mind.chosen, mind.since = verdict.best, names[verdict.best], snapshot.now
@@ -230,9 +230,9 @@ class Synthesizer(Policy):
             plan = replace(plan, ranking=replace(plan.ranking, key=key))
         if plan.ranking is not None and chosen.placement:
             plan = replace(plan, ranking=replace(plan.ranking, placement=chosen.placement))
-        told = InCharge(chosen.name, mind.since, mind.why) if len(self._members()) > 1 else None
+        in_charge = InCharge(chosen.name, mind.since, mind.why) if len(self._members()) > 1 else None
         until = self._valid_until(snapshot, mind, plan)
-        return replace(plan, memory=mind.as_memory(), valid_until=until, notes=(*plan.notes, *notes[:5]), in_charge=told)
+        return replace(plan, memory=mind.as_memory(), valid_until=until, notes=(*plan.notes, *notes[:5]), in_charge=in_charge)
 
     def _valid_until(self, snapshot: Snapshot, mind: Remembered, plan: Plan) -> float | None:
         """As the plan says, but not beyond the next choice in rounds; on events nothing changes before the next one."""

@@ -23,7 +23,7 @@ class Combination:
     """One policy behind one admission rule, its gangs placed by one rule; `load_limit` is in times the cluster's GPUs."""
 
     name: str
-    member: str  # the policy as the portfolio writes it: whose memory is kept while it rests
+    member: str  # the policy as the portfolio writes it; its memory is kept while another is in charge
     policy: Policy
     admission: str
     load_limit: float
@@ -47,8 +47,8 @@ def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...], placem
             if rule.has_quota:
                 raise UsageError(f"'{admission}' is a quota, which belongs to the run", where=WHERE, fix="use accept-all or load-limit:1.2")
             if rule.load_limit != float("inf") and not policy.ranks:
-                told = f"'{member}' makes plans for all jobs that it sees, so none can be kept from it by '{admission}'"
-                raise UsageError(told, where=WHERE, fix="use accept-all, or leave the policy out")
+                text = f"'{member}' makes plans for all jobs that it sees, so none can be kept from it by '{admission}'"
+                raise UsageError(text, where=WHERE, fix="use accept-all, or leave the policy out")
             behind = member if admission == "accept-all" else f"{member}+{admission}"
             for placement in placements or ("",):
                 _check_placement(member, policy, placement)
@@ -63,8 +63,8 @@ def _check_placement(member: str, policy: Policy, placement: str) -> None:
         return
     load_placement(placement)
     if not policy.ranks:
-        told = f"'{member}' says itself which devices its gangs get, so '{placement}' would change nothing"
-        raise UsageError(told, where=WHERE, fix="leave out placements, or the policy")
+        text = f"'{member}' says itself which devices its gangs get, so '{placement}' would change nothing"
+        raise UsageError(text, where=WHERE, fix="leave out placements, or the policy")
 
 
 def _policy(member: str) -> Policy:
@@ -79,8 +79,8 @@ def _policy(member: str) -> Policy:
             if not equals:
                 raise UsageError(f"'{part}' is no setting", where=WHERE, fix=f"write {name}(parameter=value)")
             settings[key.strip()] = value.strip()
-    told: dict[str, object] = settings
-    policy = None if name in ITSELF else load_policy(name, told)  # a file may be one, too
+    given: dict[str, object] = settings
+    policy = None if name in ITSELF else load_policy(name, given)  # a file may be one, too
     if policy is None or any(f"{kind.__module__}.{kind.__name__}" == _OWN_CLASS for kind in type(policy.observed).__mro__):
         raise UsageError(f"the portfolio holds the synthesizer itself, as '{name}'", where=WHERE, fix="name other policies")
     return policy

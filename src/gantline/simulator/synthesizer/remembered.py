@@ -29,7 +29,7 @@ class Remembered:
     let_in: int = -1
     seen: int = -1
     decided: int = 0  # the number of the last decision that was made in time
-    said: list[str] = field(default_factory=list)  # what people have been told, once each
+    said: list[str] = field(default_factory=list)  # notes given to users, once each
     members: dict[str, object] = field(default_factory=dict)
     past: list[list[float]] = field(default_factory=list)  # arrival, devices, estimate
 
@@ -70,8 +70,8 @@ class Remembered:
         if len(fresh):
             self.seen = int(jobs.rows[fresh].max())
             if keep:
-                told = zip(jobs.arrival[fresh].tolist(), jobs.gpus[fresh].tolist(), jobs.estimate[fresh].tolist())
-                self.past = [*self.past, *([float(a), int(g), float(e)] for a, g, e in told)][-MOST:]
+                entries = zip(jobs.arrival[fresh].tolist(), jobs.gpus[fresh].tolist(), jobs.estimate[fresh].tolist())
+                self.past = [*self.past, *([float(a), int(g), float(e)] for a, g, e in entries)][-MOST:]
 
     def admit(self, snapshot: Snapshot, limit: float) -> Bools:
         """Which jobs are held back, after as many as the limit (GPUs) allows were let in, in order of arrival, as `engine.advance` does."""

@@ -19,7 +19,7 @@ class GavelScope(Scope):
             raise UsageError(f"policy '{name}' gives no shares of time, which regime 'gavel' makes rounds of", where="--regime",
                              fix="use a policy gavel.NAME, or another regime")  # fmt: skip
         if type(policy).decide is not GavelPolicy.decide:
-            what = f"decide() of class '{type(policy).__name__}' would not be asked: {self.whose} asks for shares()"
+            what = f"decide() of class '{type(policy).__name__}' would not be called: {self.simulator} asks for shares()"
             raise RefusedError(what, where=where, fix="write shares(), or use another --regime")
 
     def reads(self, policy: Policy) -> tuple[str, ...]:
