@@ -159,7 +159,7 @@ class Grants:
             column[gangs.rows] = values
 
     def dissolve(self) -> int:
-        """A ranking gives every job an unshared gang: rows that share, have parts or a share of the time give it up. Returns how many stop."""
+        """A ranking gives every job an unshared gang: rows that share, have parts or a share of the time give it up. How many stop."""
         stopped = 0
         for row, grant in list(self.by_row.items()):
             if self.state.tables.I[c.LOCKED, row] and not grant.fluid:
