@@ -106,7 +106,7 @@ def test_fragmentation_over_time_averages_to_the_metric():
         assert 0.0 <= line.y.min() <= measure(run)["fragmentation"] <= line.y.max() <= 1.0
     whole = figures.fragmentation_over_time(TOLD[:1], slices=1).panels[0].layers[0]
     assert whole.y.tolist() == [pytest.approx(measure(TOLD[0])["fragmentation"])]
-    with pytest.raises(UsageError, match="does not tell the GPUs of its nodes"):
+    with pytest.raises(UsageError, match="does not record the GPUs of its nodes"):
         figures.fragmentation_over_time([FIFO])
 
 

@@ -1,4 +1,4 @@
-"""Fragmentation: free GPUs that those who wait cannot use."""
+"""Fragmentation: free GPUs that waiting jobs cannot use."""
 
 import polars as pl
 import pytest
@@ -26,7 +26,7 @@ def at(series, moment):
 def test_half_free_nodes_strand_a_gang_that_needs_a_whole_one():
     jobs = job_rows({"finish": 10.0}, {"finish": 10.0}, {"gpus": 4, "arrival": 2.0, "state": "waiting"})
     series = fragmentation_series(run_of(jobs, ("j0", 0, 10, [0, 1]), ("j1", 0, 10, [4, 5])), [4, 4])
-    assert at(series, 1)["fragmentation"] == 0.0  # nobody waits
+    assert at(series, 1)["fragmentation"] == 0.0  # no job waits
     assert at(series, 5)["free"] == 4
     assert at(series, 5)["fragmentation"] == 1.0  # two and two do not make a four on one node
     assert at(series, 10)["fragmentation"] == 0.0  # both nodes are whole again

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.runtime.specs import running, shell, state, until
 
 from gantline.report.figures import gantt
-from gantline.report.in_charge import who_decided
+from gantline.report.in_charge import policies_in_charge
 from gantline.report.service_run import read_service
 from gantline.runtime.replay import replay_store
 from gantline.runtime.store import SqlStore
@@ -31,5 +31,5 @@ def test_a_change_of_policy_is_an_event_a_column_of_decisions_and_a_strip_of_the
     store.close()
     assert replay_store(SqlStore.open(tmp_path / "gantline.sqlite", write=False)).difference is None
     past = read_service(tmp_path)
-    assert who_decided(past).startswith("in charge: ")
+    assert policies_in_charge(past).startswith("in charge: ")
     assert [name for name, _ in gantt(past).panels[0].layers[0].legend] == ["fifo", "srtf"]

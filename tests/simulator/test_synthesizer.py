@@ -18,7 +18,7 @@ from gantline.questions.explain import explain
 from gantline.questions.forecast import Setup
 from gantline.report.figures import gantt
 from gantline.report.html import render_report
-from gantline.report.in_charge import who_decided
+from gantline.report.in_charge import policies_in_charge
 from gantline.report.rundir import read_run, write_run
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
@@ -98,8 +98,8 @@ def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> No
     assert [line["why"] for line in decisions if "why" in line] == [why for _, _, why in told]
     assert decode_plan(encode_plan(policy.decide(decode_snapshot(QUEUE)))).in_charge == policy.decide(decode_snapshot(QUEUE)).in_charge
     read = read_run(write_run(run, tmp_path / "run"))
-    assert who_decided(read) == who_decided(run)
-    assert who_decided(read) in render_report([read])
+    assert policies_in_charge(read) == policies_in_charge(run)
+    assert policies_in_charge(read) in render_report([read])
     strip, devices = gantt(read).panels
     assert [name for name, _ in strip.layers[0].legend] == list(dict.fromkeys(name for _, name, _ in told))
     shade = dict(strip.layers[0].legend)["fifo"]

@@ -57,9 +57,9 @@ def report(run: Run, bounded: bool) -> int:
         if found := said(run.summary):
             note(found)
     if "in_charge" in run.summary:
-        from gantline.report.in_charge import who_decided
+        from gantline.report.in_charge import policies_in_charge
 
-        note(who_decided(run))
+        note(policies_in_charge(run))
     if code == 0 and no_contest(run.summary):
         note(no_contest(run.summary))
     if code == 0 and not is_watched():  # a person finds it in the summary

@@ -1,7 +1,7 @@
-"""What speaks against taking a run's numbers at face value: lost turns, jobs that did not end, a queue that only grows.
+"""Reasons to doubt the numbers of a run: lost turns, jobs that did not end, a queue that only grows.
 
 Such a run is marked wherever it is shown, and never wins: a mean over the jobs that happened to end is no result. Stops that cost nothing
-are no doubt, but they are said, and so is a run in which nobody had to wait: every policy would have done as well.
+are no doubt, but they are reported, and so is a run in which no job had to wait: every policy would have done as well.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 MARK = " (!)"
 """Behind the name of a run that is in doubt."""
 MANY = 100
-"""Fewer jobs are a burst of which nobody expects a steady state."""
+"""Fewer jobs are a burst, which cannot reach a steady state."""
 UNSTEADY = "no steady state"
 
 
 def doubts_of(summary: Mapping[str, Any]) -> tuple[str, ...]:
-    """The doubts that a summary tells; `steady` is in those of stored results."""
+    """The doubts that a summary records; `steady` is in those of stored results."""
     found = []
     if summary.get("lost_turns"):
         found.append(f"{summary['lost_turns']:,} of {summary['decisions']:,} decisions were lost")
@@ -46,7 +46,7 @@ def is_broken(summary: Mapping[str, Any]) -> bool:
 
 
 def free_stops(summary: Mapping[str, Any]) -> str:
-    """That stopping jobs cost nothing in a run that did; empty where there was a price or nobody was stopped."""
+    """That stopping jobs cost nothing in a run that did; empty where there was a price or no job was stopped."""
     stops = summary.get("preemptions", 0)
     if not stops or not summary.get("free_stops"):
         return ""
@@ -76,14 +76,14 @@ def ways_left_out(summary: Mapping[str, Any]) -> str:
     names, found = summary.get("absent_types") or (), []
     if names:
         types = ", ".join(f"'{name}'" for name in names)
-        found.append(f"jobs may also run on {types}, which the cluster does not have: those ways were left out")
+        found.append(f"jobs may also run on {types}, which the cluster does not have: those options were left out")
     if count := summary.get("left_out_options", 0):
         found.append(f"{count:,} ways to run were left out, which the cluster cannot hold")
     return "; ".join(found)
 
 
 def no_contest(summary: Mapping[str, Any]) -> str:
-    """That nobody had to wait in a run to its end, so that it tells nothing about its policy; empty where somebody did."""
+    """That no job had to wait in a run to its end, so that it says nothing about its policy; empty where one did."""
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):
         return ""
     used = summary.get("utilization")

@@ -1,6 +1,6 @@
 """The frames of a finished run: what every metric, figure and file of this package reads.
 
-Four tables and a summary describe a run completely. They are the only thing this package knows of a simulation, so a
+Four tables and a summary describe a run completely. This package reads nothing else of a simulation, so a
 run read back from disk, a run just finished and a live run are reported by the same code.
 """
 
@@ -147,7 +147,7 @@ def settled(run: RunLike) -> StoredRun:
 
 
 def node_gpus_of(run: RunLike) -> list[int]:
-    """The GPUs of each node as the summary tells them: ``32x4,2x8``, a list, or the cluster's short form; empty if it does not."""
+    """The GPUs of each node as the summary lists them: ``32x4,2x8``, a list, or the cluster's short form; empty if it does not."""
     listed = run.summary.get("node_gpus")
     if isinstance(listed, str) and listed:
         groups = [part.split("x") for part in listed.split(",")]
@@ -164,7 +164,7 @@ def node_gpus_of(run: RunLike) -> list[int]:
 
 
 def node_racks_of(run: RunLike) -> list[int]:
-    """A number per node for its rack, as the summary tells (racks with how many nodes follow one another); empty: one rack."""
+    """A number per node for its rack, as the summary lists them (numbers of nodes, rack after rack); empty: one rack."""
     return [rack for rack, count in run.summary.get("node_racks") or () for _ in range(int(count))]
 
 

@@ -16,7 +16,7 @@ def spells_in_charge(run: RunLike) -> list[tuple[float, float, str]]:
     return [(since, until, policy) for (since, policy), (until, _) in pairwise([*starts, (end, "")]) if until > since]
 
 
-def who_decided(run: RunLike) -> str:
+def policies_in_charge(run: RunLike) -> str:
     """The shares of the time, and why the last change was made; empty where one policy decided all the time."""
     if not (turns := run.summary.get("in_charge")):
         return ""

@@ -1,4 +1,4 @@
-"""Names that tell runs apart."""
+"""Names that distinguish runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names_of(runs: Sequence[RunLike]) -> list[str]:
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
-    """What may tell two runs of a policy apart, the settings one by one."""
+    """What may distinguish two runs of a policy, the settings one by one."""
     found: dict[str, str] = {}
     for key in TELLING:
         value = summary.get(key)

@@ -65,7 +65,7 @@ def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:
 
 
 def best_of(metric: Metric, values: Sequence[float], doubtful: Collection[int] = ()) -> set[int]:
-    """Which of several runs are best in this metric, as far as the shown digits tell; none when all show the same, never one in doubt."""
+    """Which of several runs are best in this metric, by the digits that are shown; none when all show the same, never one in doubt."""
     finite = {index: value for index, value in enumerate(values) if math.isfinite(value) and index not in doubtful}
     shown = {index: spell(metric, value) for index, value in finite.items()}
     if not metric.better or len(set(shown.values())) < 2:

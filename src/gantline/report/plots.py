@@ -23,7 +23,7 @@ class Plots:
     run: RunLike
 
     def gantt(self, by: Literal["user", "job"] = "job") -> Chart:
-        """Who held which device when; colours mean jobs or users."""
+        """Which job or user held which device when; colours mean jobs or users."""
         from gantline.report.figures import gantt
 
         return gantt(self.run, by)
@@ -41,7 +41,7 @@ class Plots:
         return queue_and_utilization([self.run])
 
     def fragmentation(self) -> Chart:
-        """Free GPUs that nobody who waits could use, over time."""
+        """Free GPUs that no waiting job could use, over time."""
         from gantline.report.figures import fragmentation_over_time
 
         return fragmentation_over_time([self.run])

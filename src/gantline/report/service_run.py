@@ -1,7 +1,7 @@
 """What a service has done, as a run: its jobs, those in the archive included, and the devices that each held, read from its home.
 
-A job holds its devices from the event that says so to the next that says otherwise. How much work was lost, and how long a job would have
-run by itself, nobody has recorded: these are not numbers.
+A job holds its devices from the event that grants them to the next event that changes them. How much work was lost, and how
+long a job would have run by itself, is not recorded: these are NaN.
 """
 
 from __future__ import annotations

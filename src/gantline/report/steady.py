@@ -1,6 +1,6 @@
 """The overload guard: says when a run cannot have reached a steady state, and how much an empty start may have hidden.
 
-Averages of a system whose queue only grows depend on how long one watched. Two signs give it away: jobs need more GPU time than there
+Averages of a system with a queue that only grows depend on how long it is observed. Two signs show it: jobs need more GPU time than there
 is, with what the policy's own stops and rounds cost them, or the queue rises nearly all the time and is never empty in the second half.
 Both have errors, which `docs/coverage.md` measures: a queue may rise by chance, and a slow rise looks like chance.
 """
@@ -20,7 +20,7 @@ WINDOWS = 10
 TREND = 0.75
 """Kendall's tau of the windows from which on the queue counts as growing: 40 of 45 pairs in order."""
 IDLE = 0.02
-"""And the share of the second half in which nobody may wait."""
+"""And the share of the second half in which the queue may be empty."""
 NOTABLE = 0.1
 """From this share on an empty start is mentioned."""
 
@@ -36,7 +36,7 @@ class Steadiness:
     needed_load: float = math.nan
     """The offered load with the GPU time that jobs held without work: starts, stops, rests of rounds."""
     idle: float = 0.0
-    """The share of the second half in which nobody waited."""
+    """The share of the second half in which no job waited."""
     missing: float = 0.0
     """About how much lower mean queueing is than in a steady state, because the cluster was empty at first."""
     jobs: int = 0

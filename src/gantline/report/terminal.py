@@ -18,7 +18,7 @@ from rich.text import Text
 from gantline.core.units import human_seconds
 from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.report.frames import RunLike, completed, settled, span_of
-from gantline.report.in_charge import who_decided
+from gantline.report.in_charge import policies_in_charge
 from gantline.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization
 from gantline.report.metrics.completion import finite
 from gantline.report.names import names_of
@@ -72,7 +72,7 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     warnings = [doubt for doubt in doubts_of_run(run) if doubt != UNSTEADY] + [str(guard)] * (not guard.steady)
     for warning in (*warnings, *(said(run.summary) for said in (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest))):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
-    if decided := who_decided(run):
+    if decided := policies_in_charge(run):
         parts += [Text(), Text(printable(decided))]
     return Group(*parts)
 

@@ -1,4 +1,4 @@
-"""Axes of time in the unit a person would choose."""
+"""Axes of time in a unit that suits their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragmentation over time: which share of the free GPUs was of no use to those who waited."""
+"""Fragmentation over time: which share of the free GPUs no waiting job could use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gantline.report.names import names_of
 
 
 def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
-    """A curve per run; a slice of time counts by the GPU time that was free in it while somebody waited. Many runs have a panel each."""
+    """A curve per run; a slice of time counts by the GPU time that was free in it while jobs waited. Many runs have a panel each."""
     runs = [settled(run) for run in runs]
     spans = [span_of(run) for run in runs]
     longest = max((end - start for start, end in spans), default=0.0)
@@ -28,7 +28,7 @@ def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Ch
     for index, (name, run, (start, end)) in enumerate(zip(names_of(runs), runs, spans)):
         sizes = node_gpus_of(run)
         if not sizes:
-            raise UsageError(f"run '{name}' does not tell the GPUs of its nodes", where="fragmentation", fix="run it again")
+            raise UsageError(f"run '{name}' does not record the GPUs of its nodes", where="fragmentation", fix="run it again")
         own = max(1, int(np.ceil((end - start) / width))) if width > 0 else 1
         means = bin_means(fragmentation_series(run, sizes), ["stranded", "wanted_free"], start, end, own)
         free = means["wanted_free"].to_numpy()

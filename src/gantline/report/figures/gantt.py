@@ -1,4 +1,4 @@
-"""Who held which device when."""
+"""Which job or user held which device when."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _device_count(run: StoredRun) -> int:
 
 
 def _devices(run: RunLike, count: int, label: str, most: int) -> Axis:
-    """Devices by the names of their nodes, where the run tells its nodes; as many names as can be read."""
+    """Devices by the names of their nodes, where the run lists its nodes; as many names as can be read."""
     sizes = [size for size in node_gpus_of(run) if size]
     given = run.summary.get("node_names")
     names = [str(name) for name in given] if given and len(given) == len(sizes) else [f"node{number}" for number in range(len(sizes))]

@@ -1,7 +1,7 @@
-"""Colours that colour-blind readers can tell apart, on white and on black.
+"""Colours that colour-blind readers can distinguish, on white and on black.
 
 The hues follow Okabe and Ito's set, darkened on white and lightened on black until each stands out at three to one. A
-test simulates the common kinds of colour blindness. Dashes and shapes tell series apart as well, for those who see no colour.
+test simulates the common kinds of colour blindness. Dashes and shapes distinguish series as well, for readers who see no colour.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def series_colour(theme: Theme, index: int) -> str:
 
 
 def dash(index: int) -> str:
-    """The dash of the series with this number: colour is never the only thing that tells two lines apart."""
+    """The dash of the series with this number: two lines never differ by colour alone."""
     return DASHES[index % len(DASHES)]
 
 

@@ -1,6 +1,6 @@
 """A figure as values: panels with axes and layers, drawn alike by matplotlib (files) and as SVG (pages).
 
-Figure functions only prepare numbers; what a line looks like on paper or in a browser is said once per library.
+Figure functions only prepare numbers; what a line looks like on paper or in a browser is defined once per library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the work of each user got on, and what each held."""
+"""The progress of each user's work, and the devices that each held."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def draw_intervals(
 
     Interval ``i`` holds ``devices[first_device[i]:first_device[i + 1]]`` and has the colour ``palette[colours[i]]``. There
     is a row per device, or per several of them when there are more devices than ``most_rows``. A pixel takes the colour
-    of the interval that covers most of it, because a mean of colours would look like somebody else's, and is opaque as
+    of the interval that covers most of it, because a mean of colours would look like another job's, and is opaque as
     far as it is busy.
     """
     rows = min(device_count, most_rows)

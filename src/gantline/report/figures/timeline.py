@@ -15,7 +15,7 @@ from gantline.report.names import names_of
 
 SLICES = 400
 MOST_TOGETHER = 4
-"""More curves than these in one panel cannot be told apart: each run then has a panel of its own."""
+"""More curves than these in one panel cannot be distinguished: each run then has its own panel."""
 
 
 def queue_and_utilization(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:

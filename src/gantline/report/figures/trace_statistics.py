@@ -1,4 +1,4 @@
-"""What a trace looks like: sizes of jobs, their durations, the hours at which they come."""
+"""What a trace looks like: sizes of jobs, their durations, the hours at which they arrive."""
 
 from __future__ import annotations
 

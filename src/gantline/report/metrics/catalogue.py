@@ -1,4 +1,4 @@
-"""The names of the metrics: title, unit and which way is better, for tables and axes alike."""
+"""The names of the metrics: title, unit and whether lower or higher is better, for tables and axes alike."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ MEANINGS: dict[str, str] = {
     "responsiveness_mean": "from arrival to the first start",
     "makespan": "from the first arrival to the last completion",
     "utilization": "held share of the GPUs that were up, a shared GPU counted once",
-    "fragmentation": "share of the free GPUs that nobody who waits could use, while somebody waits",
+    "fragmentation": "share of the free GPUs that no waiting job could use, while jobs wait",
     "queue_mean": "jobs that wait, mean over time",
     "preemptions": "how often running jobs were stopped for others",
     "restarts": "how often jobs began again after a failure",

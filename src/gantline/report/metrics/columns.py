@@ -1,4 +1,4 @@
-"""A run as arrays, as far as it went: what all sums over a run are taken from."""
+"""A run as arrays, as far as it went: all sums over a run are computed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished run as an objective sees it (`gantline.core.objective`): what became of its jobs, what it cost and drew."""
+"""A finished run as an objective sees it (`gantline.core.objective`): how its jobs ended, what it cost and how much energy it drew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who got less than others: Jain's index over users and finish-time fairness of jobs."""
+"""How evenly users and jobs were served: Jain's index over users and finish-time fairness of jobs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How much of the free capacity is of no use to those who wait.
+"""How much of the free capacity the waiting jobs cannot use.
 
 At a moment let ``f`` be the free GPUs of a node and ``s`` all its GPUs. A waiting job of ``g`` GPUs cannot use the free
 GPUs of the node when ``f < min(g, s)``: neither does it fit, nor, being larger than a node, can it take the node whole.
 Those GPUs are *stranded* for this job. Fragmentation is the share of the free GPUs that is stranded, averaged over the
-waiting jobs; zero when nobody waits or nothing is free. It is the measure of fragmentation gradient descent (FGD,
+waiting jobs; zero when no job waits or nothing is free. It is the measure of fragmentation gradient descent (FGD,
 USENIX ATC 2023), taken over the jobs that really wait instead of over a typical mix.
 """
 
@@ -39,7 +39,7 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
 
 
 def fragmentation(series: pl.DataFrame, start: float, end: float) -> float:
-    """Of the GPU time that was free while somebody waited, the share that was stranded; zero if there was none."""
+    """Of the GPU time that was free while jobs waited, the share that was stranded; zero if there was none."""
     return stranded_share(series.select("time", "free", "waiting", "stranded").to_numpy(), start, end)
 
 

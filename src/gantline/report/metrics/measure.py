@@ -38,7 +38,7 @@ def measure(
 
     A metric is NaN where the run cannot say.
 
-    Fragmentation needs ``node_gpus`` (GPUs of each node, by default as the summary tells), money ``prices`` (per GPU-hour
+    Fragmentation needs ``node_gpus`` (GPUs of each node, by default from the summary), money ``prices`` (per GPU-hour
     of each type, by default the run's own) and energy ``watts`` (per held GPU of each type; by default as the run's options
     say, with carbon and the cost of power). Metrics of the cluster cover the time from the first tracked arrival to the last
     tracked finish.

@@ -1,4 +1,4 @@
-"""How users shared the cluster over time: what each held, how its work progressed, and whom it had reason to envy.
+"""How users shared the cluster over time: what each held, how fast the work progressed, and which others each had reason to envy.
 
 A *machine* is a GPU, or the node of a grant that takes cores alone, so that clusters of CPU and GPU nodes are counted too.
 """
@@ -22,7 +22,7 @@ def sharing(run: RunLike, by: str = "user") -> pl.DataFrame:
     """Per user or queue: its mean share of the machines over the run, the same while its jobs waited, and its envy.
 
     Envy is how much more of the cluster the largest holder held than the user did, averaged over the time in which the user
-    had jobs waiting: 0 for one who never waits, or only while nobody holds more.
+    had jobs waiting: 0 for a user who never waits, or only while no other user holds more.
     """
     run = settled(run)
     start, end = span_of(run)

@@ -25,7 +25,7 @@ def per_type(run: RunLike) -> pl.DataFrame:
     """A row per device type, in the cluster's order: its GPUs, the jobs that ran there, GPU-hours held, the part of its GPUs in use.
 
     ``queue_mean`` is the mean number of jobs in front of it, that is, which waited and then ran there; ``fragmentation`` is that of its
-    nodes for those jobs. Empty for a run whose summary does not tell its nodes.
+    nodes for those jobs. Empty for a run without nodes in its summary.
     """
     run = settled(run)
     start, end = span_of(run)
@@ -57,7 +57,7 @@ def per_type(run: RunLike) -> pl.DataFrame:
 
 
 def node_types_of(run: RunLike) -> list[str]:
-    """The device type of each node as the summary tells them: ``v100 4, k80 8`` as pairs; empty if it does not."""
+    """The device type of each node as the summary lists them: ``v100 4, k80 8`` as pairs; empty if it does not."""
     listed = run.summary.get("node_types") or []
     return [str(name) for name, count in listed for _ in range(int(count))]
 

@@ -1,4 +1,4 @@
-"""What a page says first: the answer, and under it in one line, which unfolds, all that speaks against taking it at face value."""
+"""The top of a page: the answer, and below it one line, which unfolds, with all reasons to doubt it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from gantline.report.doubts import UNSTEADY, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.report.figures.panels import brief
 from gantline.report.frames import RunLike
-from gantline.report.in_charge import who_decided
+from gantline.report.in_charge import policies_in_charge
 from gantline.report.metrics import BY_KEY, steadiness
 from gantline.report.numbers import spell
 from gantline.report.page.headline import headline
@@ -70,5 +70,5 @@ def notes_about(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     """What is no doubt, but should be said."""
     remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
     notes = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
-    notes += [(name, who_decided(run)) for name, run in zip(names, runs)]
+    notes += [(name, policies_in_charge(run)) for name, run in zip(names, runs)]
     return [f"{name}: {text}." if len(runs) > 1 else f"{text}." for name, text in notes if text]

@@ -1,6 +1,6 @@
-"""What a page of runs says first: which has the lowest mean completion time of the jobs that count, and by how much.
+"""The headline of a page of runs: which has the lowest mean completion time of the jobs that count, and by how much.
 
-It is about one trace, so these are numbers without an interval: nothing in a run tells what another trace would have given.
+It is about one trace, so these are numbers without an interval: a run does not show what another trace would have given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that a page carries inside."""
+"""Files that are embedded in a page."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MATTER = (
 )
 """The rows that a reader looks for, in their order; the first that are known are shown, the others are folded away."""
 MOST_ROWS = 8
-TOLD_ELSEWHERE = frozenset({
+SHOWN_ELSEWHERE = frozenset({
     *("completed", "completed_tracked", "average_jct", "median_jct", "p95_jct", "p99_jct", "max_jct", "makespan"),
     *("average_queueing", "average_responsiveness", "utilization", "gpu_hours", "work_lost", "preemptions", "restarts"),
     *("cost", "node_gpus", "node_types", "resizes", "migrations", "time_lost", "cross_node_jobs"),
@@ -135,7 +135,7 @@ def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool, columns
 
 def facts_table(name: str, summary: Mapping[str, Any], open_it: bool) -> str:
     """Everything the summary says about where a run comes from; its results have tables of their own."""
-    shown = {key: value for key, value in summary.items() if key not in TOLD_ELSEWHERE and value not in ([], {}, ())}
+    shown = {key: value for key, value in summary.items() if key not in SHOWN_ELSEWHERE and value not in ([], {}, ())}
     rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(shown))
     body = framed(f'<table class="facts"><tbody>{rows}</tbody></table>')
     return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
