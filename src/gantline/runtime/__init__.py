@@ -1,1 +1,1 @@
-"""The second clock: the same engine on wall time, with a store below it and real processes in its hands."""
+"""The second clock: the same engine on wall time, with a durable store and real processes."""

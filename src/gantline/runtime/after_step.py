@@ -45,7 +45,7 @@ class Observer:
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in book})
         self._devices = DeviceViews()
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
-        self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
+        self._unseen: set[int] = set()  # rows that the view still shows as waiting for a first decision
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
@@ -200,7 +200,7 @@ class Observer:
         return f"{cluster.nodes[node].name}:{device - int(cluster.first_device[node])}"
 
     def view(self, setup: Setup, counters: Mapping[str, float]) -> View:
-        """What others see from now on, with what is counted elsewhere."""
+        """The view for other threads, with counters from other parts."""
         loop, state, t = self.loop, self.loop.state, self.loop.state.tables
         devices = self._devices.look(t, loop.reconciler.reality.occupants)
         counters = {

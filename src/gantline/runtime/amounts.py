@@ -7,7 +7,7 @@ import re
 from gantline.core.errors import UsageError
 
 MOST_TASKS = 10_000
-"""Tasks of one array; more is a slip of the finger."""
+"""Tasks of one array; more is taken for a typing error."""
 MOST_OUTPUT = 10.0  # GB
 _SIZES = re.compile(r"^(\d{1,7})(?:(?::|\.\.)(\d{1,7}))?$")
 _DEVICES = re.compile(r"^(?:(?P<type>[A-Za-z][\w.\-]*)(?::(?P<typed>[\d:.]+))?|(?P<any>[\d:.]+))$")

@@ -12,7 +12,7 @@ _LONGEST_WAIT = 60.0  # seconds that a thread waits for an answer
 
 
 def settle(future: Future[Any], error: BaseException | None, value: Any) -> None:
-    """Give a future its end."""
+    """Set a future's result or error."""
     if error is None:
         future.set_result(value)
     elif isinstance(error, OSError):
@@ -22,7 +22,7 @@ def settle(future: Future[Any], error: BaseException | None, value: Any) -> None
 
 
 def copy_result(source: Future[Any], target: Future[Any]) -> None:
-    """End one future as the other has."""
+    """Copy the result or error of one future to another."""
     error = source.exception()
     if error is not None:
         target.set_exception(error)

@@ -36,7 +36,7 @@ class Archive:
 
     # --- writing ----------------------------------------------------------------------------------------------------------
     def add(self, records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]], born: float) -> None:
-        """Jobs as the store knows them, each with its events; `born` is when the service's clock began, in seconds since 1970."""
+        """Add jobs as the store has them, each with its events; `born` is when the service's clock began, in seconds since 1970."""
         import polars as pl
 
         fresh = pl.DataFrame([_row(record, events, born) for record, events in records], schema=_schema())

@@ -1,6 +1,6 @@
-"""The jobs as people know them: what each was asked to be, what has become of it, and what it still waits for besides devices.
+"""All jobs as users see them: what was submitted, what has become of it, and what it still waits for besides devices.
 
-The engine knows rows, devices and work. This book knows the rest: commands, users, retries, dependencies, arrays, exit codes. It belongs to
+The engine has rows, devices and work. This book has the rest: commands, users, retries, dependencies, arrays, exit codes. It belongs to
 the scheduler's thread; others read the view that is made of it.
 """
 
@@ -16,14 +16,14 @@ from gantline.core.phases import Phase
 from gantline.engine.executor import Can
 from gantline.runtime.launch import Launch
 
-#: how an engine's phase is called where people read it
+#: the name of each engine phase in output for people
 STATES = {
     Phase.FUTURE: "pending", Phase.HELD: "held", Phase.PENDING: "pending", Phase.STARTING: "starting", Phase.RUNNING: "running",
     Phase.CHECKPOINTING: "preempting", Phase.RESIZING: "resizing", Phase.STOPPING: "preempting", Phase.COMPLETED: "succeeded",
     Phase.FAILED: "failed", Phase.CANCELLED: "cancelled", Phase.REJECTED: "rejected",
 }  # fmt: skip
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
-#: why a job is held although no policy and no person keeps it out
+#: why a job is held although neither a policy nor a user holds it
 HOLDS = {
     "held": "is held until it is released",
     "dependency": "waits for another job",
@@ -40,7 +40,7 @@ ENDS = {
     "lost": "its processes were killed too often by something outside",
 }
 _LONGEST = 300.0  # seconds of back-off
-_NAMES = 10_000  # names of jobs of which it is known how long they took, the newest
+_NAMES = 10_000  # job names whose durations are kept, the most recent ones
 _LOST_MOST = 10  # incarnations that may be killed from outside
 
 
@@ -60,13 +60,13 @@ class Job:
     holds: set[str] = field(default_factory=set)
     failures: int = 0  # exits with an error that count against its retries
     lost: int = 0  # incarnations that were killed from outside
-    ended_epoch: int = -1  # the newest epoch whose end has been taken in
+    ended_epoch: int = -1  # the newest epoch whose end has been processed
     exit_code: int | None = None
     lines: tuple[str, ...] = ()  # the last ones of its output, when it failed
     started: float = math.nan
     finished: float = math.nan
     release_at: float = math.nan  # when its back-off is over
-    saved: float = math.nan  # work that it has said to be saved
+    saved: float = math.nan  # work that it has reported as saved
     ending: str = ""  # one of ENDS, once that is decided
     progress: dict[str, Any] = field(default_factory=dict)  # as it last reported it
     asked: dict[str, float] = field(default_factory=dict)  # sizes and priority, as it was submitted
@@ -82,7 +82,7 @@ class Job:
 
     @property
     def is_estimated(self) -> bool:
-        """Whether anything is known of how long it takes: by its specification or its like, or because it reports its progress."""
+        """Whether its duration can be estimated: by its specification or similar jobs, or because it reports its progress."""
         return "estimate" in self.asked or "total" in self.progress
 
     @property
@@ -91,7 +91,7 @@ class Job:
         return Can.SAVE in self.launch.can() or "saved" in self.progress
 
     def record(self) -> dict[str, Any]:
-        """What changes in its life, as plain JSON."""
+        """The fields that can change, as plain JSON."""
         numbers = {name: getattr(self, name) for name in ("started", "finished", "release_at", "saved")}
         plain = {name: None if math.isnan(value) else value for name, value in numbers.items()}
         return {
@@ -256,7 +256,7 @@ class Book:
             self.ratios.append(job.served / job.asked["estimate"])
         if job.finished >= job.started:
             whose = (job.user, str(job.spec.get("name", "")))
-            self._took[whose] = took = self._took.pop(whose, None) or deque(maxlen=25)  # last of all
+            self._took[whose] = took = self._took.pop(whose, None) or deque(maxlen=25)  # now the most recent name
             took.append(job.finished - job.started)
             if len(self._took) > _NAMES:
                 del self._took[next(iter(self._took))]

@@ -25,7 +25,7 @@ class WallClock:
         return self._at + (time.monotonic() - self._began)
 
     def at(self, wall: float) -> float:
-        """When it was so late on the wall clock, as well as we know; never in the future."""
+        """The live time of a wall-clock time, as well as it is known; never in the future."""
         return min(max(wall - self.born - self.jump(), 0.0), self.now())
 
     def wall(self, at: float) -> float:
@@ -33,7 +33,7 @@ class WallClock:
         return self.born + at
 
     def day_and_time(self, at: float) -> str:
-        """The same for people."""
+        """The same as text for people."""
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(round(self.wall(at))))
 
     def jump(self) -> float:

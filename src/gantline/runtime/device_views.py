@@ -1,4 +1,4 @@
-"""Devices as others see them: those that stay as they are stay the same values, so that a reader sees at once what has changed."""
+"""Views of devices: an unchanged device keeps the same object, so that a reader finds quickly what has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a service that takes its jobs with it: they stop, saved where they can be, and go on in the next life."""
+"""Stops a service together with its jobs, which are saved where they can be and go on when a service starts again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def drain(thread: LoopThread, timeout: float) -> None:
     future: Future[None] = Future()
 
     def finish(error: BaseException | None) -> None:
-        thread.loop.messages.stop()  # before the next decision: that is for the next life
+        thread.loop.messages.stop()  # before the next decision, which the next service makes
         settle(future, error, None)
 
     thread.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))

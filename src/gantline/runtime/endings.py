@@ -22,7 +22,7 @@ from gantline.runtime.records import Entry
 
 
 class Endings:
-    """Turns what the runner says and what time brings into inputs."""
+    """Turns reports of the runner and expired timers into inputs."""
 
     def __init__(self, loop: Live, book: Book, progress: Progress, counters: dict[str, float]) -> None:
         self.loop, self.book, self.progress, self.counters = loop, book, progress, counters
@@ -30,7 +30,7 @@ class Endings:
         self._limited: set[tuple[str, int]] = set()  # (job, epoch) whose limit has an alarm
 
     def rearm(self) -> None:
-        """After a restart: whatever was to happen later still is."""
+        """After a restart, set the timers again: retries, limits and dependencies."""
         loop, book = self.loop, self.book
         t = loop.state.tables
         for row in loop.reconciler.live:
@@ -48,7 +48,7 @@ class Endings:
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
     def reported(self, report: Report, ending: Ending | None) -> None:
-        """The runner has something to say; from its thread."""
+        """Receive a report of the runner, in its thread."""
         self.loop.messages.post(Message(open=lambda at: self._received(report, ending, at), must=True))
 
     def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
@@ -98,7 +98,7 @@ class Endings:
             self.loop.messages.post_at(now + left, self._over_limit(job, row, epoch))
 
     def limit_changed(self, job: Job) -> None:
-        """A job that runs has another time limit: it is held against that from now on."""
+        """Apply a new time limit to a running job."""
         t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(job.id)
         if row is not None and int(t.I[c.PHASE, row]) in HOLDS:
             epoch = int(t.I[c.EPOCH, row])
@@ -122,7 +122,7 @@ class Endings:
         return Message(open=open_, must=True)
 
     def release(self, job: Job, cause: str) -> Message:
-        """One of the things that kept it out is over."""
+        """Remove one of a job's holds."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             if cause not in job.holds or job.ended:
@@ -135,7 +135,7 @@ class Endings:
                     job.ending, job.why = verdict, self.book.in_vain(job)
                     return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
-            if job.holds:  # something else keeps it out, and it says what
+            if job.holds:  # another hold remains, and is shown
                 self.touched(job)
                 return (), [Entry("job", job.record())]
             return [JobRequest(at, Action.RELEASE, job.id)], [Entry("job", job.record())]
@@ -151,7 +151,7 @@ class Endings:
                 self.loop.messages.post(self.release(book[name], "dependency"))
 
     def resized(self, job: Job, row: int) -> None:
-        """It has another number of devices than before; if that was the last time that it may be so, it keeps them."""
+        """Count a change of its number of devices; after the last allowed one the number is fixed."""
         job.resizes += 1
         self.counters["resizes"] += 1
         if job.launch.resizes is None or job.resizes < job.launch.resizes:

@@ -42,7 +42,7 @@ class JobTokens:
         return JobTokens(secret)
 
     def signature(self, text: str) -> str:
-        """What only the owner of the secret can write under a text."""
+        """The signature of a text with the secret."""
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
 
     def token(self, job: str) -> str:

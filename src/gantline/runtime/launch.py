@@ -1,4 +1,4 @@
-"""How a job is run: what the runner needs to know of a specification, and nothing else."""
+"""How a job is run: the part of a specification that the runner needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gantline.engine.executor import Can
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One job's way to run. Times are seconds."""
+    """How one job is run. Times are seconds."""
 
     command: tuple[str, ...]  # an argument list; with `shell`, one line for /bin/sh
     shell: bool = False
@@ -44,7 +44,7 @@ class Launch:
     parallel: int = 0  # how many of the array may be let in at once; 0: all
 
     def can(self, slots: bool = False) -> frozenset[Can]:
-        """What need not stop it on this machine.
+        """Which changes need not stop it on this machine.
 
         A job with a rank per device that says it can use other devices takes new ranks in and lets others go between two steps.
         `slots`: all devices are places for processes, none of which a process is bound to.

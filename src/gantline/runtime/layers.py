@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Layers(Mapping[Key, Value], Generic[Key, Value]):
-    """What is new lies above what was there; both are read only. Keys stay in the order in which they came."""
+    """New entries over the earlier ones; both are read only. Keys stay in the order in which they were added."""
 
     __slots__ = ("_above", "_below", "_more")
 
@@ -33,7 +33,7 @@ class Layers(Mapping[Key, Value], Generic[Key, Value]):
         yield from self._more
 
     def values(self) -> ValuesView[Value]:
-        """All of them; quicker than one after the other."""
+        """All values; quicker than one lookup after the other."""
         return {**self._below, **self._above}.values()
 
     def __reversed__(self) -> Iterator[Key]:
@@ -42,7 +42,7 @@ class Layers(Mapping[Key, Value], Generic[Key, Value]):
 
 
 class Growing(Generic[Key, Value]):
-    """What is written to, by one thread; `read_only` is how others see it now. Values are never None."""
+    """The mapping that one thread writes to; `read_only` is its present state for others. Values are never None."""
 
     def __init__(self, values: Mapping[Key, Value]) -> None:
         self._below, self._above = dict(values), dict[Key, Value]()
@@ -60,7 +60,7 @@ class Growing(Generic[Key, Value]):
         self._below, self._above = {key: value for key, value in {**self._below, **self._above}.items() if key not in gone}, {}
 
     def read_only(self) -> Layers[Key, Value]:
-        """As it is now; what lies above becomes part of what is below when that is cheap, seen from how much has come."""
+        """The present state; new entries are merged into the earlier ones when that is cheap for their number."""
         if len(self._above) > 64 + len(self._below) // 64:
             self._below, self._above = {**self._below, **self._above}, {}
         return Layers(self._below, dict(self._above))

@@ -1,4 +1,4 @@
-"""The thread that owns the engine: every other one sends it messages, and waits for its answers."""
+"""The thread that owns the engine: all others send it messages, and wait for its answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LoopThread:
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Come to an end before the next step."""
+        """Stop before the next step."""
         self.loop.messages.stop()
         if self._thread is not None:
             self._thread.join()
@@ -52,7 +52,7 @@ class LoopThread:
         self.loop.messages.post(message)
 
     def send(self, values: Sequence[Input]) -> None:
-        """Let inputs enter together, and wait until they are in."""
+        """Apply inputs together, and wait until they are applied."""
         future: Future[None] = Future()
         self.post(Message(values, lambda error: settle(future, error, None), alone=True))
         wait(future)

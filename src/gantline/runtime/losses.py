@@ -1,4 +1,4 @@
-"""Which running jobs their losses end: what each has reported since it was last started, held against its rule (`core.ending`)."""
+"""Which running jobs their losses end: what each has reported since it was last started, compared with its rule (`core.ending`)."""
 
 from __future__ import annotations
 

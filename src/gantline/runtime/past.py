@@ -29,7 +29,7 @@ class Past:
 
     @staticmethod
     def read(numbered: Iterable[tuple[int, Mapping[str, Any]]]) -> Past:
-        """What the lines say."""
+        """Read the lines."""
         found = Past()
         for number, line in numbered:
             found.lines += 1
@@ -53,11 +53,11 @@ class Past:
 
     @property
     def until(self) -> float:
-        """The instant of the last decision: as far the past went, whether or not something was received since."""
+        """The instant of the last decision, whether or not something was received since."""
         return max((*(line["now"] for line in self.decisions), *self.overruns.values()), default=float("-inf"))
 
     def fold(self, loop: Live) -> None:
-        """Let a loop go through it; inputs that cannot be applied are set aside, and leave the script."""
+        """Fold it into a loop; inputs that cannot be applied are set aside, and leave the script."""
         guard, loop.engine.guard = loop.engine.guard, lambda call: self._again(loop, call)
         try:
             refused = {place: one_line(error) for place, error in loop.fold(self.script, self.until)}

@@ -1,4 +1,4 @@
-"""What a policy says to people, as events: which one of its portfolio is in charge from now on and why, and what its plans note."""
+"""Events from a policy: which policy of a portfolio decides from now on and why, and the notes of its plans."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gantline.runtime.records import Entry
 
 
 class PolicyWords:
-    """Looks at an engine from now on; what it said before is in the store already."""
+    """Watches an engine from now on; earlier events are in the store already."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._charges, self._notices = len(engine.in_charge), len(engine.notices)
 
     def events(self) -> list[Entry]:
-        """What was said since the last time."""
+        """The events since the last call."""
         charges, notices = self._engine.in_charge[self._charges :], self._engine.notices[self._notices :]
         self._charges, self._notices = len(self._engine.in_charge), len(self._engine.notices)
         return [

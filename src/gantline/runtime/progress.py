@@ -45,7 +45,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def received(self, name: str, shown: JobView | None, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Take in a report of a job, which is shown so; the answer says what it shall do."""
+        """Process a report of a job (`shown` is its view); the answer says what it shall do."""
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
         epoch, values, request = _read(given)
@@ -147,8 +147,8 @@ class Progress:
     def _whole(self, name: str, epoch: int, at: float, work: float, rate: float, done: float, total: float, *, is_known: bool) -> float:
         """How much work the job will have been in all; NaN where this report does not show it.
 
-        Between two reports of one life the job did nothing but train. From its start on it did not: how long that took is not known, and a
-        first report shortly after it would make the job ten times as long or as short. It counts only where the user gave no estimate.
+        Between two reports of one incarnation the job did nothing but train. Its start took an unknown time: a first report
+        shortly after it would make the job ten times as long or as short. It counts only where the user gave no estimate.
         """
         if not (done > 0 and total > 0):
             return math.nan

@@ -1,4 +1,4 @@
-"""What a specification asks for and this cluster or its policy cannot keep: it is refused when it is submitted, never passed over."""
+"""Refuses a specification at submission where this cluster or its policy cannot do what it asks for; nothing is ignored."""
 
 from __future__ import annotations
 

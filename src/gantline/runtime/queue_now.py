@@ -36,7 +36,7 @@ class QueueNow:
 
 
 def standing_of(engine: Engine, version: int) -> QueueNow:
-    """As it is now, for others to keep."""
+    """The queue now, as a value that other threads may keep."""
     state, t = engine.state, engine.state.tables
     free, all_ = {}, {}
     for number, kind in enumerate(t.cluster.types):
@@ -46,7 +46,7 @@ def standing_of(engine: Engine, version: int) -> QueueNow:
 
 
 def reason_of(engine: Engine, row: int) -> int:
-    """Why a row waits. A walk looks no further than devices reach: of those behind it is known why all the same."""
+    """Why a row waits. A policy's walk may end before it reaches a row; the reason of such a row is known all the same."""
     state, t = engine.state, engine.state.tables
     code = int(t.I[c.REASON, row])
     if code not in _UNSEEN or int(t.I[c.PHASE, row]) != PENDING or not engine.decided_at >= float(t.F[c.SINCE, row]):

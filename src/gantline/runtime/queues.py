@@ -1,4 +1,4 @@
-"""Queues that jobs name: known, made on the spot, or refused."""
+"""Queues that jobs name: known, created on demand, or refused."""
 
 from __future__ import annotations
 

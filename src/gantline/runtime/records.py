@@ -25,12 +25,12 @@ class Entry:
       ``request`` (the id of the request that brought it; one user's requests are unique) and ``submitted``.
       The first job of an array also has ``common``, which holds for all of its jobs; the others say ``like`` (the id of that first one)
       and ``index``, and have a ``command`` only where theirs is another one. `whole` puts them together again.
-    * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
+    * ``event``: something that users may want to see: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
     * ``queue``: a queue that was made because a job named it: ``name``.
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
     * ``archived``: the jobs ``value["jobs"]`` are in the archive, and leave with their events; ``value["totals"]`` is what they add up to,
       with those that had left before. A checkpoint that does not need them comes with it.
-    * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and no longer among those that `journal` has.
+    * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and `journal` leaves it out.
     """
 
     kind: Kind
@@ -90,7 +90,7 @@ class Store(Protocol):
 
 @dataclass
 class MemoryStore:
-    """A store that forgets when the process ends: for tests, and for trying things out."""
+    """A store in memory: for tests, and for trying things out."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)

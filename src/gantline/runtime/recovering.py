@@ -37,11 +37,11 @@ class Begun:
     archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
     windows: Mapping[str, AdvanceWindow]  # as the checkpoint has them
     lines: int = 0  # of the journal since the checkpoint
-    set_aside: list[str] = field(default_factory=list)  # what of the past could not be used
+    set_aside: list[str] = field(default_factory=list)  # parts of the past that could not be used
 
 
 def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, Any], wall: Callable[[], float]) -> Begun:
-    """Go on where the store says that we were, or begin; `anew` is what is to be so from now on, whatever it was in an earlier life."""
+    """Continue from the store, or begin; `anew` are settings that replace those of the earlier service."""
     saved = store.checkpoint()
     if saved is None:
         setup, born, past = replace(setup, **anew), wall(), Past()
@@ -68,7 +68,7 @@ def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, An
 
 
 def _live_through(begun: Begun, store: Store, past: Past) -> None:
-    """Fold the past, and complete its record: a decision that was made, or was to be made, when the last life ended is written down now."""
+    """Fold the past, and complete its record: a decision that was made or due when the last service ended is written down now."""
     loop, made = begun.loop, Journal(whole=False)
     loop.engine.recorder = made.decided
     past.fold(loop)
@@ -98,7 +98,7 @@ def _set_abilities(begun: Begun) -> None:
 
 
 def _set_up_anew(begun: Begun, store: Store, runner: LocalRunner, anew: Mapping[str, Any]) -> None:
-    """Go on under other rules: what was is in a checkpoint of its own, so that either side of it can be replayed."""
+    """Continue under other rules: a checkpoint of its own lets either side of the change be replayed."""
     begun.setup = replace(begun.setup, **anew)
     saved = checkpoint_of(begun.loop, begun.setup, begun.born)
     begun.loop = make_loop(begun.setup, saved, runner.cluster, runner, begun.clock)

@@ -32,14 +32,14 @@ class Mended:
 
 
 class _Still:
-    """A clock that stands: the past says when things were."""
+    """A clock that does not move: the journal has the times."""
 
     def now(self) -> float:
         return 0.0
 
 
 def repair_store(store: SqlStore, *, archive: Archive | None = None, dry_run: bool = False) -> list[Mended]:
-    """Find what a service would stumble over, and unless it is a dry run set it aside; `archive` has the jobs that have left the store."""
+    """Find what would keep a service from starting, and set it aside unless it is a dry run; `archive` has the jobs that left the store."""
     broken = store.check()
     if broken:
         return [Mended("database", broken, "")]

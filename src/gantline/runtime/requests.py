@@ -24,7 +24,7 @@ from gantline.runtime.records import Entry
 
 
 class Requests:
-    """Takes in jobs and requests, from any thread."""
+    """Receives jobs and requests, from any thread."""
 
     def __init__(
         self, thread: LoopThread, book: Book, endings: Endings, observer: Observer, clock: WallClock, unknown_queues: str,
@@ -37,7 +37,7 @@ class Requests:
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
-        """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
+        """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
         future: Future[list[str]] = Future()
         entered: list[Job] = []
 
@@ -78,7 +78,7 @@ class Requests:
         return wait(future)
 
     def check(self, spec: Submittable) -> None:
-        """Raise what `submit` would, and take nothing in."""
+        """Raise what `submit` would, and change nothing."""
 
         def check() -> None:
             self.queue_for(str(spec.to_json().get("queue", "")), "", self.loop.state.now)
@@ -170,7 +170,7 @@ class Requests:
         return job.ended if row is None else Phase(int(self.loop.state.tables.I[c.PHASE, row])).terminal
 
     def _check_not_over(self, job: Job, request: Action) -> None:
-        """Refuse what cannot be done to a job that has ended, before it is written down: no checkpoint knows such a job any more."""
+        """Refuse what cannot be done to a job that has ended, before it is written down: checkpoints do not contain such a job."""
         if not self._is_over(job):
             return
         when = "" if math.isnan(job.finished) else f" at {self.clock.day_and_time(job.finished)}"

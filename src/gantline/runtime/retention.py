@@ -1,4 +1,4 @@
-"""How long jobs that have ended stay at hand, and the thread that archives them then.
+"""How long ended jobs stay in the store, and the thread that archives them then.
 
 The store and the service's memory hold what runs and waits, and of what has ended the newest jobs only: a service that has run a hundred
 thousand jobs costs what one that has run ten thousand does. What is older is in the archive (`archive.py`). The order of things makes
@@ -30,7 +30,7 @@ from gantline.runtime.store import SqlStore
 
 _LOG = logging.getLogger("gantline.runtime")
 _BLOCK = 2000  # jobs that are archived together
-_MOST, _LEAST = 3600.0, 1.0  # seconds between two looks at ages
+_MOST, _LEAST = 3600.0, 1.0  # seconds between two checks of ages
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Retention:
         forgotten: Callable[[Sequence[str]], None] = lambda ids: None,
     ) -> None:
         self.scheduler, self.store, self.archive, self.keep, self.forgotten = scheduler, store, archive, keep, forgotten
-        self.failure = ""  # why the last attempt came to nothing
+        self.failure = ""  # why the last attempt failed
         self._bell, self._turn = threading.Event(), threading.Lock()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -182,7 +182,7 @@ class Retention:
 
 
 def _blocks(units: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Ids in blocks; no array is torn apart."""
+    """Ids in blocks; no array is split."""
     found: list[list[str]] = []
     for unit in units:
         if not found or len(found[-1]) + len(unit) > _BLOCK:

@@ -1,4 +1,4 @@
-"""What carries the orders of a service out, by name: ours, and what installed packages bring (group ``gantline.runners``).
+"""Runners by name, which carry out the orders of a service: ours, and those of installed packages (group ``gantline.runners``).
 
 An entry is a class derived from `LocalRunner`, made with the service's folder and the devices that were declared. It is imported when a
 service uses it.

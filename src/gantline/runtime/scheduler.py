@@ -60,7 +60,7 @@ _TICK = 1.0  # seconds between two views while nothing happens but work
 class Scheduler:
     """Start it, submit to it, read its view; `stop` leaves the jobs running unless they are to be drained."""
 
-    # what there is once it has started
+    # set once it has started
     loop: Live
     clock: WallClock
     born: float
@@ -82,11 +82,11 @@ class Scheduler:
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
         self.job_env = job_env  # further variables of a job's processes: the service's address and the job's token
         self.setup = setup or Setup()
-        self.anew = dict(anew or {})  # what is to be so from now on, whatever it was in an earlier life
+        self.anew = dict(anew or {})  # settings that replace those of the earlier service
         self._wanted = Use(0.0, policy, dict(settings or {})) if policy is not None else None
         if policy is not None:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
-        self.set_aside: list[str] = []  # what of the past could not be used when it was started
+        self.set_aside: list[str] = []  # parts of the past that could not be used at the start
         self.when_quiet: deque[Callable[[], None]] = deque()  # to be done between two steps, when a checkpoint can be made
         self.crowd = sys.maxsize  # `crowded` is called when more ended jobs than this are here
         self.crowded: Callable[[], None] = lambda: None
@@ -97,7 +97,7 @@ class Scheduler:
 
     # --- life -----------------------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Go on where the store says that we were, or begin."""
+        """Continue from the store, or begin."""
         begun = begin(self.store, self.runner, self.setup, self.anew, self.wall)
         self.setup, self.born, self.clock, self.loop, self.book = begun.setup, begun.born, begun.clock, begun.loop, begun.book
         self.archived, self.set_aside = begun.archived, begun.set_aside
@@ -167,11 +167,11 @@ class Scheduler:
 
     # --- requests from any thread ---------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
-        """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
+        """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
         return self.requests.submit(spec, user, request)
 
     def check(self, spec: Submittable) -> None:
-        """Raise what `submit` would, and take nothing in."""
+        """Raise what `submit` would, and change nothing."""
         self.requests.check(spec)
 
     def request(self, ids: Sequence[str], request: Action, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
@@ -251,11 +251,11 @@ class Scheduler:
         return self.thread.ask(question)
 
     def publish(self) -> None:
-        """Show others what is the case now."""
+        """Publish a new view."""
         self._view = self.observer.view(self.setup, {**self.counters, **self.thinking.counters()})
 
     def republish(self) -> None:
-        """The same, when something else than jobs has changed: forecasts do not hold any more."""
+        """Publish a new view after a change other than to jobs, which makes forecasts invalid."""
         self.observer.version += 1
         self.publish()
 
@@ -270,13 +270,13 @@ class Scheduler:
         self.ask(self.republish)
 
     def task(self, row: int) -> Task:
-        """What the runner must know of a row."""
+        """What the runner needs of a row."""
         t = self.loop.state.tables
         job = self.book[t.ids[row]]
         return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
 
     def _write_down(self, at: float, messages: list[Message]) -> None:
-        """Before anything enters it is in the store."""
+        """Write inputs to the store before they are applied."""
         journal = [Entry("journal", {**encode_input(value), "heard": at}) for message in messages for value in message.values]
         self.writer.write([*journal, *(note for message in messages for note in message.notes)])
 
@@ -288,7 +288,7 @@ class Scheduler:
         self.republish()
 
     def _idle(self) -> None:
-        """Between two steps: see what has changed, show it, write it down; now and then a checkpoint."""
+        """Between two steps: publish and record what has changed; now and then a checkpoint."""
         self.observer.look()
         self.publish()
         if len(self.loop.state.running_rows) and not self._ticking:  # what moves by itself is shown anew now and then
@@ -304,7 +304,7 @@ class Scheduler:
             self.crowded()
 
     def _checkpoint_after(self) -> int:
-        """Lines of the journal before a checkpoint: one costs as much as there are jobs, and so much may a restart fold."""
+        """Lines of the journal before a checkpoint: its cost grows with the jobs, and a restart may fold that many lines."""
         return max(self.checkpoint_every, len(self.loop.state.rows))
 
     def _timed(self, call: Callable[[], Plan]) -> Plan:

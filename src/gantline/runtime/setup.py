@@ -65,9 +65,9 @@ class Setup:
     turn: float = 0.0  # seconds between two instants at which an order that moves by itself may stop jobs
     prices: str = ""
     seed: int = 0
-    budget: float = 0.0  # seconds that a decision may take; 0: as long as it likes
+    budget: float = 0.0  # seconds that a decision may take; 0: no limit
     patience: float = 30.0  # seconds before an order is repeated
-    absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
+    absent: tuple[str, ...] = ()  # nodes of an earlier service that the machine does not have now
     queues: str = ""  # as `parse_queues` reads them: what there is at the beginning
     unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
     end_by: str = "never"  # when the losses that jobs report end them, where a job does not say so itself
@@ -130,7 +130,7 @@ def _make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, 
 
 
 def _forget_unreadable(engine: Engine) -> None:
-    """Let a policy begin anew that cannot decide with what was remembered, and can without: it would lose every turn."""
+    """Restart a policy that cannot decide with its saved memory but can without it: else it would lose every turn."""
     state = engine.state
     snapshot = state.snapshot()
 
@@ -244,5 +244,5 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
 
 
 def _queues_of(value: Any) -> str:
-    """Queues as a setup has them; once they were listed, field by field."""
+    """Queues as a setup has them; older checkpoints list them field by field."""
     return value if isinstance(value, str) else queues_as_text({one["name"]: Queue(**one) for one in value}, "queues")

@@ -136,7 +136,7 @@ class JobSpec(Part):
 
     @property
     def title(self) -> str:
-        """Its name, or the word of its command that says most: the script that Python runs, else the program."""
+        """Its name, or the most telling word of its command: the script that Python runs, else the program."""
         if self.name:
             return self.name
         first, *rest = self.words
@@ -153,7 +153,7 @@ class JobSpec(Part):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The least and the most devices of the way it prefers; `elastic` widens it."""
+        """The least and the most devices of its preferred option; `elastic` widens it."""
         way = self.resources.ways[0]
         _, low, high = amounts.devices(way.accelerators or 1, "accelerators")
         return low * way.nodes[0], high * way.nodes[1]
@@ -192,7 +192,7 @@ class JobSpec(Part):
         return found
 
     def launch(self) -> Launch:
-        """What the runner needs to know."""
+        """What the runner needs."""
         saves, limits, known = self.checkpoint, self.limits, dict(self.env)
         if saves is not None and saves.path:
             known["CHECKPOINT_PATH"] = saves.path

@@ -69,7 +69,7 @@ def _checked(document: Marked) -> JobSpec:
 
 
 def _first(error: ValidationError, document: Marked) -> UsageError:
-    """The first mistake in the words of this program; of several attempts at one value the one that got furthest."""
+    """The first mistake as one of our errors; of several attempts at one value the one that got furthest."""
     found = max(error.errors(include_url=False), key=lambda one: (one["type"] == "extra_forbidden", one["type"] == "gantline"))
     kind, context = found["type"], found.get("ctx", {})
     path = _written(found["loc"], document.value, kind == "missing")

@@ -1,4 +1,4 @@
-"""What is on its way to the store: entries wait until it can take them, together with what was decided and said meanwhile."""
+"""A queue of entries for the store: they wait until it can be written, together with decisions and events made meanwhile."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class StoreWriter:
         self._pending: list[Entry] = []
 
     def add(self, *entries: Entry) -> None:
-        """To be written down at the next opportunity."""
+        """Queue entries for the next write."""
         self._pending += entries
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write entries down with all that waits to be, or raise OSError."""
+        """Write these entries and all that wait, or raise OSError."""
         self._collect()
         everything = [*self._pending, *entries]
         if not everything:
@@ -37,7 +37,7 @@ class StoreWriter:
         self.lines += _lines(everything)
 
     def flush(self) -> None:
-        """Write down what waits to be; if that cannot be done now, later."""
+        """Write the entries that wait; if the store cannot be written now, later."""
         try:
             self.write([])
         except OSError:
@@ -49,12 +49,12 @@ class StoreWriter:
         return self.lines + _lines(self._pending)
 
     def add_checkpoint(self, checkpoint: Entry) -> None:
-        """Lines count from it on."""
+        """Count lines from this checkpoint on."""
         self.add(checkpoint)
         self.lines = -_lines(self._pending)
 
     def _collect(self) -> None:
-        """Decisions since the last time are to be written down, too, and what the policy said."""
+        """Queue the decisions since the last call, and the policy's events."""
         if self.journal.lines:
             self._pending += [Entry("journal", line) for line in self.journal.lines]
             self.journal.lines = []

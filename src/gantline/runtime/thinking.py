@@ -1,4 +1,4 @@
-"""Decisions are made beside the loop, which answers meanwhile: how long each took, and what becomes of one that takes too long.
+"""Decisions in a thread of their own, while the loop goes on answering: how long each took, and what becomes of a late one.
 
 A policy that is over its budget loses its turn, and the last valid plan stands. Its thread cannot be ended: it is left alone, its answer is
 never looked at, and the next decision is made in another one. That a decision was late is no function of its inputs, so it is written
@@ -61,18 +61,18 @@ class Thinking:
             late.cancel()
         if not answer.done():
             self.overruns += 1
-            self.close()  # whatever comes of it comes too late; the next question goes to another thread
+            self.close()  # its answer is too late; the next question goes to another thread
             raise OverBudgetError(f"the decision took more than {budget:g} s", where="--budget", fix="give it more, or use another policy")
         return answer.result()
 
     def close(self) -> None:
-        """No more questions for the thread that there is."""
+        """Give the present thread up: it gets no more questions."""
         if self._questions is not None:
             self._questions.put(None)
             self._questions = None
 
     def counters(self) -> dict[str, float]:
-        """What is shown of it."""
+        """Its counters for the view."""
         fields = {"decisions": self.decisions, "decision_seconds": self.seconds, "last_decision_seconds": self.last}
         return {**fields, "decision_overruns": self.overruns}
 

@@ -27,7 +27,7 @@ from gantline.runtime.local.devices import Machine
 from gantline.train.store import Checkpoints
 
 _ENDLESS = 10**9  # steps
-_LOOK = 0.01  # seconds between looks at whether a process has ended
+_LOOK = 0.01  # seconds between checks whether a process has ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What others see of the scheduler: plain values, made anew after each step and never changed."""
+"""The scheduler's state for other threads: plain values, made anew after each step and never changed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 
 def state_of(job: Job, phase: Phase, code: int) -> tuple[str, str, str]:
-    """State, reason and a sentence, from what the engine and the book say."""
+    """State, reason and a sentence, from the engine and the book."""
     if phase is Phase.FAILED:
         return (
             ("timeout" if job.ending == "time-limit" else "failed"),

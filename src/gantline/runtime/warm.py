@@ -1,4 +1,4 @@
-"""A dress rehearsal: a policy serves a few made-up jobs on virtual time before it decides in earnest.
+"""Warms a policy up: it serves a few made-up jobs on virtual time before it decides in earnest.
 
 Kernels that were never used on this machine are compiled when they are first called, which may take a minute. Better here, in the thread of
 the request for the policy, than in the scheduler's, where all requests would wait.
@@ -20,7 +20,7 @@ RULES = RunRules()
 
 
 def rehearse(policy: Policy, cluster: Cluster, rules: RunRules = RULES) -> list[str]:
-    """Serve three jobs under the rules of the run; what went wrong comes back, in words."""
+    """Serve three jobs under the rules of the run; the error comes back as text."""
     most = max((node.gpus for node in cluster.nodes), default=1)
     sizes = [min(size, most) for size in (2, 1, 3)] if most else []
     engine = rules.engine(rules.state(Tables.empty(cluster)), rules.policy(policy))

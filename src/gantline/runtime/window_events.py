@@ -18,7 +18,7 @@ class WindowEvents:
         self._recorded: set[tuple[float, str]] | None = None  # what has been written down, also by earlier services; None: not read yet
 
     def look(self, windows: Mapping[str, AdvanceWindow], now: float) -> list[Entry]:
-        """What is to be written down by now."""
+        """The events that are due and not recorded yet."""
         if not windows and not self._known:
             return []
         begun = [(window.start, f"{window.name} begins: {', '.join(window.places)}") for window in windows.values() if window.start <= now]

@@ -1,6 +1,6 @@
 """How large a batch is and how it is divided: over the replicas, and on each into parts that fit.
 
-The total follows the allocation by one of two habits, or is what the scheduler or a hook asks for, within limits.
+The total follows the allocation by one of two rules, or is what the scheduler or a hook asks for, within limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class BatchPlan:
     """Which batches a job may use.
 
     ``base`` is the total batch that the learning rate was chosen for. With ``follow="fixed"`` the total stays what it is and the
-    replicas share it (EDL's habit); with ``"replicas"`` each replica brings ``base`` samples of its own.
+    replicas share it (as in EDL); with ``"replicas"`` each replica brings ``base`` samples of its own.
     """
 
     base: int

@@ -29,7 +29,7 @@ def settle(job: SavedTraining) -> None:
         due = job.board.due(job.member, decides=job.rank == 0, can_regroup=can_regroup)
         asked = job.orders.agree(job.asked_batch, due)
         if job.unconfirmed and job.rank == 0:
-            job.board.say_switched(job.member.epoch)  # all have agreed on something: the gang stands
+            job.board.say_switched(job.member.epoch)  # all ranks have taken part in a sum: the gang is complete
         job.unconfirmed = False
         stop, save = job.orders.agreed
         if stop or not job.orders.switch:

@@ -1,4 +1,4 @@
-"""How the ranks of a job speak with each other: what `gantline.train` needs of a gang, and one over plain sockets.
+"""How the ranks of a job communicate: what `gantline.train` needs of a gang, and one over plain sockets.
 
 A gang can be formed again with other members, which is how a job goes on with more or fewer ranks without a stop. With PyTorch it is a
 process group (`gantline.train.torch.ProcessGroup`).
@@ -33,7 +33,7 @@ class Gang(Protocol):
         ...
 
     def spread(self, data: bytes) -> bytes:
-        """What the first rank says, to all."""
+        """The first rank's value, on all ranks."""
         ...
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ class Job(SavedTraining):
         found = self.restore(load) if load is not None else self.step > 0
         if self.rank == 0 and not self.trial.steps:
             self.store.rehearse(self.step, self.where_it_is(), save)
-            self.report(step=self.step, done=self.done, saved=self._saved or 0.0)  # the service knows that it can be asked to save
+            self.report(step=self.step, done=self.done, saved=self._saved or 0.0)  # reports to the service that it can be asked to save
         return found
 
     def on_switch(self, act: Callable[[Job], object]) -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What the runner says of this process."""
+    """The identity that the runner gave this process."""
 
     url: str  # of the service; "" where there is none
     token: str  # the job's own, good for its progress alone
     job: str
-    epoch: int  # the incarnation: the service listens to the newest one only
+    epoch: int  # the incarnation: the service accepts reports of the newest one only
     folder: Path  # stays for the job's life
     gpus: int  # devices that the job holds
     devices: tuple[str, ...]
@@ -29,7 +29,7 @@ class Membership:
     restarts: int
     address: str = "127.0.0.1"  # where the ranks meet
     port: int = 29500
-    home: Path | None = None  # the incarnation's folder, where the runner says what changes
+    home: Path | None = None  # the incarnation's folder, where the runner writes changes
     is_joining: bool = False  # it was started beside a gang that runs, to become a rank of it
 
     def at(self, port: int) -> Membership:

@@ -1,4 +1,4 @@
-"""How noisy gradients are, measured while training: what a larger batch would be worth.
+"""Measures gradient noise while training, which shows what a larger batch would be worth.
 
 Two estimators of the same thing. `NoiseMeter` is Pollux's (OSDI 2021, section 3.1): from gradients of equal parts of one
 step, or of two steps in a row where there is only one part. `NoiseScale` is KungFu's (OSDI 2020, section 4): from the gradient

@@ -21,7 +21,7 @@ class Orders:
         self._sum, self._save_every = sum_over_ranks, save_every
         self._saved_at = time.monotonic()
         self._interval = interval
-        self.agreed = (False, False)  # stop, save: what all ranks of a gang know
+        self.agreed = (False, False)  # stop, save: what all ranks of a gang have agreed on
         self.switch = 0  # the epoch under which all of them go on
         self.flags = Flags()
         self.flags.listen()
@@ -47,7 +47,7 @@ class Orders:
 
     @property
     def answer(self) -> Answer:
-        """What the service said last."""
+        """The service's last answer."""
         return self.wire.answer if self.wire else Answer()
 
     @property

@@ -56,7 +56,7 @@ class Rank:
 
     @property
     def answer(self) -> Answer:
-        """What the service said last."""
+        """The service's last answer."""
         return self.orders.answer
 
     # what it is asked for

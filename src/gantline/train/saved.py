@@ -49,7 +49,7 @@ class SavedTraining(Training):
         self.hooks = list(hooks)
         self.kept = Kept()
         self.joins = member.is_joining
-        self.unconfirmed = False  # a gang that no rank has reported yet
+        self.unconfirmed = False  # a new gang that is not reported yet
         self._saved: float | None = None
         self.store = Checkpoints(member.folder, member.epoch)
         kept = {} if self.joins else self.store.state()

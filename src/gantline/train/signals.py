@@ -25,7 +25,7 @@ class Flags:
             self._before[number] = signal.signal(number, taker)
 
     def restore(self) -> None:
-        """Give the signals back."""
+        """Restore the earlier signal handlers."""
         for number, before in self._before.items():
             with contextlib.suppress(ValueError):  # not in the main thread any more
                 signal.signal(number, signal.SIG_DFL if before is None else before)

@@ -5,7 +5,7 @@
     FOLDER/000000000120.3/model       what the job's own function wrote: a file or a folder
     FOLDER/000000000120.3/state.json  where the job was: step, epoch, position, batch
 
-The name is the step and the incarnation that wrote it. The newest two are kept, so that a reader of the last one is never robbed.
+The name is the step and the incarnation that wrote it. The newest two are kept, so that the one being read is never removed.
 """
 
 from __future__ import annotations

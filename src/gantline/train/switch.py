@@ -100,11 +100,11 @@ class Switchboard:
         return None if found is None else Decision.of(found, member)
 
     def is_switched(self, epoch: int) -> bool:
-        """Whether the gang of that epoch stands."""
+        """Whether the gang of that epoch is complete."""
         return bool(self._read("switched") == epoch)
 
     def say_switched(self, epoch: int) -> None:
-        """The gang of that epoch stands."""
+        """Report that the gang of that epoch is complete."""
         if self.folder is not None:
             self._write("switched", epoch)
 

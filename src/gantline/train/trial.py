@@ -16,7 +16,7 @@ _OFTEN = 0.05  # seconds between two notes
 
 @dataclass(slots=True)
 class Trial:
-    """What a profiler wants of this process; nothing, mostly."""
+    """What a profiler asks of this process; usually nothing."""
 
     steps: int = 0
     log: TextIO | None = None

@@ -1,4 +1,4 @@
-"""Talking to the service: reports go out and answers come in on a thread of their own, so that training never waits.
+"""The connection to the service: a thread sends reports and receives answers, so that training never waits.
 
 Reports are merged until they are sent, the newest value of a field wins. A service that is away costs a failed
 connection now and then, ever less often; what could not be sent is sent when it is back.
@@ -24,7 +24,7 @@ _LONGEST_ANSWER = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service said last."""
+    """The service's last answer."""
 
     stop: bool = False
     save: bool = False
@@ -35,7 +35,7 @@ class Answer:
 
     @classmethod
     def of(cls, body: Any, own_epoch: int) -> Answer:
-        """An answer from its JSON; what is missing or no value of its kind is as if not said."""
+        """An answer from its JSON; missing or invalid values count as not given."""
         found: Mapping[str, Any] = body if isinstance(body, dict) else {}
         epoch = _whole(found.get("epoch"))
         lease = found.get("lease")
@@ -50,7 +50,7 @@ class Answer:
 
 
 class Wire:
-    """One job's line to the service."""
+    """One job's connection to the service."""
 
     def __init__(self, url: str, token: str, job: str, epoch: int, *, interval: float = 1.0) -> None:
         self._address = f"{url}/v1/jobs/{job}/progress"
@@ -71,7 +71,7 @@ class Wire:
         self._thread.start()
 
     def report(self, fields: Mapping[str, Any], *, urgent: bool = False) -> None:
-        """Say something when there is time, or at once."""
+        """Report fields with the next message, or at once."""
         with self._changed:
             self._pending.update(fields)
             self._sent += 1
@@ -80,7 +80,7 @@ class Wire:
                 self._changed.notify_all()
 
     def go_on(self, epoch: int) -> None:
-        """From now on it speaks for a later epoch, and says so at once."""
+        """Report for a later epoch from now on, beginning at once."""
         with self._changed:
             self._epoch = epoch
             self._urgent = True
@@ -144,7 +144,7 @@ class Wire:
                 self._changed.notify_all()
 
     def _post(self, fields: Mapping[str, Any]) -> Answer | None:
-        """One request; None if nothing came of it."""
+        """Make one request; None if it failed."""
         body = json.dumps({"epoch": self._epoch, **fields}).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"}
         try:

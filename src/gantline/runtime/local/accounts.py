@@ -42,12 +42,12 @@ class Account:
         return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir, found.pw_shell)
 
     def to_json(self) -> dict[str, Any]:
-        """What a keeper must know."""
+        """What a keeper needs of it."""
         return {"name": self.name, "uid": self.uid, "gid": self.gid, "groups": list(self.groups)}
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a login of it would set."""
+        """The variables that a login would set."""
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name, "SHELL": self.shell}
 
     def give(self, home: Path, folder: Path, *own: Path) -> None:

@@ -22,7 +22,7 @@ _OFTEN, _SELDOM = 0.05, 0.2  # seconds between two counts: when more than half o
 
 
 class Bounds:
-    """What one incarnation may have; 0: as much as it likes."""
+    """The limits of one incarnation; 0: none."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.pids, self.memory, self.cpu = (int(values.get(name, 0)) for name in ("pids", "memory", "cpu"))
@@ -50,7 +50,7 @@ class Bounds:
                     resource.setrlimit(kind, (most, most))
 
     def exceeded(self, keeper: int) -> str:
-        """Which limit all processes below the keeper are beyond, in words; empty: none."""
+        """The limit that all processes below the keeper exceed, as text; empty: none."""
         processes = _below(keeper)
         threads, memory = sum(one[0] for one in processes), sum(one[1] for one in processes)
         self._near = 2 * threads > self.pids > 0 or 2 * memory > self.memory > 0

@@ -1,6 +1,6 @@
 """Closing the device files of GPUs that a job does not hold to its processes, where jobs run as accounts of their own.
 
-There are two ways. A control group for devices (version 1) makes the kernel refuse them, by whatever path they are opened. Where there is
+Two methods exist. A control group for devices (version 1) makes the kernel refuse them, by whatever path they are opened. Where there is
 none, as under version 2, which asks for a program in the kernel instead, the job has mounts of its own, in which a file that no account may
 open lies over each of them. An account can undo neither. Where root may do neither, the permissions of the files decide.
 """
@@ -36,7 +36,7 @@ class Closing:
 
     @staticmethod
     def find(machine: Machine, groups: Groups, dev: Path | None = None) -> Closing:
-        """What there is here; the ways are tried."""
+        """Find the files of this machine, and try which method works."""
         files = device_files(machine, DEV if dev is None else dev)
         if not files:
             return Closing()
@@ -63,7 +63,7 @@ class Closing:
         return [str(k) for k in range(len(held))] if self.way and self.files and all(name.isdigit() for name in held) else list(held)
 
     def words(self) -> str:
-        """What an operator should know; empty: there are no files to close."""
+        """A note for the operator; empty: there are no files to close."""
         if not self.files:
             return ""
         if self.way:

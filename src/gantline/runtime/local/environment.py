@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 
-#: what is handed on from the service's own environment; everything else of a job's environment is said by its specification
+#: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
 _HANDED_ON = (
     "PATH",
     "HOME",
@@ -37,7 +37,7 @@ def common(
 
 
 def ranks(count: int) -> list[dict[str, str]]:
-    """What differs from rank to rank, in torchrun's words: all see the devices of the job, and a rank of one per device uses its own."""
+    """What differs from rank to rank, by torchrun's names: all see the devices of the job, and a rank of one per device uses its own."""
     found = []
     port = str(free_port()) if count > 1 else "29500"
     for rank in range(count):

@@ -39,7 +39,7 @@ def write_json(path: str, value: Any, *, lasting: bool = True) -> None:
 
 
 def read_json(path: str) -> Any:
-    """What was written there; None if nothing was."""
+    """The content of a JSON file; None if there is none."""
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)

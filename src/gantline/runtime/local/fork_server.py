@@ -19,7 +19,7 @@ import sys
 from gantline.runtime.local.keeper import keep
 
 _ROOT = os.path.abspath(f"{__file__}/../../../..")
-#: the words that start a fork server; its socket is standard input
+#: the command of a fork server; its socket is standard input
 FORK_SERVER = (
     sys.executable, "-S", "-E", "-c",
     f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.fork_server import serve; os._exit(serve())",
@@ -72,7 +72,7 @@ class KeeperForkServer:
         return numbers[0]
 
     def close(self) -> None:
-        """It ends; keepers go on."""
+        """End the fork server; keepers go on."""
         if self._socket is not None:
             self._end()
 

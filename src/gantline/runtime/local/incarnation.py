@@ -27,7 +27,7 @@ OVERDUE = 5.0  # seconds beyond its grace after which a keeper that does not sto
 
 @dataclass
 class Incarnation:
-    """A job's life under one epoch."""
+    """One incarnation of a job, under one epoch."""
 
     job: str
     epoch: int
@@ -164,7 +164,7 @@ class Incarnation:
             os.close(lock)
 
     def keeper_gone(self) -> bool:
-        """Whether the keeper and the process above it have ended, as far as a look costs nothing."""
+        """Whether the keeper and the process above it have ended, as far as that can be seen at no cost."""
         if self.pidfd >= 0:
             look = select.poll()  # not select(), which knows no file numbers above 1023
             look.register(self.pidfd, select.POLLIN)
@@ -245,7 +245,7 @@ class Incarnation:
             return -1
 
     def forget(self) -> None:
-        """Let go of what the system holds for us."""
+        """Release its file descriptor and, once it is over, what reports do not need."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd, self.is_above = -1, False

@@ -47,7 +47,7 @@ class Keeper:
         self.next_count = 0.0  # when limits that only this keeper enforces are checked next
         self.killed = False
         self.suspended = False
-        self.off_turn = False  # it stands still until its next turn
+        self.off_turn = False  # it is halted until its next turn
         self.selector = selectors.DefaultSelector()
 
     def path(self, name: str) -> str:
@@ -57,7 +57,8 @@ class Keeper:
         self.state.update(news)
         while True:
             try:
-                write_json(self.path("state.json"), self.state, lasting=self.state["phase"] == "over")  # else it runs no more by then
+                # only the end must survive a crash of the machine, after which nothing runs anyway
+                write_json(self.path("state.json"), self.state, lasting=self.state["phase"] == "over")
                 return
             except OSError:  # the disk is full, perhaps: the end must be written down, everything else is asked for again
                 if self.state["phase"] != "over" or not os.path.isdir(self.folder):
@@ -132,7 +133,7 @@ class Keeper:
 
     # --- what shall be --------------------------------------------------------------------------------------------------
     def look(self) -> None:
-        """Make true what the order says, whenever it was written."""
+        """Carry out the order as it is now."""
         order = read_json(self.path("order.json"))
         if order is not None:
             self.order = order
@@ -185,7 +186,7 @@ class Keeper:
                 self.kill()
 
     def take_turns(self) -> float:
-        """Stand still while others on the same device have their turn; seconds until that changes."""
+        """Halt the job while others on the same device have their turn; seconds until that changes."""
         turn = self.order.get("turn")
         on, left = is_on(turn) if turn and not self.asked_stop else (True, _TICK)
         if on is self.off_turn and not self.suspended:
@@ -203,7 +204,7 @@ class Keeper:
             os.killpg(self.ranks.group, number)
 
     def kill(self) -> None:
-        """Everything that this incarnation has started ends now."""
+        """End everything that this incarnation has started."""
         self.killed = True
         if self.ranks:
             self.signal(signal.SIGKILL)
@@ -238,7 +239,7 @@ class Keeper:
                 return
 
     def count(self) -> None:
-        """Limits that no control group holds."""
+        """Enforce limits that no control group does."""
         if self.spawner.bounds and not self.killed and time.monotonic() >= self.next_count:
             why = self.spawner.bounds.exceeded(os.getpid())
             self.next_count = time.monotonic() + self.spawner.bounds.pause
@@ -260,7 +261,7 @@ class Keeper:
         early = bool(self.asked_stop) and (bad != 0 or stopped == 0)  # else it had done all its work before it could stop
         cause = "stopped" if early or not self.ranks else ("failed" if bad else "finished")
         forced = early and self.killed and any(code == -signal.SIGKILL for code in self.ranks.codes)
-        forced |= early and stopped is not None and bad != stopped  # it says itself that it did not get to the end of saving
+        forced |= early and stopped is not None and bad != stopped  # its exit code says that it did not complete the save
         if self.ranks.failed_changing and not self.asked_stop:  # the checkpoint is there still
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"

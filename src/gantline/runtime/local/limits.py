@@ -49,7 +49,7 @@ class Groups:
 
 
 def find_groups(root: Path = _ROOT, own: str | None = None) -> Groups:
-    """What can be written here."""
+    """The control groups that can be written here."""
     lines = (own if own is not None else _own()).splitlines()
     paths = {controller: line.split(":", 2)[2] for line in lines for controller in line.split(":", 2)[1].split(",")}
     if (root / "cgroup.controllers").exists():

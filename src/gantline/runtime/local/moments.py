@@ -25,7 +25,7 @@ def boot() -> str:
 
 
 def stamp(name: str) -> dict[str, Any]:
-    """What is noted of this moment."""
+    """The present moment, for a file."""
     return {name: time.time(), f"{name}_tick": time.monotonic(), "boot": boot()}
 
 

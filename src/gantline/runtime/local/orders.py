@@ -26,7 +26,7 @@ from gantline.runtime.local.open_files import limit_of_jobs
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the runner must know of a row."""
+    """What the runner needs of a row."""
 
     job: str
     launch: Launch
@@ -38,7 +38,7 @@ class Task:
 
 @dataclass
 class Writer:
-    """Knows this machine, and writes orders for it."""
+    """Writes orders for this machine."""
 
     home: Path
     url: str
@@ -50,7 +50,7 @@ class Writer:
     closing: Closing = field(default_factory=Closing)
 
     def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
-        """All that a keeper must know."""
+        """All that a keeper needs."""
         launch, name = task.launch, f"{task.job}.{order.epoch}"
         checkpoint = self.home / "jobs" / task.job / "checkpoint"
         make_private(checkpoint)
@@ -127,7 +127,7 @@ class Writer:
 
 
 def _part(order: Order, launch: Launch) -> float:
-    """The part of each device that it has, by its own words or by those of a policy that packs; 0: it has devices of its own."""
+    """The part of each device that it has, by its specification or by a policy that packs; 0: it has devices of its own."""
     grant = order.grant.assignment if order.grant is not None else None
     if grant is None or grant.mode not in (Mode.SPACE, Mode.INTERLEAVE):
         return 0.0

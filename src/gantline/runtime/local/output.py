@@ -56,11 +56,11 @@ class Lines:
 
     def __init__(self, log: Log, rank_of: Callable[[int], int]) -> None:
         self.log, self.rank_of = log, rank_of
-        self.numbered = False  # a job that has one rank only is written as it speaks
+        self.numbered = False  # the output of a single rank is written as it comes
         self.begun: dict[int, bytes] = {}  # by process
 
     def write(self, process: int, data: bytes) -> None:
-        """Something that a process has said; nothing: it will say no more."""
+        """Add output of a process; empty: there will be no more."""
         if not self.numbered:
             if data:
                 self.log.write(data)

@@ -189,7 +189,7 @@ class LocalRunner:
         return list(self._live.values())
 
     def _try(self, act: Callable[[Any], None], what: Any) -> None:
-        """One that goes wrong must not stop the others; orders are repeated until they are answered."""
+        """Carry out one order; a failure must not stop the others, and orders are repeated until they are answered."""
         try:
             act(what)
         except Exception:
@@ -257,7 +257,7 @@ class LocalRunner:
             self._say(News.FAILED, one)
 
     def _change(self, one: Incarnation, order: Order) -> None:
-        """It goes on as the order says."""
+        """Continue the incarnation as the order says."""
         base = one.order.get("base", 0)  # revisions of a grant count from its beginning
         if one.over or base + order.revision <= one.order.get("revision", 0) or one.order.get("want") == "stop":
             return
@@ -290,7 +290,7 @@ class LocalRunner:
         known = self._known.get(task.job)
         if known is not None and not known.over:
             known.write_order(want="stop")  # an older one is still there: it goes, too
-            self._orders.append(order)  # and then this is asked again
+            self._orders.append(order)  # and then this order is repeated
             return
         ghost = Incarnation(task.job, order.epoch, self.home / "jobs" / task.job / str(order.epoch), order.row)
         ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved
@@ -319,7 +319,7 @@ class LocalRunner:
     def _repeat(self, one: Incarnation) -> None:
         phase, cause = one.state.get("phase"), one.state.get("cause")
         if one.switching and phase != "over":
-            return  # nothing to say before it has switched
+            return  # nothing to report before it has switched
         if phase in ("running", "suspended"):
             self._say(News.STARTED if phase == "running" else News.SUSPENDED, one)
         elif phase == "over":

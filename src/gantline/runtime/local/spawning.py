@@ -28,7 +28,7 @@ def take_orphans_in() -> None:
 
 
 class Spawner:
-    """Knows the limits of one incarnation; `limits` says what holds them."""
+    """Starts processes within the limits of one incarnation; `limits` says what enforces them."""
 
     def __init__(self) -> None:
         self.groups: list[str] = []
@@ -107,7 +107,7 @@ class Spawner:
         self.bounds.bind()
 
     def _become(self) -> None:
-        """From now on this process is the account's, which enters its folder itself: root must not open doors for it."""
+        """Run as the account from now on; the folder is entered last, with the permissions of the account."""
         os.setgroups(self.account["groups"])
         os.setgid(self.account["gid"])
         os.setuid(self.account["uid"])
@@ -116,7 +116,7 @@ class Spawner:
         os.chdir(self.folder)
 
     def kill_groups(self) -> None:
-        """Everything in the control groups ends."""
+        """End every process in the control groups."""
         for group in self.groups:
             with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
                 for pid in file.read().split():

@@ -10,7 +10,7 @@ from gantline.runtime.local.turns import share_out
 
 
 def let_take_turns(lives: Iterable[Incarnation]) -> None:
-    """Jobs that need a part of a device and are on it with others like them take turns with these."""
+    """Let jobs that need parts of one device and are on it together take turns."""
     there: dict[int, dict[str, Incarnation]] = {}
     for one in lives:
         if not one.over and one.order.get("part") and len(one.devices) == 1:

@@ -56,7 +56,7 @@ def _wait_for(keeper: int) -> int:
 
 
 def end_children(seconds: float = 10.0) -> None:
-    """Whatever is a child of this process ends, and what becomes one by that."""
+    """End all children of this process, and those that become its children by that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

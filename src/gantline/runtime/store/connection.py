@@ -23,7 +23,7 @@ from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.records import UNREADABLE
 
 _ADVISORY = 0x67616E74  # "gant"
-_INCREMENTAL = 2  # SQLite: room is given back when it is asked for
+_INCREMENTAL = 2  # SQLite: space is given back on request
 _PAGES = 2000  # that are given back at once
 _HEIRS = 10.0  # seconds for processes that inherited the lock of a killed service to release it
 
@@ -38,7 +38,7 @@ class StoreError(RefusedError, OSError):
 
 
 class LostStoreError(RuntimeError):
-    """The store can not be gone on with: another service has it, or what is in it is not known. The service ends; the next one reads it."""
+    """The store cannot be used further: another service has it, or what is in it is not known. The service ends; the next one reads it."""
 
 
 def url_of(where: str | Path) -> URL:
@@ -151,7 +151,7 @@ class Connections:
         self.writer = self._connect(self._writing_engine)
 
     def vacuum(self) -> bool:
-        """Give room that nothing needs back to the file system; whether there is more. An older file is written anew for that, once."""
+        """Give unused space back to the file system; whether there is more. An older file is written anew for that, once."""
         assert self.writer is not None
         raw = self.writer.connection.driver_connection
         assert raw is not None
@@ -211,5 +211,5 @@ def _read(text: str) -> Any:
 
 
 def cause(error: SQLAlchemyError) -> str:
-    """The database's own words, in one line."""
+    """The database's error message, in one line."""
     return " ".join(str(getattr(error, "orig", None) or error).split())

@@ -141,7 +141,7 @@ class SqlStore:
             write.entries(entries)
 
     def compact(self) -> None:
-        """Give up the record of decisions that the newest checkpoints do not need, and the room that it took."""
+        """Give up the record of decisions that the newest checkpoints do not need, and the space that it takes."""
         with self.transaction() as write:
             write.trim()
         more = self._connections.sqlite
@@ -179,12 +179,12 @@ class SqlStore:
         return [(row["number"], row["covers"], row["body"]) for row in rows]
 
     def size(self) -> int | None:
-        """Bytes of the file and its log; None: a database server knows."""
+        """Bytes of the file and its log; None: only the database server can tell."""
         base = str(self._connections.url.database) if self._connections.sqlite else ""
         return sum(file.stat().st_size for name in (base, f"{base}-wal") if (file := Path(name)).is_file()) if base else None
 
     def check(self) -> str:
-        """What the database itself finds broken; empty: nothing."""
+        """What the database's own check reports as broken; empty: nothing."""
         if not self._connections.sqlite:
             return ""
         try:

@@ -20,7 +20,7 @@ BREAKS = "breaks"  # of the past, by the numbers of their checkpoints
 ARCHIVED = "archived"
 """The key of what the jobs that have left add up to."""
 
-# What is said many times a second, and built once: to build it took longer than to carry it out.
+# Statements that run many times a second are built once: building one takes longer than executing it.
 _ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(s.journal), insert(s.events), insert(s.jobs)
 _KNOWN_JOBS = select(s.jobs.c.id, s.jobs.c.body).where(s.jobs.c.id.in_(bindparam("jobs", expanding=True)))
 _AT_ONCE = 500  # ids in one question
@@ -66,7 +66,7 @@ class Transaction:
             self._connection.execute(order, rows)
 
     def _add(self, order: Insert, rows: list[dict[str, Any]]) -> None:
-        """New rows with a body; thousands of them go to the driver as they are, for SQLAlchemy takes longer over each than the database."""
+        """Add rows with a body; thousands go to the driver directly, because SQLAlchemy takes longer for each than the database."""
         if len(rows) < _AT_ONCE:
             self._many(order, rows)
             return
@@ -108,13 +108,13 @@ class Transaction:
             self._connection.execute(delete(s.journal).where(covered))
 
     def _set_aside(self, number: int, why: str) -> None:
-        """The line stays where it is, with the reason, and counts no more."""
+        """Set a line aside: it stays where it is, with the reason, and does not count."""
         here = s.journal.c.number == number
         line = self._connection.execute(select(s.journal.c.body).where(here)).scalar()
         self._connection.execute(update(s.journal).where(here).values(kind=s.ASIDE, body={"why": why, "line": line}))
 
     def set_checkpoint_aside(self, number: int) -> None:
-        """A checkpoint that cannot be read counts no more; its text is kept."""
+        """Set aside a checkpoint that cannot be read; its text is kept."""
         here = s.checkpoints.c.number == number
         self.remember(f"checkpoint {number}, set aside", self._connection.execute(select(s.checkpoints.c.body).where(here)).scalar())
         self._connection.execute(delete(s.checkpoints).where(here))
