@@ -68,7 +68,7 @@ def join(
 
     ``folder`` holds checkpoints where the runner names no folder. ``gang`` is how the ranks of a job communicate
     (`SocketGang`, or `gantline.train.torch.ProcessGroup`), so that all of them save and leave at the same step, and so that the
-    gang can change without a stop. ``sum_over_ranks``, a function that sums a list of numbers over all ranks, is enough for the first of these.
+    gang can change without a stop. ``sum_over_ranks``, a function that sums a list of numbers over all ranks, is enough for the former.
     ``save_every`` is in seconds; 0 saves only when asked to, and at the end. ``interval`` is the time between reports, in seconds.
     """
     member = Membership.read(folder=folder)
