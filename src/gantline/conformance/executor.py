@@ -17,38 +17,38 @@ _ENDS = (News.STOPPED, News.FINISHED, News.FAILED)
 
 
 class Bench(Protocol):
-    """An executor to be tried."""
+    """An executor under test."""
 
     executor: Executor
 
     def now(self) -> float: ...
 
     def finish(self, row: int) -> None:
-        """See to it that the job of that row ends by itself, with success."""
+        """Make the job of that row end by itself, with success."""
         ...
 
     def receive(self) -> list[Report]:
-        """Let some time pass; what was reported meanwhile."""
+        """Let some time pass; returns what was reported meanwhile."""
         ...
 
 
 class _Trial(ABC):
-    """What tests are made of."""
+    """What the tests share."""
 
-    patience = 400  # how often `hear` is asked before something is said not to happen
-    calm = 5  # how often, to see that nothing happens
-    again = 40  # after so many, the newest orders are repeated, as the engine does
+    patience = 400  # calls of `receive` after which an expected report counts as missing
+    calm = 5  # calls of `receive` that check that nothing happens
+    again = 40  # after so many calls, the newest orders are repeated, as the engine does
 
     @abstractmethod
     def bench(self) -> Bench:
         """A fresh executor on its bench."""
 
     def begin(self, *needed: Can) -> Bench:
-        """A fresh bench; a test of what the executor says it cannot do is skipped, and seen to be."""
+        """A fresh bench; a test that needs an ability which the executor does not declare is reported as skipped."""
         self._bench, self._received, self._newest = self.bench(), [], {}
         for ability in needed:
             if ability not in self._bench.executor.can(0):
-                raise SkipTest(f"the executor does not say that it can do this: {ability.name}")
+                raise SkipTest(f"the executor does not declare this ability: {ability.name}")
         return self._bench
 
     _received: list[Report]

@@ -39,8 +39,8 @@ class Ending:
     unfinished: tuple[str, ...]
 
 
-def tell_faulty_story(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
-    """Eight jobs on four nodes in a bad world."""
+def run_faulty_story(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
+    """Run eight jobs on four nodes that fail, with unreliable messages."""
     rules = RunRules(facts=Facts(latency=3.0, grid=PowerGrid(carbon=CARBON)), seed=seed, budget=budget)
     tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
     tables.performance = performance

@@ -38,22 +38,22 @@ _INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._m
 
 @contextmanager
 def fence() -> Iterator[list[str]]:
-    """Fill the list with what crossed the fence inside the block."""
+    """Collect in the list what crossed the fence inside the block."""
     crossed: list[str] = []
     before_random, before_numpy = random.getstate(), _numpy_state()
     before_hook = sys.getprofile()
 
     def watch(frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call":
-            if called.__name__ in _WATCHED or called.__module__ in _OUTSIDE:  # hardly any; this is asked at every call of a decision
+            if called.__name__ in _WATCHED or called.__module__ in _OUTSIDE:  # few calls are; this is checked at every call in a decision
                 what = forbidden(called)
                 if what and not _is_innocent(frame):
                     crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
         elif event == "call" and frame.f_code.co_name in _ASKING and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
-            crossed.append(f"reads the environment{_asked_at(frame)}")
+            crossed.append(f"reads the environment{_read_at(frame)}")
 
     collecting = gc.isenabled()
-    gc.disable()  # what others do in callbacks of the collector is not the policy's doing
+    gc.disable()  # callbacks of the collector are not the policy's doing
     sys.setprofile(watch)
     try:
         yield crossed
@@ -94,8 +94,8 @@ def _is_innocent(frame: FrameType | None) -> bool:
     return False
 
 
-def _asked_at(frame: FrameType) -> str:
-    """Where in the policy the environment was asked: the first frame outside of the standard library's own."""
+def _read_at(frame: FrameType) -> str:
+    """Where in the policy the environment was read: the first frame outside of the standard library's own."""
     asking = frame.f_back
     while asking is not None and asking.f_code.co_filename in (os.__file__, "<frozen os>", "<frozen _collections_abc>"):
         asking = asking.f_back

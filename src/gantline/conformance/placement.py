@@ -62,7 +62,7 @@ class ClusterInUse:
 class _Case:
     rule: PlacementRule
     broken: dict[str, str] = field(default_factory=dict)
-    answered: int = 0  # worlds in which it gave an answer that could be looked at
+    answered: int = 0  # worlds in which it gave an answer that could be checked
     ran: bool = False
 
     def breach(self, rule: str, message: object) -> None:
@@ -86,11 +86,11 @@ def check_placement(rule: PlacementRule | DeviceRule | str, *, worlds: int = WOR
 
 
 def _unseen(case: _Case) -> dict[str, str]:
-    """The rules that this one was not held to, and why not."""
+    """The rules that were not checked, and why not."""
     said = case.rule.properties
     found: dict[str, str] = {}
     if not case.answered:
-        found |= dict.fromkeys(_RULES, "it gave no answer that could be looked at")
+        found |= dict.fromkeys(_RULES, "it gave no answer that could be checked")
     if not case.ran:
         found["two clocks"] = "no run while other rules are broken"
     found |= {name: "does not say so" for name in ("counts", "monotone", "one_node") if not said[name]}
@@ -181,7 +181,7 @@ def _ask(case: _Case, world: ClusterInUse, draw: random.Random) -> None:
 def _hold_to_properties(
     case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]
 ) -> None:
-    """What the rule declares must be so."""
+    """Check the properties that the rule declares."""
     said, free = case.rule.properties, world.tables.NI[c.N_FREE]
     node = world.cluster.device_node
     largest = max((one.gpus for k, one in enumerate(world.cluster.nodes) if world.tables.NI[c.N_UP, k] == 1), default=0)

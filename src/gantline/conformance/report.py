@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Breach:
-    """One rule: kept, or broken and how, or never put to the test."""
+    """One rule: kept, or broken and how, or never tested."""
 
     rule: str
     passed: bool
@@ -16,7 +16,7 @@ class Breach:
 
     @property
     def result(self) -> str:
-        """In a word."""
+        """The result as one word."""
         return "FAILED" if self.seen and not self.passed else "ok" if self.seen else "unseen"
 
     def __str__(self) -> str:

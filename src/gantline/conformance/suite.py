@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from gantline.assembly.guard import DEFAULT_BUDGET, Guard, guard_of
-from gantline.conformance.faults import tell_faulty_story
+from gantline.conformance.faults import run_faulty_story
 from gantline.conformance.report import Breach, ConformanceReport
 from gantline.conformance.scenarios import CARBON, CARBON_WRITTEN, Scenario, scenarios
 from gantline.conformance.stubborn import ask_in_vain
@@ -58,7 +58,7 @@ _RULES = {
 
 @dataclass
 class _Case:
-    """One policy on its way through the suite."""
+    """The state of the suite for one policy."""
 
     policy: Policy
     performance: Any = None
@@ -84,7 +84,7 @@ class _Case:
 
     @property
     def same_when_watched(self) -> bool:
-        """Whether a run sees no difference between the policy and one that merely passes its answers on."""
+        """Whether a run is the same with the policy and with one that merely forwards its answers."""
         kind = type(self.policy)
         plain = (kind.only_starts, kind.for_regime) == (Policy.only_starts, Policy.for_regime)
         return plain and not issubclass(kind, OrderPolicy)
@@ -100,7 +100,7 @@ class _Case:
             self.broken.setdefault("in time", message)
 
     def bounded(self, call: Callable[[], Any]) -> Any:
-        """Call the policy within its budget, apart from stdout."""
+        """Call the policy within its budget, with its output kept off stdout."""
         guard: Guard[Any] | None = guard_of(self.policy, self.budget)
         return call() if guard is None else guard(call)
 
@@ -185,7 +185,7 @@ def _run_story(case: _Case, scenario: Scenario) -> None:
             case.breach("answers", f"in the story '{scenario.name}': {run.incidents[0]}")
         if run.summary["lost_turns"] == run.summary["decisions"]:  # nothing that could be compared
             return
-        if case.same_when_watched:  # if it goes the same way through orders and reports, that settles two rules at once
+        if case.same_when_watched:  # equal plans through orders and reports settle two rules at once
             second, again = case.watch(scenario, executor="acknowledged")
         if not case.same_when_watched or not _same((first, run), (second, again)):
             second, again = case.watch(scenario)
@@ -223,16 +223,16 @@ def _outside_its_range(scenario: Scenario, run: Run) -> str:
 
 
 def _same(one: tuple[Watched, Run], two: tuple[Watched, Run]) -> bool:
-    """Whether two tellings went the same way, plan by plan. Orders and reports end with the last job, without an empty turn."""
+    """Whether two runs of a story agree, plan by plan. Orders and reports end with the last job, without an empty turn."""
     alike = all(ours == theirs for ours, theirs in zip(one[0].plans, two[0].plans))
     return alike and abs(len(one[0].plans) - len(two[0].plans)) <= 1 and one[1].summary["log_hash"] == two[1].summary["log_hash"]
 
 
 def _bear_faults(case: _Case) -> None:
-    """Late, lost and doubled messages and failing machines: every job still ends."""
+    """Late, lost and duplicated messages and failing machines: every job still ends."""
     for seed in _FAULTY_STORIES:
         watched = Watched.over(case.policy, closely=_FAULTY_CLOSELY)
-        ending = tell_faulty_story(watched, seed, case.performance, case.budget)
+        ending = run_faulty_story(watched, seed, case.performance, case.budget)
         for rule, message in watched.broken.items():
             case.breach(rule, f"in a faulty world, {message}")
         if ending.incidents:

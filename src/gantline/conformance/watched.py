@@ -70,7 +70,7 @@ class Watched(Policy):
         return plan
 
     def _encoded(self, snapshot: Snapshot, plan: Plan) -> str | None:
-        """The plan as text; None where it is none that could be carried out (the engine then says so)."""
+        """The plan as text; None if it cannot be carried out (the engine then reports it)."""
         if not isinstance(plan, Plan):
             return None
         try:
@@ -92,7 +92,7 @@ class Watched(Policy):
         if again == answer:
             return
         stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
-        faithful = all(self._rebuilt(stored) == answer for _ in range(2))  # then it is the file that is to blame
+        faithful = all(self._rebuilt(stored) == answer for _ in range(2))  # then the file is the cause
         which = "from the snapshot as a file it" if faithful else "a rebuilt policy"
         self._breach("memory only", snapshot, f"{which} decides otherwise: {again[:80]}... instead of {answer[:80]}...")
 
@@ -118,7 +118,7 @@ class Watched(Policy):
 
 
 def fingerprint(tables: Tables) -> str:
-    """A hash over everything that a snapshot lends."""
+    """A hash over everything that a snapshot exposes."""
     digest = hashlib.blake2b(digest_size=16)
     for matrix in (tables.F, tables.I, tables.options.F, tables.options.I, tables.NF, tables.NI, tables.D, *tables.metrics.values()):
         digest.update(np.ascontiguousarray(matrix).tobytes())
@@ -127,7 +127,7 @@ def fingerprint(tables: Tables) -> str:
 
 
 def is_in_flight(snapshot: Snapshot) -> bool:
-    """Whether gangs are just starting or stopping: what they hold is then not the plan's to give."""
+    """Whether gangs are just starting or stopping: the plan then cannot grant what they hold."""
     jobs = snapshot.jobs
     return bool(((jobs.running & (jobs.phase != Phase.RUNNING)) | jobs.locked).any())
 

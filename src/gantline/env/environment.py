@@ -164,7 +164,7 @@ class ClusterEnv(gymnasium.Env[dict[str, Any], Any]):
         return found
 
     def _reward(self, ended: Ended) -> float:
-        """Minus what the objective has grown by; what cannot be said yet has not grown."""
+        """Minus the growth of the objective; values that are not known yet count as unchanged."""
         values = {word: ended.value(word) for word in self.objective.words}
         self._values = {word: value if math.isfinite(value) else 0.0 for word, value in values.items()}
         before, self._so_far = self._so_far, self.objective.proportion(self._values, self.fifo)

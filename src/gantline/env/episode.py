@@ -38,7 +38,7 @@ class DecidedOutside(Policy):
 
 @dataclass(frozen=True)
 class OrderedOutside(DecidedOutside):
-    """The same, for answers that are orders: not asked while no job waits."""
+    """The same, for answers that are orders: not called while no job waits."""
 
     ranks: ClassVar[bool] = True
 
@@ -78,7 +78,7 @@ class Episode:
         return str(incidents[0]) if incidents else ""
 
     def ended(self) -> Ended:
-        """What has become of the jobs by now."""
+        """The jobs as they have ended by now."""
         return ended_by_now(self.simulation)
 
     def _answered(self, snapshot: Snapshot) -> Plan:
@@ -86,7 +86,7 @@ class Episode:
 
 
 def played(trace: Trace, cluster: Cluster, spec: RunSpec, policy: Policy) -> Ended:
-    """What becomes of the jobs under a policy."""
+    """The jobs as they end under a policy."""
     simulation = _simulation(trace, cluster, spec, policy)
     simulation.run()
     return ended_by_now(simulation)

@@ -81,7 +81,7 @@ def _snapshot(reader: Reader, decoded: dict[str, Any] | None) -> Snapshot:
 
 
 def setup_of(reader: Reader) -> Setup:
-    """How to roll forward, as the question says."""
+    """How to roll forward, from the fields of the question."""
     samples = reader.whole("samples", SAMPLES, least=1)
     if samples > MOST_SAMPLES:
         raise UsageError(f"{samples} draws are too many", where=reader.at("samples"), fix=f"at most {MOST_SAMPLES}")
@@ -109,7 +109,7 @@ def _changes(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -
 
 
 def _submission(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
-    """Where a job would stand and when it would start, if it were submitted now."""
+    """The place of a job in the queue and when it would start, if it were submitted now."""
     found: dict[str, Any] = _plain(submission(snapshot, policy, dict(reader.raw("job")), setup))
     return found
 
@@ -165,7 +165,7 @@ def _past(reader: Reader, policy: Policy) -> dict[str, Any]:
 
 
 def guesses(blind: Collection[str]) -> list[str]:
-    """What to think of a forecast in which some jobs have no estimate."""
+    """Notes on a forecast in which some jobs have no estimate."""
     if not blind:
         return []
     shown = ", ".join(sorted(blind)[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
@@ -189,7 +189,7 @@ def _lines(found: list[Forecast], blind: Collection[str]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Without what JSON cannot hold."""
+    """The value with what JSON cannot hold replaced."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -40,7 +40,7 @@ class Calibration:
         return {**asdict(self), "learned": None if self.learned is None else self.learned.as_json()}
 
     def lines(self) -> list[str]:
-        """In words."""
+        """The result as sentences."""
         if not self.forecasts:
             return ["no forecast could be checked: no job waited"]
 
@@ -99,7 +99,7 @@ class Forecasting(Journal):
 
 
 def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]]) -> Calibration:
-    """Hold forecasts against (start, finish) of each job; jobs that have not ended are left out."""
+    """Compare forecasts with (start, finish) of each job; jobs that have not ended are left out."""
     known = [(one, *happened[one.job]) for one in made if one.job in happened]
     known = [(one, start, finish) for one, start, finish in known if math.isfinite(start) and math.isfinite(finish)]
     if not known:
@@ -123,7 +123,7 @@ def check_forecasts(
 ) -> Calibration:
     """Replay a table of jobs, forecast each when it is first seen waiting, and count how many forecasts came true.
 
-    `coming`: jobs like which others are expected to come.
+    `coming`: jobs that future arrivals are expected to resemble.
     """
     watching = Forecasting(policy, setup, most, coming)
     run = simulate(trace, cluster, policy, record=watching, placement=setup.placement, **options)

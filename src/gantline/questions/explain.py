@@ -48,7 +48,7 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
 
     def lines(self) -> list[str]:
-        """The answer in words."""
+        """The answer as sentences."""
         if self.act in RUNS:
             lines = [f"{self.job} {self.act}" + (f" on devices {', '.join(map(str, self.devices))}" if self.devices else "")]
         else:
@@ -69,7 +69,7 @@ class Explanation:
         return [*lines, *([self.in_charge] if self.in_charge else []), *self.notes]
 
     def prospects(self) -> list[str]:
-        """What would start it, in words."""
+        """What would start it, as sentences."""
         lines = [change.sentence for change in self.changes]
         if self.act in RUNS:
             return lines

@@ -48,7 +48,7 @@ class Setup:
     def futures(self, snapshot: Snapshot, policy: Policy | Candidate, inputs: Sequence[Input] = (), draws: int | None = None) -> Futures:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy.
 
-        Fewer where `seconds` are over before.
+        Fewer if `seconds` run out first.
         """
         found: Futures = rollout(
             snapshot,

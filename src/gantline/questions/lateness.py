@@ -19,7 +19,7 @@ FEWEST = 20  # forecasts that must be due before anything is learned
 
 
 def learn(made: Iterable[Forecast], happened: Mapping[str, tuple[float, float]], now: float) -> Stretch:
-    """What forecasts have shown by now: each counts when its P90 has passed, whether or not it came true, so that haste is not rewarded.
+    """What forecasts have shown by now: each counts when its P90 has passed, true or not, so that early ends do not bias it.
 
     `happened` are (start, finish) of jobs, NaN for what has not come yet.
     """

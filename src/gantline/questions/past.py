@@ -65,7 +65,7 @@ class PastAnswer:
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """The answer in words."""
+        """The answer as sentences."""
         lines = [f"{self.jobs} jobs of the past, {self.replicas} resampled histories: {self.other} in place of {self.present}"]
         for one in self.differences:
             change = f"{100 * one.change:+.0f} %, {100 * LEVEL:.0f} % interval {100 * one.low:+.0f} to {100 * one.high:+.0f} %"

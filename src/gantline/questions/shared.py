@@ -25,7 +25,7 @@ class Shared:
 
 
 class SharedAnswers:
-    """Answers by what was asked; one thread makes them, one after the other."""
+    """Answers by question; one thread makes them, one after the other."""
 
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version

@@ -17,7 +17,7 @@ class Stretch:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The stretch as a phrase."""
         return f"stretched as {self.forecasts} earlier forecasts were late" if self.forecasts else ""
 
 

@@ -37,7 +37,7 @@ def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], plac
 
 
 def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
-    """Where it would stand, why it would wait, when it is expected to start; of the end of a job without an estimate nothing is said."""
+    """Its place in the queue, why it would wait, when it is expected to start; a job without an estimate has no expected end."""
     estimated = "estimate" in job
     then = with_job(snapshot, policy, {**job, "id": NAME}, setup.placement)
     found = explain(then, policy, NAME, setup)

@@ -47,7 +47,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Two futures of the same jobs. `open` counts jobs that did not end within the horizon in some draw; `over` says what varies."""
+    """Two futures of the same jobs. `open` counts jobs that did not end within the horizon in some draw; `over` is what varies."""
 
     present: str
     other: str
@@ -64,7 +64,7 @@ class WhatIf:
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """The answer in words."""
+        """The answer as sentences."""
         lines = [f"{self.jobs} jobs, {self.samples} draws of {self.over}: {self.other} in place of {self.present}"]
         lines += [str(one) for one in self.differences]
         if self.later:

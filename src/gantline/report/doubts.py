@@ -32,7 +32,7 @@ def doubts_of(summary: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def doubts_of_run(run: RunLike) -> tuple[str, ...]:
-    """The doubts about a run that is at hand."""
+    """The doubts about a run with its frames."""
     from gantline.report.metrics.steadiness import steadiness
 
     summary = run.summary
@@ -72,13 +72,13 @@ def turned_away(summary: Mapping[str, Any]) -> str:
 
 
 def ways_left_out(summary: Mapping[str, Any]) -> str:
-    """That jobs could have run on types that the cluster does not have, or in ways that it cannot hold; empty where there were none."""
+    """That jobs could have run on types that the cluster does not have, or in sizes that it cannot hold; empty where there were none."""
     names, found = summary.get("absent_types") or (), []
     if names:
         types = ", ".join(f"'{name}'" for name in names)
         found.append(f"jobs may also run on {types}, which the cluster does not have: those options were left out")
     if count := summary.get("left_out_options", 0):
-        found.append(f"{count:,} ways to run were left out, which the cluster cannot hold")
+        found.append(f"{count:,} options were left out, because the cluster cannot hold them")
     return "; ".join(found)
 
 

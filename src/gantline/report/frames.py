@@ -94,7 +94,7 @@ class StoredRun:
 
     @cached_property
     def columns(self) -> RunColumns:
-        """The frames as arrays, for metrics: made once for all that ask."""
+        """The frames as arrays, for metrics: made once and shared."""
         check_frames(self)
         absent = None if self.absent.is_empty() else jobs_of_frame(self.absent)
         return RunColumns(

@@ -31,7 +31,7 @@ AS_IT_SAYS = Measuring()
 
 
 def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measuring = AS_IT_SAYS) -> Path:
-    """Write the report of one or several runs to ``out``; ``measure_with`` says which jobs count, and prices."""
+    """Write the report of one or several runs to ``out``; ``measure_with`` holds which jobs count, and prices."""
     return write_page(render_report(runs, title=title, measure_with=measure_with), out)
 
 
@@ -43,7 +43,7 @@ def write_page(text: str, out: Path) -> Path:
     try:
         draft.write_text(text, encoding="utf-8")
         draft.replace(out)
-    except OSError as error:  # a full disk does not say which file it is about
+    except OSError as error:  # the error of a full disk names no file
         error.filename = str(out)
         raise
     finally:

@@ -12,7 +12,7 @@ UNKNOWN = "–"
 
 
 def spell(metric: Metric, value: float) -> str:
-    """The value with its unit and as many digits as it deserves; a dash where it is not known."""
+    """The value with its unit and a suitable number of digits; a dash where it is not known."""
     if not math.isfinite(value):
         return UNKNOWN
     if metric.unit == "s":

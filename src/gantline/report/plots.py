@@ -47,7 +47,7 @@ class Plots:
         return fragmentation_over_time([self.run])
 
     def fairness(self) -> Chart:
-        """What each user received of what he asked for."""
+        """The share of the requested GPU time that each user received."""
         from gantline.report.figures import fairness_per_user
 
         return fairness_per_user([self.run])

@@ -55,7 +55,7 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
     _remove_orphans(path)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.{os.getpid()}.", dir=path.parent))
     try:
-        draft.chmod(0o755)  # mkdtemp keeps others out; a result is there to be read
+        draft.chmod(0o755)  # mkdtemp denies access to others; a result should be readable
         rows = {}
         for name in SCHEMAS:
             frame: pl.DataFrame = getattr(run, name)
@@ -76,7 +76,7 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
 def read_run(path: Path) -> StoredRun:
     """Read a run back, or the past of a service from its folder.
 
-    Refused is what is not a run, is incomplete, or was written by a newer version or one that counted otherwise.
+    Refuses what is not a run, is incomplete, or was written by a newer version or one that counted differently.
     """
     path = Path(path)
     if is_service(path):
@@ -99,7 +99,7 @@ def read_run(path: Path) -> StoredRun:
 
 
 def is_run(path: Path) -> bool:
-    """Whether the directory calls itself a run, of whatever version."""
+    """Whether the directory is marked as a run, of any version."""
     try:
         head = loads((Path(path) / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -112,7 +112,7 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind is float:
         return value if math.isfinite(value) else None
-    if kind in _PLAIN:  # most are: whether it is a mapping takes longer to ask
+    if kind in _PLAIN:  # most are; checking for a mapping takes longer
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -167,7 +167,7 @@ def _read_frame(file: Path) -> pl.DataFrame:
 
 
 def _remove_orphans(path: Path) -> None:
-    """Drafts of this run whose writers were killed; those of a living process stay."""
+    """Remove drafts of this run left by killed processes; those of a running process stay."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
         owner = draft.name.removeprefix(f".{path.name}.").partition(".")[0]
         if draft.is_dir() and owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():

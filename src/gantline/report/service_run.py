@@ -38,7 +38,7 @@ def is_service(home: Path) -> bool:
 
 
 def read_service(home: Path) -> StoredRun:
-    """The past of the service whose folder this is; it may run meanwhile."""
+    """The past of the service with this folder; it may be running."""
     from gantline.runtime.archive import Archive
     from gantline.runtime.store import SqlStore
 
@@ -74,7 +74,7 @@ def _past(store: SqlStore, archive: Archive) -> Past:
 
 
 def run_of(past: Past, cluster: Cluster) -> StoredRun:
-    """Frames of jobs as a store knows them, each with its events."""
+    """Frames of jobs as a store holds them, each with its events."""
     device_of = {f"{node.name}:{k}": int(cluster.first_device[n]) + k for n, node in enumerate(cluster.nodes) for k in range(node.gpus)}
     jobs, spans = [], []
     for record, events in past:
@@ -83,7 +83,7 @@ def run_of(past: Past, cluster: Cluster) -> StoredRun:
         jobs.append(_job(record, own))
     allocations = pl.DataFrame(spans, schema=ALLOCATIONS, orient="row").sort("start", maintain_order=True)
     table = pl.DataFrame(jobs, schema=JOBS, orient="row").sort("arrival", maintain_order=True)
-    left = pl.col("state").is_in(["failed", "cancelled"]) & ~pl.col("job").is_in(allocations["job"].to_list())  # in vain: not counted
+    left = pl.col("state").is_in(["failed", "cancelled"]) & ~pl.col("job").is_in(allocations["job"].to_list())  # never ran: did not wait
     waits = table.with_columns(state=pl.when(left).then(pl.lit("rejected")).otherwise("state"))
     series = series_of(waits, allocations, cluster.gpus, (), ()).select(list(SERIES))
     times = [float(value) for column in (table["finish"], series["time"]) if (value := column.fill_nan(None).max()) is not None]  # type: ignore[arg-type]

@@ -185,7 +185,7 @@ def progress_bar(share: float, width: int) -> str:
 
 
 def printable(name: str) -> str:
-    """The name without signs that steer a terminal: a job may be called anything."""
+    """The name without control characters of a terminal: a job may have any name."""
     return "".join(sign if sign.isprintable() else "�" for sign in name)
 
 

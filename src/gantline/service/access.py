@@ -21,7 +21,7 @@ _USER = re.compile(r"^[\w][\w.@\-]{0,63}$")
 
 
 def digest(token: str) -> str:
-    """What is kept of a token."""
+    """The hash under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -65,7 +65,7 @@ class Access:
         return f"token {found.id} {'was revoked' if found.revoked is not None else 'has expired'}", "ask an admin for another token"
 
     def create(self, user: str, role: str, lifetime: float = math.inf, token: str = "") -> tuple[TokenRow, str]:
-        """A new token, and the only sight of it. `token`: one that is there already, in the home's file."""
+        """A new token, which is shown only here. `token`: one that exists already, in the home's file."""
         if role not in NAMES:
             raise UsageError(f"no role '{role}'", where="role", fix=near(role, NAMES))
         check_user(user)
@@ -77,13 +77,13 @@ class Access:
         return row, token
 
     def revoke(self, id: str) -> None:
-        """The token is good for nothing from now on."""
+        """The token is invalid from now on."""
         with self._store.transaction() as write:
             if not write.revoke(id, self._wall()):
                 raise NotFoundError(f"no token '{id[:40]}'", where="token", fix="see gantline token list")
 
     def change_role(self, id: str, role: str) -> None:
-        """The token, and sessions that began with it, are good for something else from now on."""
+        """Give the token, and the sessions that began with it, another role."""
         if role not in NAMES:
             raise UsageError(f"no role '{role[:40]}'", where="role", fix=near(role[:40], NAMES))
         with self._store.transaction() as write:

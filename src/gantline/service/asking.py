@@ -9,7 +9,7 @@ from typing import Any
 from gantline.runtime.history import history_rows
 from gantline.service.context import Context, Instants
 
-_SECONDS = 20.0  # of CPU time for the futures of one answer; it says how many there were
+_SECONDS = 20.0  # of CPU time for the futures of one answer, which states how many there were
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ForecastDraws:
     learn: bool = False
 
 
-_PROMPT = ("changes", "submission")  # questions about one job, which no forecast of all of them holds up
+_PROMPT = ("changes", "submission")  # questions about one job, which do not wait for forecasts of all jobs
 USUAL = ForecastDraws()  # the forecast that lists and pages show
 
 
@@ -55,7 +55,7 @@ def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str
 class ExpectedStarts:
     """When waiting jobs are expected to start, P50 and P90, in seconds since 1970.
 
-    `status`: ready; old: of a state that has changed since; pending: being made; none: nothing was asked for yet.
+    `status`: ready; old: of a state that has changed since; pending: being made; none: none was requested yet.
     """
 
     status: str
@@ -78,7 +78,7 @@ def expected_starts(here: Context, *, ask: bool) -> ExpectedStarts:
 
 
 def shared_changes(here: Context, job: str, since: int) -> dict[str, Any] | None:
-    """Which change would start a job that waits; None: the answer is on its way."""
+    """Which change would start a job that waits; None: it is being computed."""
     return here.service.changes.get(job, lambda: ask_now(here, "changes", job=job), since)
 
 

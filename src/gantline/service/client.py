@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
-_LONGEST_PAUSE = 1.0  # seconds between two questions after a forecast that is being made
-_PAUSE = 0.25  # seconds between two looks at what is being waited for
+_LONGEST_PAUSE = 1.0  # seconds between two polls of a forecast that is being made
+_PAUSE = 0.25  # seconds between two polls of what is being waited for
 
 
 class Client(HttpClient):
-    """Speaks to one service. ``Client()`` finds it as the command line does."""
+    """A client of one service. ``Client()`` finds it as the command line does."""
 
     # --- the service ------------------------------------------------------------------------------------------------------
     def status(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class Client(HttpClient):
         return self._request("GET", "/metrics").text
 
     def compact(self) -> dict[str, Any]:
-        """Archive jobs that are due, and give up what the store does not need any more; bytes before and after."""
+        """Archive jobs that are due, and delete what the store does not need; bytes before and after."""
         return self._send("POST", "/v1/compact")
 
     def me(self) -> dict[str, Any]:
@@ -75,12 +75,12 @@ class Client(HttpClient):
     def forecast(
         self, *jobs: str, wait: bool = True, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False
     ) -> dict[str, Any]:
-        """When jobs are expected to start and to end; `newcomers`: others come as in the past; `learn`: they are as late as in the past."""
+        """When jobs are expected to start and to end; `newcomers`: others arrive as in the past; `learn`: jobs are late as in the past."""
         asked = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
         return self._until(_is_ready if wait else lambda found: True, "/v1/forecast", **asked)
 
     def _until(self, enough: Callable[[dict[str, Any]], bool], path: str, **asked: Any) -> dict[str, Any]:
-        """Ask again until the answer is whole; one about the state that was there at first will do."""
+        """Ask again until the answer is complete; one about the state at the first request will do."""
         found, pause = self._get(path, **asked), 0.05
         while not enough(found):
             time.sleep(pause)
@@ -122,7 +122,7 @@ class Client(HttpClient):
     ) -> list[str]:
         """Submit a specification, a YAML file or an argument list; the ids.
 
-        A reply that is lost is asked for again under the same request, which is one submission however often it arrives.
+        A request without a reply is repeated under the same key, which is one submission however often it arrives.
         """
         return list(self.submission(job, request=request, dry_run=dry_run, **fields)["ids"])
 
@@ -289,7 +289,7 @@ class Client(HttpClient):
         return self._send("POST", "/v1/tokens", {"user": user, "role": role, "lifetime": lifetime})
 
     def change_token(self, id: str, role: str) -> dict[str, Any]:
-        """Let a token be good for something else."""
+        """Give a token another role."""
         return self._send("PATCH", f"/v1/tokens/{path_part(id)}", {"role": role})
 
     def revoke_token(self, id: str) -> dict[str, Any]:

@@ -43,8 +43,8 @@ class Service:
     archive: Archive = field(default_factory=lambda: Archive(Path("archive")))
     retention: Retention | None = None  # set by `serve`
     started: float = field(default_factory=time.time)
-    asker: Asker = field(default_factory=Asker)  # rolls futures forward in a process of its own
-    prompt: Asker = field(default_factory=Asker)  # answers what takes less, in another one that is not held up by that
+    asker: Asker = field(default_factory=Asker)  # rolls futures forward in a separate process
+    prompt: Asker = field(default_factory=Asker)  # answers quick questions in another process, which long ones do not delay
     shared: SharedAnswers = field(init=False)  # forecasts that all askers share
     changes: SharedAnswers = field(init=False)  # which change would start a job
     starts: tuple[object, Mapping[str, Instants]] = field(default_factory=lambda: (None, {}))  # of the forecast that was read last
@@ -66,7 +66,7 @@ class Service:
         return self.scheduler.clock.wall(self.scheduler.clock.now())
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Jobs have left for the archive."""
+        """Drop what is cached about jobs that went to the archive."""
         for id in ids:
             self.texts.pop(id, None)
 

@@ -20,15 +20,15 @@ _SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "Too
 
 
 class TextError(UsageError):
-    """The request holds text that no text is: it cannot be written down, nor be answered."""
+    """The request holds invalid text, which can be neither stored nor returned."""
 
 
 class NoTokenError(RefusedError):
-    """The request carries no token that is known, or no code that is."""
+    """The request carries no valid token or code."""
 
 
 class NoRightError(RefusedError):
-    """The token is good, but not for this."""
+    """The token is valid, but its role does not allow this."""
 
 
 def answer_of(error: GantlineError) -> JSONResponse:

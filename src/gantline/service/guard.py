@@ -22,7 +22,7 @@ from gantline.service.shell import is_shell, shell
 
 LARGEST_BODY = 1 << 20
 BODY_SECONDS = 30.0  # for a body to arrive
-ANSWER_SECONDS = 60.0  # for a piece of an answer to be taken
+ANSWER_SECONDS = 60.0  # for a client to take a piece of an answer
 log = logging.getLogger("gantline.service")
 _TOKEN = re.compile(r"gl[js]?_[\w.\-]{8,}")
 _HEADERS = {  # unless an answer has them already
@@ -41,7 +41,7 @@ class Tokens(Protocol):
 
 
 class TooLargeError(UsageError):
-    """The body of the request is larger than any that makes sense."""
+    """The body of the request is too large."""
 
 
 class TooLateError(UsageError):
@@ -93,7 +93,7 @@ class Guard:
             log.info("%s %s %d %s %.1fms", scope["method"], _plain(scope["path"]), status, _plain(who), spent)
 
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
-        """Another name than ours comes from a page that was made to resolve to this machine (DNS rebinding)."""
+        """Refuse other host names: they come from a page that was made to resolve to this machine (DNS rebinding)."""
         host = headers.get(b"host", b"").decode("latin-1").strip().lower()
         origin = headers.get(b"origin", b"").decode("latin-1").strip().lower()
         # a page of this machine at another port is another page: the origin is ours only if it is the host with its port
@@ -114,7 +114,7 @@ def _token_of(headers: dict[bytes, bytes]) -> str:
 
 
 class _Limited:
-    """A body that ends with an error where it is too long, or takes too long to come."""
+    """A body that raises an error if it is too long, or takes too long to arrive."""
 
     def __init__(self, receive: Receive, headers: dict[bytes, bytes]) -> None:
         self.receive, self.seen, self.whole = receive, 0, False
@@ -124,7 +124,7 @@ class _Limited:
             raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")
 
     async def __call__(self) -> Message:
-        if self.whole:  # what is waited for now is that the other side goes
+        if self.whole:  # from here on only a disconnect can come
             return await self.receive()
         try:
             async with asyncio.timeout_at(self.end):
@@ -145,6 +145,6 @@ def _name_of(host: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Nothing in a log may look like another line of it, or like a token that slipped into a path."""
+    """Text for a log line, without line breaks or tokens."""
     text = _TOKEN.sub("***", text)
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]

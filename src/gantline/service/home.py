@@ -16,7 +16,7 @@ _ROOM = 512 << 10
 
 @dataclass(frozen=True)
 class Home:
-    """Where everything of one service is kept."""
+    """The folder that holds everything of one service."""
 
     path: Path
 
@@ -104,7 +104,7 @@ class Home:
         draft.replace(file)
 
     def announced(self) -> dict[str, Any] | None:
-        """What the running service has left about itself; None: none runs, or none that ended well."""
+        """The address file, which a running service keeps and a killed one leaves behind; None: there is none."""
         try:
             found = json.loads(self.address.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -122,7 +122,7 @@ class Address:
 
 
 def find_address(home: Path | str | None = None) -> Address:
-    """The service that a person means; a folder that is named counts more than the environment."""
+    """The service to use; a folder that is named takes precedence over the environment."""
     url = os.environ.get("GANTLINE_URL", "")
     if home is None and url:
         token = os.environ.get("GANTLINE_TOKEN", "")

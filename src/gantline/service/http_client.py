@@ -22,7 +22,7 @@ _TRIES = 4  # of a request that may be repeated
 
 
 class HttpClient:
-    """What `Client` speaks through."""
+    """The connection of a `Client`."""
 
     def __init__(self, url: str | None = None, token: str | None = None, *, home: Path | str | None = None, timeout: float = 60.0) -> None:
         if url is not None:

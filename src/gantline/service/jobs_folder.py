@@ -23,7 +23,7 @@ class JobsFolder:
 
     @property
     def owner(self) -> str:
-        """The identity of the store that it belongs to; empty: it says none."""
+        """The identity of the store that it belongs to; empty: it has no mark."""
         try:
             return (self.path / _MARK).read_text(encoding="ascii").strip()
         except OSError:

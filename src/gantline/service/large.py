@@ -19,7 +19,7 @@ def accepts_gzip(request: Request) -> bool:
 
 
 def is_known(request: Request, etag: str) -> bool:
-    """Whether the client says that it has what this tag names."""
+    """Whether the client states that it has the content with this tag."""
     etags = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
     return etag.removeprefix("W/") in etags
 

@@ -76,7 +76,7 @@ class Ordered:
             return self.position
         if name in ("start_p50", "start_p90"):
             return lambda job: self.starts(job)[name == "start_p90"]
-        if name == "id":  # tasks of an array stand together, and 10 comes after 9
+        if name == "id":  # tasks of an array are listed together, and 10 comes after 9
             return lambda job: [int(part) if part.isdecimal() else 0 for part in job.id.split("_")]
         return lambda job: getattr(job, "finished" if name == "ended" else name)
 

@@ -13,7 +13,7 @@ from gantline.core.errors import NotFoundError
 
 MOST = 1 << 20
 _LAST_LINES = 60  # of an incarnation that broke: enough for a traceback
-_BLOCK = 1 << 16  # bytes that are read at a time, from the end, when last lines are looked for
+_BLOCK = 1 << 16  # bytes that are read at a time, from the end, when last lines are searched
 _FARTHEST = 8 * MOST  # bytes from the end within which the beginning of a line is searched
 _ID = re.compile(r"^\d{1,18}(_\d{1,9})?$")
 
@@ -27,7 +27,7 @@ def epochs_of(home: Path, job: str) -> list[int]:
 
 
 class KeptOutput:
-    """What is kept of an incarnation's output, as one text in two files, of which only what is asked for is read."""
+    """What is kept of an incarnation's output, as one text in two files, of which only the requested part is read."""
 
     def __init__(self, folder: Path | None) -> None:
         self._files: list[tuple[int, int]] = []  # where it is open, and how long it is

@@ -100,7 +100,7 @@ def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[
 
 
 def _thinking(thinking: Thinking) -> Iterator[Metric]:
-    """How long decisions take, as a histogram: how many are slow says more than how slow they are on average."""
+    """How long decisions take, as a histogram, which shows how many are slow; a mean does not."""
     counted, total = [], 0
     for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(thinking.buckets), strict=True):
         total += count

@@ -24,17 +24,17 @@ class Options:
     policy: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     host: str = "127.0.0.1"
-    port: int | None = None  # None: as last time, else any
+    port: int | None = None  # None: as at the previous start, else any
     store: str = ""  # a URL; empty: the file in the home
     names: tuple[str, ...] = ()  # other names by which it may be called
     certificate: Path | None = None
     key: Path | None = None
     run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
-    anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
-    keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as last time
-    executor: str | None = None  # what carries orders out; None: as last time, else this machine's processes
-    results: Path | None = None  # finished simulations to show; None: as last time
-    wall: Callable[[], float] = time.time  # the clock that people can set
+    anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as at the previous start
+    keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as at the previous start
+    executor: str | None = None  # what carries orders out; None: as at the previous start, else this machine's processes
+    results: Path | None = None  # finished simulations to show; None: as at the previous start
+    wall: Callable[[], float] = time.time  # the wall clock, which may jump
 
     @property
     def apart(self) -> bool:

@@ -18,7 +18,7 @@ OTHERS = "-"  # instead of the id of a job that the caller may not see
 
 
 def explain_now(here: Context, job: JobView) -> dict[str, Any]:
-    """What is known of the job now, and the same in words."""
+    """What is known of the job now, as values and as sentences."""
     view = here.scheduler.view()
     standing, waits_for = view.standing, _dependencies(here, job)
     found: dict[str, Any] = {
@@ -102,5 +102,5 @@ def _dependencies(here: Context, job: JobView) -> list[dict[str, str]]:
 
 
 def left_out(here: Context) -> list[dict[str, str]]:
-    """Jobs that no forecast knows of, because something other than devices keeps them out."""
+    """Jobs that are held, which forecasts leave out."""
     return [{"job": one.id, "why": one.why or one.reason} for one in here.listed() if one.state == "held"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 NAMES = ("done", "throughput", "loss")
-_POINTS = 500  # of one job; beyond that every second one is given up
+_POINTS = 500  # of one job; beyond that every second one is dropped
 _JOBS = 2000  # with a line, those that reported last
 
 
@@ -40,7 +40,7 @@ class ReportedCurves:
 
 
 class _Line:
-    """Every so manieth point, and always the newest."""
+    """Every n-th point, and always the newest."""
 
     def __init__(self) -> None:
         self.points: list[tuple[Any, ...]] = []

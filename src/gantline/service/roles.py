@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a token is good for."""
+    """What a token allows."""
 
     VIEWER = "viewer"  # sees the user's own jobs, and the machine
     SUBMITTER = "submitter"  # submits jobs, and controls the user's own
@@ -41,5 +41,5 @@ class Caller:
         return _RANKS[self.role] >= _RANKS[role]
 
     def sees(self, user: str) -> bool:
-        """Whether jobs of that user are its to see and to touch."""
+        """Whether it may see and control jobs of that user."""
         return self.may(Role.OPERATOR) or (self.role is not Role.JOB and user == self.user)

@@ -29,7 +29,11 @@ class Router(APIRouter):
                 path,
                 call,
                 methods=[method],
-                dependencies=[Depends(_needs(role)), Depends(_knows_parameters), *([] if method == "GET" else [Depends(_is_text)])],
+                dependencies=[
+                    Depends(_needs(role)),
+                    Depends(_refuse_unknown_parameters),
+                    *([] if method == "GET" else [Depends(_is_text)]),
+                ],
                 openapi_extra=extra,
                 summary=summary,
                 operation_id=name,
@@ -51,8 +55,8 @@ def _needs(role: Role) -> Callable[[Request], None]:
     return check
 
 
-def _knows_parameters(request: Request) -> None:
-    """A parameter that the route does not know would be ignored: it is refused, with those that there are."""
+def _refuse_unknown_parameters(request: Request) -> None:
+    """Refuse parameters that the route does not have, because they would be ignored; the error lists those that it has."""
     known = [field.alias for field in request.scope["route"].dependant.query_params]
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
@@ -61,7 +65,7 @@ def _knows_parameters(request: Request) -> None:
 
 
 async def _is_text(request: Request) -> None:
-    """Half of a character, written as an escape, passes for JSON and for nothing else."""
+    """Refuse half of a character written as an escape (a lone surrogate), which is valid in JSON alone."""
     body = await request.body()
     if b"\\u" in body:
         with contextlib.suppress(ValueError, RecursionError):

@@ -128,7 +128,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
 
 
 def _runner(options: Options, store: SqlStore) -> LocalRunner:
-    """The runner of this machine's devices: those declared, now or last time, else what is found; the scheduler sees what has changed."""
+    """The runner of this machine's devices: those declared, now or at an earlier start, else those found; the scheduler sees changes."""
     declared, before = options.devices or store.recall("devices"), store.recall("executor")
     executor = options.executor or before or "local"
     if before not in (None, executor):
@@ -177,7 +177,7 @@ def _server(options: Options, service: Service, connections: int) -> uvicorn.Ser
 
 
 def _results(options: Options, store: SqlStore) -> Path | None:
-    """The folder of finished simulations to show: that of now, or of last time."""
+    """The folder of finished simulations to show: as given now, or else at an earlier start."""
     if options.results is not None:
         with store.transaction() as write:
             write.remember("results", str(options.results.absolute()))
@@ -186,7 +186,7 @@ def _results(options: Options, store: SqlStore) -> Path | None:
 
 
 class _Ending:
-    """The way out: jobs first, if they are to be stopped, while they can still report what they have saved."""
+    """The orderly end: jobs first, if they are to be stopped, while they can still report what they have saved."""
 
     def __init__(self, server: uvicorn.Server, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
         self.server, self.scheduler, self.tell = server, scheduler, tell
@@ -233,7 +233,7 @@ class _Ending:
 
 
 def _listen(host: str, port: int | None, before: int | None) -> socket.socket:
-    """A socket that listens: at the port asked for, else where it was last time, so that jobs that still run find it; else anywhere."""
+    """A listening socket: at the requested port, else at the previous one, so that running jobs find it; else at any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     tried = [port] if port is not None else [*([before] if before else []), 0]
     for place, one in enumerate(tried):
@@ -254,7 +254,7 @@ def _listen(host: str, port: int | None, before: int | None) -> socket.socket:
 
 
 def _own_token(home: Home, store: SqlStore, access: Access) -> None:
-    """The owner's token, made at the first start; a file that was lost or changed is made anew."""
+    """The owner's token, made at the first start; a lost or changed file is made again."""
     try:
         known = home.token.read_text(encoding="utf-8").strip()
     except OSError:
@@ -276,7 +276,7 @@ def _log_to(path: Path) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=16 << 20, backupCount=3, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    logging.getLogger("uvicorn.access").disabled = True  # it would write whole addresses down; the guard's lines are enough
+    logging.getLogger("uvicorn.access").disabled = True  # it would log whole URLs; the guard's lines are enough
     for name in ("gantline", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]

@@ -36,10 +36,10 @@ class Sessions:
     def __init__(self, secret: JobTokens, wall: Callable[[], float] = time.time) -> None:
         self._secret, self._wall = secret, wall
         self._lock = threading.Lock()
-        self._codes: dict[str, tuple[str, float]] = {}  # by hash: the parent, and until when
+        self._codes: dict[str, tuple[str, float]] = {}  # by hash: the parent, and when it expires
 
     def code(self, parent: str) -> tuple[str, float]:
-        """A new code, and until when it is good."""
+        """A new code, and when it expires."""
         code, now = secrets.token_urlsafe(32), self._wall()
         with self._lock:
             known = {hash: one for hash, one in self._codes.items() if one[1] > now}
@@ -48,7 +48,7 @@ class Sessions:
         return code, now + CODE_LIFETIME
 
     def trade(self, code: str) -> tuple[str, Session] | None:
-        """The token for a code, once; None: the code is not known, was used or is too old."""
+        """The token for a code, once; None: the code is unknown, used or expired."""
         with self._lock:
             found = self._codes.pop(_hash(code), None)
         if found is None or found[1] <= self._wall():
@@ -57,7 +57,7 @@ class Sessions:
         return self._token(session), session
 
     def read(self, token: str) -> Session | None:
-        """What a token says; None: it is no session's. Whether it has expired is for the reader to see."""
+        """What a token holds; None: it is no session's. The caller checks whether it has expired."""
         parent, _, rest = token.removeprefix(PREFIX).partition(".")
         expires = rest.partition(".")[0]
         if not token.startswith(PREFIX) or not expires.isdecimal() or len(expires) > 12:

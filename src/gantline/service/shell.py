@@ -56,7 +56,7 @@ def _root() -> Traversable:
 
 @cache
 def file_of(path: str) -> tuple[bytes, str] | None:
-    """A file of the package with its tag; None: there is none of that name, or of no kind that browsers are given."""
+    """A file of the package with its tag; None: there is none of that name, or its kind is not served."""
     parts = path.split("/")
     if PurePosixPath(path).suffix not in TYPES or any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
         return None

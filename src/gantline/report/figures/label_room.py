@@ -17,7 +17,7 @@ _FAR = 13.0  # from here on a line leads back
 
 
 def spread_names(figure: Figure) -> None:
-    """Move the names of points apart; what finds no room stays where it was."""
+    """Move the names of points apart; a name without room stays in its place."""
     names = [text for axes in figure.axes for text in axes.texts if isinstance(text, Annotation) and text.get_gid() == NAME_OF_A_POINT]
     if not names:
         return

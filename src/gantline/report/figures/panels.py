@@ -101,7 +101,7 @@ Legend = Literal["direct", "corner", "above", "none"]
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. ``legend`` says where the names of its lines stand."""
+    """One pair of axes. ``legend`` is where the names of its lines are placed."""
 
     x: Axis
     y: Axis

@@ -56,7 +56,7 @@ def measure_with_steadiness(
     prices: Mapping[str, float] | None = None,
     watts: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, float], Steadiness]:
-    """`measure`, and what the overload guard says of the same run."""
+    """`measure`, and the verdict of the overload guard on the same run."""
     summary, whole = run.summary, columns_of(run)
     window = tracked_window(summary) if window is None else window
     sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
@@ -91,7 +91,7 @@ def measure_with_steadiness(
         "queue_max": float(series.queued[between].max()) if between.any() else math.nan,
         "gpu_hours": float(jobs.gpu_seconds.sum()) / 3600.0,
         "offered_load": steady.offered_load,
-        "jain_users": jain_index(received) if received.size > 1 else math.nan,  # it says nothing about a single user
+        "jain_users": jain_index(received) if received.size > 1 else math.nan,  # it is meaningless for a single user
     }
     _spread(found, "jct", done.jct, ("mean", "median", "p90", "p95", "p99", "max"))
     _spread(found, "slowdown", slowdowns(done.jct, done.duration, slowdown_threshold), ("mean", "p95"))
@@ -143,7 +143,7 @@ def _stretch(jobs: JobColumns, start: float, close: float) -> tuple[float, float
 
 
 def _utilization(run: RunColumns, window: Window, start: float, end: float) -> float:
-    """The run's own figure where the window is the run's: it also knows shares of the time, which are of no device in particular."""
+    """The run's own figure where the window is the run's: it also counts shares of the time, which belong to no particular device."""
     recorded = run.summary.get("utilization") if window == tracked_window(run.summary) else None
     return busy_share(run.series, start, end) if recorded is None else float(recorded)
 

@@ -13,7 +13,7 @@ from gantline.report.metrics.window import Window
 
 @dataclass(frozen=True)
 class Measuring:
-    """`measure` with what was asked for; what is None is as the run says."""
+    """`measure` with the given options; None means the run's own value."""
 
     window: Window | None = None
     prices: Mapping[str, float] | None = None

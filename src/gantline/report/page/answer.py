@@ -17,7 +17,7 @@ _LINE = 110  # letters of the first doubt that stand in the folded line
 
 
 def answer(names: Sequence[str], measures: Sequence[Mapping[str, float]], doubtful: Collection[int]) -> str:
-    """Which run is best, or what one run came to, or why there is nothing to call best."""
+    """Which run is best, or the result of a single run, or why none is best."""
     if len(names) == 1:
         return _one(names[0], measures[0])
     sentence = headline(names, measures, doubtful)
@@ -51,7 +51,7 @@ def folded(doubts: Sequence[str], notes: Sequence[str]) -> list[str]:
 
 
 def doubts_about(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Sequence[str]]) -> list[str]:
-    """A sentence for everything that speaks against taking the numbers at face value, with the runs that it is about."""
+    """A sentence for every reason to doubt the numbers, with the runs that it concerns."""
     said: dict[str, list[str]] = {}
     for name, run, own in zip(names, runs, doubts):
         guard = steadiness(run)
@@ -67,7 +67,7 @@ def uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def notes_about(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
-    """What is no doubt, but should be said."""
+    """What is no doubt, but should be mentioned."""
     remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
     notes = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
     notes += [(name, policies_in_charge(run)) for name, run in zip(names, runs)]

@@ -18,7 +18,7 @@ _DIGITS = 6  # more than the table shows
 
 @dataclass(frozen=True)
 class JobColumn:
-    """A column of the table; ``kind`` says how the page writes and sorts it."""
+    """A column of the table; ``kind`` is how the page writes and sorts it."""
 
     name: str
     title: str
@@ -60,7 +60,7 @@ def job_tables(tables: Sequence[pl.DataFrame], most: int = MOST_JOBS) -> dict[st
 
 
 def _listed(jobs: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str]:
-    """The jobs in arrival order, and a note when only every so-manieth of them is listed."""
+    """The jobs in arrival order, and a note when only every n-th of them is listed."""
     ordered = jobs.with_columns(slowdown=bounded_slowdown(jobs)).sort("arrival", maintain_order=True)
     if ordered.height <= most:
         return ordered, ""

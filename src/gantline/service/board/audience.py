@@ -67,7 +67,7 @@ class Audience:
         }  # fmt: skip
 
     def frame(self, change: BoardChange) -> bytes:
-        """A change as an event; it is spelled for the first client that comes to it."""
+        """A change as an event; it is encoded for the first client that needs it."""
         found = self._frames.get(change.number)
         if found is None:
             found = self._frames[change.number] = frame("changes", self._step(change))

@@ -20,23 +20,23 @@ from gantline.runtime.view import DeviceView, JobView, View
 from gantline.service.board.change import BoardChange, Device, queue_change
 from gantline.service.board.rows import ENDED, KEY, RUNS, STATE, SUBMITTED, Row, Wall, row_of, shown_of
 
-PAUSE = 0.5  # seconds between two looks: at most two versions a second
+PAUSE = 0.5  # seconds between two comparisons: at most two versions a second
 ENDED_SHOWN = 500  # jobs that have ended and are still on the board, the newest
-_REMEMBERED = 240  # versions from which a client can go on
+_REMEMBERED = 240  # versions from which a client can continue
 _LETTERS = {"up": "u", "cordoned": "c", "reserved": "r"}
 
 
 class LiveBoard:
     """`view` is the scheduler's newest view, `wall` the time of day of an instant, `clock` the present one.
 
-    `deciding` says whether the scheduler is at work.
+    `deciding`: whether the scheduler is deciding.
     """
 
     def __init__(
         self, view: Callable[[], View], wall: Wall, clock: Callable[[], float] = time.time, deciding: Callable[[], bool] = lambda: True
     ) -> None:
         self._view, self._wall, self.clock, self._deciding = view, wall, clock, deciding
-        self._boot = secrets.token_hex(4)  # versions of another life of the service are not ours
+        self._boot = secrets.token_hex(4)  # marks versions of this process: those of an earlier one are refused
         self.lock = threading.RLock()
         self.number = 0
         self.layout = 0  # counts how often there were other nodes
@@ -72,7 +72,7 @@ class LiveBoard:
         return f"{self._boot}.{number}"
 
     def number_of(self, version: str) -> int | None:
-        """The number of a version of this board from which one can go on; None: it is another board's, or too old."""
+        """The number of a version of this board from which a client can continue; None: it is another board's, or too old."""
         boot, _, number = version.partition(".")
         known = boot == self._boot and number.isdecimal() and len(number) < 16 and self._oldest_known <= int(number) <= self.number
         return int(number) if known else None
@@ -83,7 +83,7 @@ class LiveBoard:
             return [change for change in self._changes if change.number > number]
 
     def look(self) -> int:
-        """See what has changed, unless that was done a moment ago; the number of the newest version."""
+        """Compare with the newest view, unless that was done a moment ago; the number of the newest version."""
         with self.lock:
             view = self._view()
             if view is self._seen or time.monotonic() - self._looked < PAUSE:
@@ -103,7 +103,7 @@ class LiveBoard:
             return self.number
 
     def _remember(self, change: BoardChange, whole: bool) -> None:
-        """`whole`: no client can go on from an earlier version, because the nodes are others."""
+        """`whole`: no client can continue from an earlier version, because the nodes are different ones."""
         if whole:
             self._changes.clear()
             self.layout += 1
@@ -165,7 +165,7 @@ class LiveBoard:
             self._key_of[row], self._since[row] = key, submitted
 
     def _leave(self, jobs: Mapping[str, JobView], count: int) -> list[int]:
-        """Jobs that are no longer at hand, and those of which enough have ended since; their keys."""
+        """Drop jobs that went to the archive, and the oldest of those that ended beyond `ENDED_SHOWN`; their keys."""
         left = [self._over.popleft() for _ in range(len(self._over) - ENDED_SHOWN)]
         self._left.update(left)
         for id in left:
@@ -185,7 +185,7 @@ class LiveBoard:
 
     # --- devices and the queue --------------------------------------------------------------------------------------------
     def _look_at_devices(self, view: View) -> list[Device] | None:
-        """Devices that have changed; None: there are other ones."""
+        """Devices that have changed; None: the set of devices is a different one."""
         before, self._places = self._places, view.devices
         if before is view.devices:
             return []

@@ -12,13 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from gantline.service.board.audience import Audience, frame
 from gantline.service.board.board import PAUSE, LiveBoard
 
-BEAT = 5.0  # seconds between two signs of life
-_CHECK = 2.0  # seconds between two looks at whether a client may still listen
+BEAT = 5.0  # seconds between two heartbeats
+_CHECK = 2.0  # seconds between two checks whether a client may still listen
 Closing = Callable[[], dict[str, Any] | None]  # why a client may listen no more; None: it may
 
 
 class Pump:
-    """Looks at the board for all clients that listen."""
+    """Updates the board for all clients that listen."""
 
     def __init__(self, board: LiveBoard, leaving: Callable[[], bool]) -> None:
         self.board, self.leaving = board, leaving

@@ -17,7 +17,7 @@ from gantline.report.figures.raster import draw_intervals
 from gantline.service.past.occupancy import OTHERS, JobName, Occupancy
 
 MOST_PIXELS = 2_000_000
-_SHADES = 16  # of how busy a pixel is, where a row stands for several devices
+_SHADES = 16  # of how busy a pixel is, where a row shows several devices
 
 
 def gantt_of(past: Occupancy, begin: float, end: float, width: int, most_rows: int, seen: Callable[[JobName], bool]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def gantt_of(past: Occupancy, begin: float, end: float, width: int, most_rows: i
 
 
 def _rows(past: Occupancy, rows: int) -> list[dict[str, Any]]:
-    """What each row stands for: its first device, and how many there are."""
+    """The devices of each row: the first one, and how many there are."""
     names = [f"{name}:{k}" for name, size in past.nodes for k in range(size)] or [""]
     firsts = [-(-row * len(names) // rows) for row in range(rows + 1)]
     return [{"name": names[first], "count": after - first} for first, after in pairwise(firsts)]

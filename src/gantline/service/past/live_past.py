@@ -16,7 +16,7 @@ from gantline.service.board.rows import RUNS
 from gantline.service.past.occupancy import JobName, Occupancy, columns
 
 _BLOCK = 10_000  # events that are read at a time
-_MOST = 400_000  # stays that are remembered; the oldest half is given up beyond that
+_MOST = 400_000  # stays that are remembered; beyond that the oldest half is dropped
 
 
 class EventStore(Protocol):
@@ -26,7 +26,7 @@ class EventStore(Protocol):
 
 
 class LivePast:
-    """`view` says what jobs and devices are called; `wall` is the time of day of an instant, `now` the present one."""
+    """`view` gives the names of jobs and devices; `wall` is the time of day of an instant, `now` the present one."""
 
     def __init__(self, store: EventStore, view: Callable[[], View], wall: Callable[[float], float], now: Callable[[], float]) -> None:
         self._store, self._view, self._wall, self._now = store, view, wall, now
@@ -43,7 +43,7 @@ class LivePast:
         with self._lock:
             self._fold()
             now, view = self._now(), self._view()
-            for job in view.jobs.values():  # one that has waited ever since it was submitted has no event that says so
+            for job in view.jobs.values():  # a job that has waited ever since it was submitted has no event yet
                 if job.state == "pending" and (place := self._places.setdefault(job.id, len(self._places))) not in self._waiting:
                     self._waiting[place] = self._wall(job.submitted)
             device_of = {device.name: place for place, device in enumerate(view.devices)}

@@ -15,7 +15,7 @@ OTHERS = "-"  # instead of the names of jobs and users that the caller may not s
 
 
 class JobName(NamedTuple):
-    """What is said of a job beside its stays."""
+    """What is shown of a job besides its stays."""
 
     id: str
     name: str = ""
@@ -46,7 +46,7 @@ class Occupancy:
         return sum(count for _, count in self.nodes)
 
     def window(self, begin: float | None, end: float | None, usual: float) -> tuple[float, float]:
-        """The window that is asked for, by default the last `usual` seconds; refused where it is empty or reversed."""
+        """The requested window, by default the last `usual` seconds; refused if it is empty or reversed."""
         last = self.end if end is None else end
         since = max(self.begin, last - usual) if begin is None else begin
         if begin is None and end is None and since >= last:

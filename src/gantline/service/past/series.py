@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.service.past.occupancy import OTHERS, JobName, Occupancy
 
-_MOST = 20  # queues, and users, with a line of their own; those with the most device time
+_MOST = 20  # queues, and users, with their own line: those with the most device time
 REST = "(others)"
 
 

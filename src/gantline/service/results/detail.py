@@ -15,7 +15,7 @@ from gantline.service.results.folder import Result, ResultsFolder
 
 
 def detail(folder: ResultsFolder, name: str) -> dict[str, Any]:
-    """The result; one that is broken says so."""
+    """The result; one that cannot be read is shown as broken."""
     result = folder.result(name)
     try:
         return _sweep(result) if result.kind == "sweep" else _run(folder, result)
@@ -23,15 +23,15 @@ def detail(folder: ResultsFolder, name: str) -> dict[str, Any]:
         return {"name": name, "kind": "broken", "error": str(error)}
 
 
-def metrics_told() -> list[dict[str, str]]:
-    """The metrics that there are: key, label, unit, which way is better."""
+def metric_columns() -> list[dict[str, str]]:
+    """All metrics: key, label, unit, and whether lower or higher is better."""
     return [{"key": one.key, "label": one.title, "unit": one.unit, "better": one.better} for one in METRICS]
 
 
 def _run(folder: ResultsFolder, result: Result) -> dict[str, Any]:
     run = folder.run(result.name)
     values = plain(measure(run, window=tracked_window(run.summary)))
-    measures = [{**one, "value": values[one["key"]]} for one in metrics_told() if values.get(one["key"]) is not None]
+    measures = [{**one, "value": values[one["key"]]} for one in metric_columns() if values.get(one["key"]) is not None]
     doubts = [str(one) for one in doubts_of_run(run)]
     return {"name": result.name, "kind": "run", "summary": plain(run.summary), "measures": measures, "doubts": doubts}
 
@@ -44,7 +44,7 @@ def _sweep(result: Result) -> dict[str, Any]:
     verdict = result.path / "verdict.txt"
     lines = verdict.read_text(encoding="utf-8").splitlines() if verdict.is_file() else []
     rows = [_case(result, case, table.get(str(case["hash"]), {})) for case in cases]
-    return {"name": result.name, "kind": "sweep", "axes": ["policy", *axes], "metrics": metrics_told(), "rows": rows, "lines": lines}
+    return {"name": result.name, "kind": "sweep", "axes": ["policy", *axes], "metrics": metric_columns(), "rows": rows, "lines": lines}
 
 
 def _case(result: Result, case: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _DEEPEST = 4  # folders within folders
 _MOST = 200_000  # results that are listed
 _KINDS = {"sweep.json": "sweep", "summary.json": "run"}
 _FACTS = ("policy", "cluster", "gpus", "trace", "jobs", "seed", "end")
-_PAUSE = 2.0  # seconds between two looks
+_PAUSE = 2.0  # seconds between two scans
 _AT_HAND = 4  # runs of which the frames are cached
 
 
@@ -43,7 +43,7 @@ class ResultsFolder:
         self.path = path
         self._lock = threading.Lock()
         self._known: tuple[int, dict[str, Result]] | None = None  # with the time at which the folder itself last changed
-        self._again = 0.0  # when to look again at the folders below it; later, where that takes long
+        self._again = 0.0  # when to scan the folders below it again; later, if that takes long
 
     def results(self) -> dict[str, Result]:
         """All results by name, in order."""
@@ -72,7 +72,7 @@ class ResultsFolder:
         raise NotFoundError(f"no result '{name[:64]}'", where="name", fix=fix)
 
     def run(self, name: str) -> StoredRun:
-        """A run with its frames; those asked about last are kept."""
+        """A run with its frames; those requested last are cached."""
         found = self.result(name)
         if found.kind != "run":
             raise UsageError(f"'{name[:64]}' is a sweep, not a run", where="name", fix="name one of its runs")
@@ -85,7 +85,7 @@ def _read(path: Path, stamp: int) -> StoredRun:
 
 
 def _found(path: Path, name: str = ".", depth: int = 0) -> Iterator[Result]:
-    """Results in a folder; one that is a result itself is not looked into."""
+    """Results in a folder; one that is a result itself is not searched."""
     left = _MOST
     waiting = [(path, name, depth)]
     while waiting and left:

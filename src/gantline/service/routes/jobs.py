@@ -51,7 +51,7 @@ async def submit(
     dry_run: bool = False,
     idempotency_key: Annotated[str, Header(max_length=200)] = "",
 ) -> dict[str, Any]:
-    """Take a job in, or an array of them. The same Idempotency-Key again is answered alike, and does nothing."""
+    """Submit a job, or an array of them. A repeated Idempotency-Key gets the same answer, and does nothing."""
     from starlette.concurrency import run_in_threadpool
 
     return await run_in_threadpool(_submit, here, await request.body(), dry_run, idempotency_key)
@@ -88,7 +88,7 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
 
 
 def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
-    """What would become of it: where it would stand, why it would wait, when it would start. Of an array that is its first task."""
+    """What would happen to it: its place in the queue, why it would wait, when it would start. For an array, its first task."""
     submit = here.scheduler.requests.as_submitted_now(spec.first(), here.caller.user)
     found = {
         "ids": [],
@@ -118,7 +118,7 @@ def _resolved(here: Context, name: str) -> str:
     found = next((id for id, job in reversed(jobs.items()) if job.name == name), None)
     if found is None and (old := here.archived([name])):
         here.check_at_hand(old, "after")
-    if found is None:  # a job of another user is one that is not there
+    if found is None:  # a job of another user is reported as not found
         raise NotFoundError(f"no job '{name[:64]}'", where="after", fix=near(name[:64], [*jobs][-200:]) if jobs else "")
     return found
 
@@ -201,7 +201,7 @@ def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
 
 
 class ManyChanges(Changes):
-    """The same for several jobs: all of it, or nothing if one of them cannot be changed."""
+    """The same for several jobs: all of them are changed, or none if one cannot be."""
 
     jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
 

@@ -23,7 +23,7 @@ class LoginCode(BaseModel):
 
 @router.at("POST", "/v1/login", Role.ANYONE, status_code=201)
 def login(given: LoginCode, request: Request) -> dict[str, Any]:
-    """Trade a code, once, for a token that is good for some hours."""
+    """Exchange a code, once, for a token that is valid for some hours."""
     access = request.app.state.service.access
     traded = access.sessions.trade(given.code)
     caller = access.caller(traded[0]) if traded is not None else None
@@ -34,7 +34,7 @@ def login(given: LoginCode, request: Request) -> dict[str, Any]:
 
 @router.at("POST", "/v1/login/code", Role.VIEWER, status_code=201)
 def make_code(here: Here) -> dict[str, Any]:
-    """A code that is good once and for some minutes, and the address that logs a browser in with it."""
+    """A code for one use within some minutes, and the address that logs a browser in with it."""
     if here.caller.is_session:
         raise NoRightError("a browser's session opens no other one", where="token", fix="run gantline dashboard")
     code, expires = here.service.access.sessions.code(here.caller.token)

@@ -60,7 +60,7 @@ def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
 
 
 class NodesChange(BaseModel):
-    """What is to become of nodes, or of single devices: of all of them, or of none if one is not there."""
+    """One action on nodes or single devices: on all of them, or on none if one does not exist."""
 
     model_config = ConfigDict(extra="forbid")
     nodes: Annotated[list[str], Field(min_length=1, max_length=1000)]
@@ -69,7 +69,7 @@ class NodesChange(BaseModel):
 
 @router.at("POST", "/v1/nodes", Role.OPERATOR)
 def change_nodes(change: NodesChange, here: Here) -> dict[str, Any]:
-    """Cordon: no new jobs. Drain: those that are there also leave, saved. Uncordon: jobs come again. For nodes and devices."""
+    """Cordon: no new jobs. Drain: running jobs are also saved and stopped. Uncordon: jobs may start again. For nodes and devices."""
     return {"nodes": change.nodes, "action": change.action, "jobs": _change(here, change.nodes, change.action)}
 
 

@@ -60,14 +60,14 @@ def _policies() -> str:
 
 
 def _spelled(default: Any) -> Any:
-    """A default as JSON holds it; what it has no word for is spelled as people do."""
+    """A default as a JSON value; what JSON cannot hold, as text."""
     plain = default is None or isinstance(default, (bool, int, str)) or (isinstance(default, float) and math.isfinite(default))
     return default if plain else str(default)
 
 
 @router.at("PUT", "/v1/policy", Role.OPERATOR)
 def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
-    """Another policy from now on; only registered ones, for a file would be code that a request brings in."""
+    """Another policy from now on; only registered ones, because a file would be code in a request."""
     if policy_file(new.policy):
         fix = "start the service with gantline up --policy FILE.py, or install the policy under the entry point gantline.policies"
         raise RefusedError(f"'{new.policy[:64]}' is a file, and a service accepts no code in a request", where="policy", fix=fix)
@@ -79,7 +79,7 @@ def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
 
 
 def _passed_over(scheduler: Scheduler) -> list[str]:
-    """What jobs ask for that the policy in force does not give them."""
+    """What jobs request that the present policy does not give them."""
     parts = [job.id for job in scheduler.book.jobs.values() if job.launch.part < 1.0 and not job.ended]
     policy = scheduler.loop.engine.policy
     if not parts or policy.shares_devices:

@@ -24,7 +24,7 @@ class ProgressRequest(BaseModel):
 
 
 class ProgressReport(BaseModel):
-    """How far a job is; docs/design/live.md says what the fields mean."""
+    """How far a job is; docs/design/live.md defines the fields."""
 
     model_config = ConfigDict(extra="forbid")
     epoch: Annotated[int, Field(ge=0)]

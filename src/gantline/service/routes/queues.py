@@ -18,7 +18,7 @@ router = Router(tags=["queues"])
 
 
 class NewQueue(BaseModel):
-    """Bounds of a queue."""
+    """Limits of a queue."""
 
     model_config = ConfigDict(extra="forbid")
     quota: Annotated[float, Field(ge=0, le=1e9)] | None = None
@@ -56,7 +56,7 @@ def set_queue(name: str, new: NewQueue, here: Here) -> dict[str, Any]:
 
 @router.at("DELETE", "/v1/queues/{name:path}", Role.OPERATOR)
 def drop_queue(name: str, here: Here) -> dict[str, Any]:
-    """There is no such queue any more; its jobs stay, and nothing bounds them."""
+    """Remove the queue; its jobs stay, without its limits."""
     known = [row.name for row in here.service.store.queues()]
     if name not in known:
         raise NotFoundError(f"no queue '{name[:64]}'", where="queue", fix=near(name[:64], known) if known else "none is set")

@@ -43,7 +43,7 @@ def list_reservations(here: Here) -> dict[str, Any]:
 
 @router.at("POST", "/v1/reservations", Role.OPERATOR)
 def reserve(new: NewWindow, here: Here) -> dict[str, Any]:
-    """Keep devices free for a window. Until it begins they take only jobs that will be over by then."""
+    """Keep devices free for a window. Until it begins, only jobs that end by then may start on them."""
     known = {*known_names(here.scheduler.loop.state.tables.queue_tree), *(row.name for row in here.service.store.queues())}
     for queue in new.queues:
         if queue not in known:
@@ -60,7 +60,7 @@ def reserve(new: NewWindow, here: Here) -> dict[str, Any]:
 
 @router.at("DELETE", "/v1/reservations/{name}", Role.OPERATOR)
 def cancel_reservation(name: str, here: Here) -> dict[str, Any]:
-    """Give a window up, or end it before its time."""
+    """Cancel a window, or end it early."""
     here.scheduler.unreserve(name[:64])
     here.note("unreserve", why=name[:64])
     return {"name": name}

@@ -30,7 +30,7 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:
-    """Runs and sweeps by name; one that is broken says why."""
+    """Runs and sweeps by name; broken ones with the reason."""
     folder: ResultsFolder | None = request.app.state.results
     if folder is None:
         return large(request, json.dumps({"folder": None, "total": 0, "runs": []}))

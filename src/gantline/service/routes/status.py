@@ -55,7 +55,7 @@ def status(here: Here) -> dict[str, Any]:
 
 
 def _kept(retention: Retention | None) -> dict[str, Any]:
-    """How long jobs that have ended stay at hand, and why they could not be archived, if so."""
+    """How long jobs that have ended stay in memory, and why they could not be archived, if so."""
     return {
         **(retention.keep if retention is not None else Keep()).to_json(),
         "failure": retention.failure if retention is not None else "",
@@ -64,7 +64,7 @@ def _kept(retention: Retention | None) -> dict[str, Any]:
 
 @router.at("POST", "/v1/compact", Role.ADMIN)
 def compact(here: Here) -> dict[str, Any]:
-    """Archive the jobs that are due, and give up what the store holds for replaying decisions before its newest checkpoints."""
+    """Archive the jobs that are due, and delete what the store holds for replaying decisions before its newest checkpoints."""
     if here.service.retention is None:
         raise RefusedError("this service keeps no archive", where="compact")
     here.note("compact")

@@ -38,7 +38,7 @@ def create_token(new: NewToken, here: Here) -> dict[str, Any]:
 
 
 class NewRole(BaseModel):
-    """What a token is to be good for."""
+    """The new role of a token."""
 
     model_config = ConfigDict(extra="forbid")
     role: str
@@ -46,7 +46,7 @@ class NewRole(BaseModel):
 
 @router.at("PATCH", "/v1/tokens/{id}", Role.ADMIN)
 def change_token(id: str, new: NewRole, here: Here) -> dict[str, Any]:
-    """Another role from now on, for browsers' sessions that began with the token, too."""
+    """Give a token, and the browser sessions that began with it, another role."""
     here.service.access.change_role(id, new.role)
     here.note("token-changed", token=id, role=new.role)
     return {"id": id, "role": new.role}
@@ -54,7 +54,7 @@ def change_token(id: str, new: NewRole, here: Here) -> dict[str, Any]:
 
 @router.at("DELETE", "/v1/tokens/{id}", Role.ADMIN)
 def revoke_token(id: str, here: Here) -> dict[str, Any]:
-    """The token is good for nothing from now on."""
+    """Revoke a token: it is invalid from now on."""
     here.service.access.revoke(id)
     here.note("token-revoked", token=id)
     return {"id": id, "revoked": True}

@@ -34,7 +34,7 @@ def list_users(here: Here) -> dict[str, Any]:
 
 @router.at("PUT", "/v1/users/{name}", Role.ADMIN)
 def set_user(name: str, new: NewAccount, here: Here) -> dict[str, Any]:
-    """From now on the user's jobs run as this account, where root serves."""
+    """From now on the user's jobs run as this account, if root runs the service."""
     check_user(name)
     account = Account.find(new.account or name).name
     with here.service.store.transaction() as write:
@@ -45,7 +45,7 @@ def set_user(name: str, new: NewAccount, here: Here) -> dict[str, Any]:
 
 @router.at("DELETE", "/v1/users/{name}", Role.ADMIN)
 def drop_user(name: str, here: Here) -> dict[str, Any]:
-    """The user has no account of another name any more."""
+    """Remove the account: the user's jobs run as the account of the same name."""
     known = _accounts(here)
     if name not in known:
         raise NotFoundError(f"no account was given to '{name[:64]}'", where="user", fix=near(name[:64], known) if known else "")
