@@ -5,7 +5,7 @@ The names below are the public API; they are imported when first used, so that `
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as `typing` says it, which takes as long to import as everything else that a keeper of a job needs
+TYPE_CHECKING = False  # as in `typing`, which takes as long to import as all else that the supervisor of a job needs
 if TYPE_CHECKING:
     from typing import Any
 

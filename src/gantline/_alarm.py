@@ -20,8 +20,8 @@ from typing import IO, TypeVar
 
 Answer = TypeVar("Answer")
 
-AGAIN = 0.1  # seconds; the alarm rings on, should the call have caught it
-GRACE = 5.0  # seconds that an alarm has to get through before the process is ended
+AGAIN = 0.1  # seconds until the alarm is repeated, in case the call has caught it
+GRACE = 5.0  # seconds for which alarms are tried before the process is ended
 _crash_report: IO[bytes] | None = None
 _ends_at = 0.0  # when a process that nothing can interrupt is ended, on `time.perf_counter`
 _paused = threading.local()  # `seconds`: for how long alarms have been paused in this thread so far
@@ -32,7 +32,7 @@ class TimeOverError(BaseException):
 
 
 def may_be_ended(crash_report: IO[bytes] | None) -> None:
-    """Let a call that nothing can interrupt end this process; where it was goes to the file. None: not any more."""
+    """Let a call that nothing can interrupt end this process; its traceback is written to the file. None: switch that off."""
     global _crash_report
     _crash_report = crash_report
 
@@ -51,7 +51,7 @@ def _end_after(seconds: float) -> None:
 
 
 def clock() -> float:
-    """Seconds on a clock of this thread that stands still while alarms are paused."""
+    """Seconds on a clock of this thread that stops while alarms are paused."""
     return time.perf_counter() - getattr(_paused, "seconds", 0.0)
 
 
@@ -96,12 +96,12 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
         set_handler(signal.SIGALRM, before)
         if _crash_report is not None:
             faulthandler.cancel_dump_traceback_later()
-        if left:  # an alarm was set outside: it goes on
+        if left:  # an alarm was set outside: restore it
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3), every)
 
 
 def with_alarm_anywhere(call: Callable[[], Answer], seconds: float) -> Answer:
-    """The same in any thread. Outside of the main one no signal comes: another thread has the error raised in this one."""
+    """The same in any thread. Signals reach only the main thread: in others a helper thread raises the error."""
     if seconds == math.inf:
         return call()
     if threading.current_thread() is threading.main_thread():
@@ -136,7 +136,7 @@ class Bell:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._tick = seconds, min(seconds, max(seconds / 10.0, AGAIN))
-        self.began = math.inf  # when the present call has, by `clock`; infinity: there is none
+        self.began = math.inf  # when the present call began, by `clock`; infinity: there is none
         self.rings = threading.current_thread() is threading.main_thread()  # else nothing is interrupted
 
     def __enter__(self) -> Bell:

@@ -17,12 +17,12 @@ _LIBRARIES = (str(Path(__file__).parent), str(Path(os.__file__).parent))  # this
 
 
 def words_about(dump: bytes, code: int) -> str:
-    """What to say, by what was left in the file and how the process ended."""
+    """The report, from the contents of the file and how the process ended."""
     return last_words(dump.decode(errors="replace")) or how_it_ended(code)
 
 
 def how_it_ended(code: int) -> str:
-    """What to say about a process that ended in the middle without a word."""
+    """The report about a process that ended and left no traceback."""
     if code < 0:
         cause = "by the policy, by another process, or because memory ran out"
         return f"the process that ran the policy was ended by {signal.Signals(-code).name} ({cause})"
@@ -30,7 +30,7 @@ def how_it_ended(code: int) -> str:
 
 
 def last_words(dump: str) -> str:
-    """What to say about a process that was ended in the middle of a decision, or crashed; nothing if it was not."""
+    """The report about a process that was ended during a decision, or crashed; empty if it was not."""
     if not dump.strip():
         return ""
     frames = [found.groupdict() for found in _FRAME.finditer(dump)]

@@ -50,7 +50,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class HeldAgainst:
-    """What a system of ours was compared with, how far the two agree, and the test that keeps it so."""
+    """What a system of ours was compared with, how far the two agree, and the test that checks it."""
 
     what: str
     result: str
@@ -101,7 +101,7 @@ class System:
 
 @dataclass(frozen=True)
 class Registered:
-    """Something that has a name: where it stands, what it is, which package and which system it comes from."""
+    """A registered thing: where it is defined, what it is, and which package and system it comes from."""
 
     name: str
     target: str
@@ -144,7 +144,7 @@ class Register:
         return self._joined({} if ours is None else {name: ours}, foreign).get(name)
 
     def load(self, name: str) -> Any:
-        """The thing itself; a name that nothing has is refused."""
+        """The thing itself; an unknown name is refused."""
         found = self.find(name)
         if found is None:
             raise NotFoundError(f"no {KINDS[self.kind]} '{name}'", where=self.where, fix=near(name, self.entries()))
@@ -161,7 +161,7 @@ class Register:
 
 
 def load_target(entry: Registered, noun: str) -> object:
-    """What ``module:attribute`` stands for."""
+    """The object at ``module:attribute``."""
     module, _, attribute = entry.target.partition(":")
     if entry.brought_by == "gantline":
         return getattr(import_module(module), attribute)
@@ -240,7 +240,7 @@ def _installed_systems(broken_too: bool = True) -> list[System]:
 
 
 def _foreign(kind: str, broken_too: bool = True) -> list[Registered]:
-    """What other packages bring of a kind. A name of ours does not stop working because a foreign manifest cannot be read."""
+    """What other packages bring of a kind. A foreign manifest that cannot be read does not affect names of ours."""
     named = [Registered(point.name, point.value, f"of package {_package(point)}", _package(point)) for point in _points(kind)]
     return [entry for system in _installed_systems(broken_too) for entry in system.entries(kind)] + named
 
@@ -257,7 +257,7 @@ def has_foreign() -> bool:
 
 @lru_cache(maxsize=4)
 def _any_foreign(where: Folders) -> bool:
-    """Whether an installed package brings anything: a look at its files, five times faster than reading all entry points."""
+    """Whether an installed package brings anything: checks its files, five times faster than reading all entry points."""
     for folder in (folder or "." for folder in where):
         if os.path.isfile(folder) and os.path.basename(folder) != _STANDARD_LIBRARY:
             return True  # packages in an archive: what they bring is known when their entry points are read

@@ -1,4 +1,4 @@
-"""How Numba compiles a kernel: with a door for Python, or without one for other kernels that call it."""
+"""How Numba compiles a kernel: with an entry point for Python, or without one, to be called by other kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gantline._machine_code.fingerprint import Source
 
 #: a callee needs no entry that unpacks Python's objects; both wrappers take a sixth of the time that compiling takes
 _NO_DOORS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_ONE_DOOR = {"no_cfunc_wrapper": True}  # for Python, not for C
+_ONLY_FROM_PYTHON = {"no_cfunc_wrapper": True}  # no entry point for C
 _SWITCHES = ("_nrt", *_NO_DOORS)
 #: our own option: no index of the function lies below zero
 FROM_ZERO = "from_zero"
@@ -17,7 +17,7 @@ FROM_ZERO = "from_zero"
 
 def for_python(source: Source) -> Any:
     """Numba's object for a function that Python calls."""
-    return _dispatcher(source.function, source.options | _ONE_DOOR, source, "for Python")
+    return _dispatcher(source.function, source.options | _ONLY_FROM_PYTHON, source, "for Python")
 
 
 def for_kernels(source: Source) -> Any:

@@ -1,4 +1,4 @@
-"""The folder of stored code: files that appear whole, are made by one process at a time, and leave when not needed for long."""
+"""The folder of stored code: files are written atomically, by one process at a time, and deleted when unused for long."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py")  # the sources that say how code is made and called
+_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py")  # the sources that define how code is made and called
 _PATIENCE = 300.0  # seconds to wait for another process that compiles the same
 _DAY = 86400.0
 _KEPT_DAYS = 60
 
 
 def kernel_folder() -> Path:
-    """Where compiled kernels are kept: in the user's cache, or where `NUMBA_CACHE_DIR` says."""
+    """The folder of compiled kernels: `NUMBA_CACHE_DIR`, or the user's cache."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantline" / "kernels"
 
@@ -90,7 +90,7 @@ def _check(content: bytes) -> bytes:
 
 @cache
 def _tidy(folder: Path) -> None:
-    """Take away what has not been needed for long, once per process that writes."""
+    """Delete files that were not used for long, once per process that writes."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if path.suffix in (".o", ".nbc", ".part", ".lock") and time.time() - path.stat().st_mtime > _KEPT_DAYS * _DAY:
@@ -99,7 +99,7 @@ def _tidy(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes this file; others wait for it. A help, not a promise: without locks every process makes its own."""
+    """Let one process at a time make this file; others wait for it. Best effort: without file locks every process makes its own."""
     lock = path.with_suffix(".lock")
     try:
         import fcntl

@@ -31,7 +31,7 @@ def is_known(version: str) -> bool:
 
 @contextmanager
 def patched_numba() -> Iterator[None]:
-    """Do so while a kernel of ours is compiled; whatever else is compiled by Numba goes Numba's own way."""
+    """Patch Numba while a kernel of ours is compiled; other code is compiled by Numba unchanged."""
     with _LOCK:
         _DEPTH[0] += 1
         before = [(owner, name, vars(owner)[name]) for owner, name, _ in _replacements()] if _DEPTH[0] == 1 else []
@@ -62,7 +62,7 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
         look, resolve, variables = PostProcessor.run, BaseFunction.get_call_type, ir.Inst._rec_list_vars
         machinery: Any = compiler_machinery
         refresh, _ = BaseContext.refresh, machinery.enforce_no_dels
-    except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
+    except (ImportError, AttributeError):  # pragma: no cover - another Numba: left unpatched
         return ()
     numbers = (types.Number, types.Boolean)
 
@@ -126,12 +126,12 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
 
 
 def _entries(context: Any) -> int:
-    """How much there is in the lists of what can be compiled."""
+    """The lengths of Numba's lists of what can be compiled."""
     return sum(len(getattr(registry, name)) for registry, loader in context._registries.items() for name in loader.registry_items)
 
 
 def _trust(code: Any) -> None:
-    """In place of looking through the whole function after every step of Numba's."""
+    """Does nothing, instead of checking the whole function after every pass of Numba."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def without_call_hooks() -> Iterator[None]:
 
 
 class _WhenAsked(dict[Any, Any]):
-    """The variables that live where a block begins, found out when they are asked for."""
+    """The live variables at the beginning of each block, computed on demand."""
 
     def __init__(self, code: Any) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class Kernel(Source):
         self.py_func = function
         self.__wrapped__ = function
         self._storable = storable
-        self._beside = beside  # whether other threads of Python go on meanwhile
+        self._beside = beside  # whether it releases the GIL
         self._dispatcher: Any = None
         self._callee: Any = None
         self._entries: dict[str, Entry | None] = {}
@@ -107,7 +107,7 @@ def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Neither collector nor profile hook at work: compiling makes many objects but hardly any garbage, and calls millions of functions."""
+    """Garbage collector and profile hook are off: compiling makes many objects but hardly any garbage, and calls millions of functions."""
     collects, hook = gc.isenabled(), sys.getprofile()
     watched = isinstance(hook, FunctionType)  # a profiler of another kind could not be put back
     gc.disable()

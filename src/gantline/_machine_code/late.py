@@ -1,4 +1,4 @@
-"""How Numba compiles what kernels are made of: to LLVM's language, and no further.
+"""How Numba compiles the functions that kernels call: to LLVM's intermediate language, and no further.
 
 Numba optimises every function together with all that it calls and makes machine code of it, so what lies five calls deep is optimised
 and compiled five times, and once more inside the stored entry. Here functions stay as they were written down until an entry is made.
@@ -68,7 +68,7 @@ class LateLibrary(JITCodeLibrary):
 
 
 class QuickFlags(Flags):
-    """Numba's switches, compared by what was set: Numba asks a hundred thousand times, and would read all fifty each time."""
+    """Numba's switches, compared by what was set: Numba compares them a hundred thousand times, and would read all fifty each time."""
 
     def __hash__(self) -> int:
         return hash(frozenset(self._values))
@@ -115,7 +115,7 @@ class FromZeroCompiler(LateCompiler):
 
 @contextmanager
 def _indices(from_zero: bool) -> Iterator[None]:
-    """How indices are written down meanwhile. Functions that a function calls are compiled within it, each in its own way."""
+    """Use this handling of indices meanwhile. Functions that a function calls are compiled within it, each in its own way."""
     before = _WRAPPED and getattr(arrayobj, _FIX)
     if before is not None:
         setattr(arrayobj, _FIX, _as_it_is if from_zero else _WRAPPED)
@@ -127,7 +127,7 @@ def _indices(from_zero: bool) -> Iterator[None]:
 
 
 def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
-    """In place of what adds the length to an index below zero."""
+    """Replaces the function that adds the length to an index below zero."""
     return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
 
 
@@ -137,12 +137,12 @@ _WRAPPED: Any = getattr(arrayobj, _FIX, None) if is_known(numba.__version__) els
 
 
 def _prepare(library: Any, steps: Any) -> None:
-    """Remember what must be done before code that was stored can run; older versions of Numba know no such thing."""
+    """Register what must be done before stored code can run; older versions of Numba lack this."""
     getattr(library, "_reload_init", set()).update(steps)
 
 
 def _callable_stand_in() -> Any:
-    """What Numba knows a function by, which must be of the kind that Python could call."""
+    """A stand-in for the address by which Numba identifies a function, of the kind that Python could call."""
     return object().__dir__
 
 

@@ -23,7 +23,7 @@ try:
     from gantline._machine_code import late
 
     _rebuild = CompileResult._rebuild
-except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
+except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own cache then
     late = _Base = None
 
 
@@ -33,7 +33,7 @@ def with_late_pipeline(options: dict[str, Any], from_zero: bool) -> dict[str, An
 
 
 def make_ready(dispatcher: Any) -> None:
-    """See to it that what this function is linked from can be run by Python too, in whatever types it is compiled."""
+    """Make the callees of this function callable from Python too, for all types it is compiled for."""
     if late is not None:
         add = dispatcher.add_overload
 
@@ -53,7 +53,7 @@ def keep_results(dispatcher: Any, name: str, content: str) -> None:
 
 
 class ContentCache(_Base or object):  # type: ignore[misc]
-    """What Numba asks for compiled code, and gives it to."""
+    """The cache that Numba loads compiled code from and saves it to."""
 
     def __init__(self, name: str, content: str) -> None:
         self._name, self._content = name, content
@@ -94,7 +94,7 @@ def _arguments(sig: Any) -> tuple[Any, ...]:
 
 
 def _tell_types(types: Any) -> str:
-    """Types in words; those of named tuples with their fields, because Numba's own words leave them out."""
+    """Types as text; those of named tuples with their fields, which Numba's own text leaves out."""
     words = []
     for kind in types:
         of = getattr(kind, "instance_class", None)

@@ -61,7 +61,7 @@ class Entry:
         self._result = ctypes.create_string_buffer(256)
         self._values = [READ[kind].from_buffer(self._result, offset) for offset, kind in returns]
         self._lock = Lock()
-        self._engine = engine  # the code lives as long as this
+        self._engine = engine  # keeps the code in memory
         self._address = address
         self._run = self._calling(ctypes.PYFUNCTYPE)
 
@@ -71,7 +71,7 @@ class Entry:
         return lambda: function(result, slots)
 
     def let_python_go_on(self) -> None:
-        """Other threads of Python go on while the code runs, from now on."""
+        """Release the GIL while the code runs, from now on."""
         self._run = self._calling(ctypes.CFUNCTYPE)
 
     def call(self, args: tuple[Any, ...]) -> Any:
@@ -114,7 +114,7 @@ class Entry:
         return True
 
     def _load_bundle(self, place: int, bundle: Any) -> bool:
-        """One bundle is another than in the last call: only its own slots are written."""
+        """Write the slots of one bundle only: the others are as in the last call."""
         held, self._held = self._held, None
         leaves, marks = _leaves((bundle,)), self._marks[place]
         if held is None or [leaf.code for leaf in leaves if type(leaf) is _Mark] != marks:
@@ -168,7 +168,7 @@ _HOLDING: list[Entry] = []  # entries that hold the bundles of their last call
 
 
 def let_go() -> None:
-    """Let the bundles of all last calls go: a run that is over need not stay in memory for the sake of the next call."""
+    """Release the bundles of all last calls, so that a finished run does not stay in memory."""
     while _HOLDING:
         _HOLDING.pop().let_go()
 

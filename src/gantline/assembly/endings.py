@@ -1,4 +1,4 @@
-"""Jobs that end when their loss says so: a run's rule and the loss curves of its trace give the work that each job really does.
+"""Jobs that end by their loss: a run's rule and the loss curves of its trace give the work that each job really does.
 
 Policies do not know of it. Their estimates are those of the whole job, as a scheduler has them which cannot see a loss that is to come.
 """
@@ -22,7 +22,7 @@ _PROGRESS = np.arange(1, REPORTS + 1) / REPORTS
 
 
 def end_by_loss(tables: Tables, jobs: Trace, rule: EndingRule) -> Bools | None:
-    """Cut the true work of jobs to where the rule ends them; whose work was cut, or None where no rule is in force."""
+    """Cut the true work of jobs to where the rule ends them; the rows that were cut, or None where no rule is in force."""
     if rule.kind == "never":
         return None
     cells = jobs.texts("loss") if "loss" in jobs.columns else []

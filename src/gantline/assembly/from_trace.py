@@ -34,7 +34,7 @@ class Assembled:
     """A run that has not begun."""
 
     rules: RunRules
-    jobs: Trace  # as the run has them: with the sizes that profiles allow, and only the ways that are reserved
+    jobs: Trace  # as the run has them: with the sizes that profiles allow, and only the options that are reserved
     engine: Engine
     profiles: Profiles | None
     ends_early: Bools | None  # per row: whether its loss ends it before its work is done; None: no rule is in force
@@ -75,7 +75,7 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
 
 
 def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, given: Any) -> Any:
-    """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: as their options say."""
+    """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: by their options."""
     if speeds is not None and not is_from_trace(given):
         raise RefusedError("speeds come from --throughputs and from a model at once", where="--performance", fix="leave one of them out")
     if spec.across_nodes and speeds is None:
@@ -108,7 +108,7 @@ def _noise(scaling: str) -> float | None:
 
 
 def _estimate(tables: Tables, jobs: Trace, policy: Policy, rules: RunRules, guard: Guard[Any] | None) -> None:
-    """Let the policy know what the run's estimates know, or refuse it where it needs more."""
+    """Give the policy the run's estimates, or refuse it where it needs more."""
     needs = asked(policy, guard, lambda: frozenset(policy.needs))
     rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables, rules.facts))
     rules.estimates.fill(tables, rules.seed)

@@ -22,7 +22,7 @@ _FIXED = ("rigid", "strong-scaling")  # kinds of jobs whose batch stays
 
 
 class _Sizes(NamedTuple):
-    """How a job may run: the ways that are listed, and between how many devices it may be sized."""
+    """How a job may run: its listed options, and the range of devices within which it may be sized."""
 
     ways: list[WrittenOption]
     least: int
@@ -81,7 +81,7 @@ def check_alone(**others: Any) -> None:
 
 
 def _job(app: Application, kinds: Sequence[str], cell: dict[str, Any], asked: int, believes: bool) -> OnlineJob:
-    """What it trains; its batch stays if its kind says so, or if the policy adapts none. Pipelines have one batch size per replica."""
+    """What it trains; its batch is fixed for some kinds, and if the policy adapts none. Pipelines have one batch size per replica."""
     if cell["kind"] == "hybrid":
         stages = dict(part.split(":") for part in (cell["stages"] or "").split("|") if part)
         return OnlineJob(app, 1.0, 0.0, {one: Pipeline.measured(app.on(one), int(stages.get(one, 0))) for one in kinds})
@@ -150,7 +150,7 @@ def _application(trace: Trace, profiles: Profiles, row: int, *names: str | None)
 
 
 def _impossible(trace: Trace, row: int, cluster: Cluster, job: OnlineJob, kinds: Sequence[str], asked: int) -> TraceError:
-    """Why there is no way to run a job."""
+    """The error for a job that has no option."""
     if not any(job.most(kind) for kind in kinds):
         what = f"has no batch that fits or no profile for any device of '{cluster}'"
         return _fault(trace, row, "app", what, "check --profiles and --cluster")

@@ -1,4 +1,4 @@
-"""What the options of a run say of power: what devices draw, how clean the current is, and what it costs."""
+"""The options of a run about power: the draw of devices, the carbon intensity of electricity, and its price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gantline.core.units import LONGEST
 
 
 def grid_of(spec: RunSpec, cluster: Cluster) -> PowerGrid:
-    """What the options say of power; the series begin where `--series-start` says."""
+    """The power settings of the options; the series begin at `--series-start`."""
     carbon, electricity, power = (find(spec, name, cluster) for name in ("carbon", "electricity", "power"))
     if spec.series_start:
         from gantline.files.signals import start_of

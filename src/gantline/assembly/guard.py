@@ -20,7 +20,7 @@ from gantline.engine.lost_turns import OverBudgetError, describe_error
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
 
-_OURS = 30.0  # seconds; compiling a kernel, say, takes less between two looks at the clock
+_OURS = 30.0  # seconds; compiling a kernel, say, takes less between two readings of the clock
 DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package; how long ours take is known
 
 
@@ -41,7 +41,7 @@ def _name(policy: Policy) -> str:
 
 
 def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) -> Answer:
-    """What a policy says outside of its turns, bounded as they are. There is no turn to lose, so a mistake ends the run: with its line."""
+    """Call a policy outside of its turns, with the same bounds. There is no turn to lose, so an error ends the run, with its line."""
     if guard is None:
         return call()
     try:

@@ -63,7 +63,7 @@ def _floats(trace: Trace, name: str) -> Floats:
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
-    """The ways in which jobs may run; whether each has one, with the devices that it asks for."""
+    """The options of jobs; whether each has one with the devices that it asks for."""
     rows = len(trace)
     I = tables.I
     if "options" in trace.columns:
@@ -79,7 +79,7 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         absent = np.flatnonzero(wanted == -1)
         if len(absent):
             raise _absent(trace, int(absent[0]), names[code[absent[0]]], cluster)
-    if len(default) == 1:  # one way for every job, the usual case
+    if len(default) == 1:  # one option for every job, the usual case
         I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
         owner: Ints | slice = slice(None)
         kinds = default if wanted is None else np.where(wanted < 0, default[0], wanted)
@@ -109,7 +109,7 @@ def _per_device(trace: Trace, cluster: Cluster, I: Ints, name: str) -> Floats | 
 
 
 def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    """Jobs with several ways to run, from the `options` column; those on types that the cluster does not have are left out."""
+    """Jobs with several options, from the `options` column; those on types that the cluster does not have are left out."""
     listed: list[Option] = []
     F, I = tables.F, tables.I
     anywhere = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
@@ -143,7 +143,7 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    """Leave out ways to run that cannot be had (`feasible`); refuse jobs without any."""
+    """Leave out options that cannot be had (`feasible`); refuse jobs without any."""
     I = tables.I
     possible = can_hold(cluster, tables.options)
     if not (possible.all() and I[c.OPTION_COUNT].all()):
@@ -160,7 +160,7 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 
 
 def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, owner: Ints) -> TraceError:
-    """Why the first of those that can never run cannot."""
+    """The error for the first job that can never run."""
     OI, I = tables.options.I, tables.I
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     row, count = int(np.flatnonzero(~able)[0]), int((~able).sum())
@@ -185,7 +185,7 @@ def smallest_options(tables: Tables) -> Ints:
 
 
 def absent_types(trace: Trace, cluster: Cluster) -> list[str]:
-    """The types that jobs could run on and the cluster does not have: those ways are left out."""
+    """The types that jobs could run on and the cluster does not have: those options are left out."""
     if "options" not in trace.columns:
         return []
     named = trace.frame["options"].drop_nulls().str.extract_all(r"[^:=|/\s]+:").explode().drop_nulls().unique(maintain_order=True)

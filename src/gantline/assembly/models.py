@@ -38,12 +38,12 @@ def find_model(name: str) -> Any:
 
 
 def is_from_trace(given: Any) -> bool:
-    """Whether nothing but the trace says how fast jobs are."""
+    """Whether the speeds of jobs come from the trace alone."""
     return given is find_model(_TRACE)
 
 
 def model_of(given: Any, jobs: Trace, cluster: Cluster) -> PerformanceModel | None:
-    """The model of a run with these jobs on that cluster; None: jobs are as fast as their options say."""
+    """The model of a run with these jobs on that cluster; None: jobs have the speeds of their options."""
     made = not isinstance(given, type) and (hasattr(given, "rates") or not callable(given))
     try:
         found = given if made else given() if isinstance(given, type) else given(jobs, cluster)

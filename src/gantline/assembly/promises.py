@@ -9,7 +9,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.performance.model import overrides
 
-_IN_TIME = ("instant", "acknowledged")  # executors that take no time beyond what the costs say
+_IN_TIME = ("instant", "acknowledged")  # executors that take no time beyond the costs
 
 
 def check_promises(policy: Policy, spec: RunSpec, model: Any) -> None:

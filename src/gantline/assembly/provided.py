@@ -32,7 +32,7 @@ def factual_needs(facts: Facts) -> frozenset[str]:
 
 
 def lists_curves(tables: Tables) -> bool:
-    """Whether the options say how fast jobs are with other numbers of devices: for one at least, and for all that may change their size."""
+    """Whether the options list speeds for other numbers of devices: for one at least, and for all that may change their size."""
     count = tables.I[c.OPTION_COUNT]
     if count.max(initial=0) < 2:
         return False

@@ -1,4 +1,4 @@
-"""GPUs that a trace keeps for single jobs (column `reserved`), on the engine: the job has this way to run and no other.
+"""GPUs that a trace keeps for single jobs (column `reserved`), on the engine: the job has this option and no other.
 
 That it gets it whatever it costs is up to the policy: `jobs.reserved` has the numbers. One that keeps reservations declares it
 (`keeps_reservations`); under others jobs may run in any way they list, and the summary says so.
@@ -15,7 +15,7 @@ from gantline.core.errors import TraceError
 from gantline.workload.options import WrittenOption, format_options, parse_options
 from gantline.workload.trace import Trace
 
-_CELLS = ("type", "options", "min_gpus", "max_gpus")  # that say how a job may run
+_CELLS = ("type", "options", "min_gpus", "max_gpus")  # columns that define how a job may run
 
 
 def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
@@ -27,7 +27,7 @@ def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
 
 
 def only_reserved(trace: Trace, cluster: Cluster) -> Trace:
-    """The same jobs, those with a reservation left with that way to run."""
+    """The same jobs, those with a reservation with that option alone."""
     kept = reservations(trace)
     if not kept:
         return trace
@@ -51,7 +51,7 @@ def _ways(cells: dict[str, list[Any]], row: int) -> tuple[WrittenOption, ...]:
 
 
 def _check(trace: Trace, cluster: Cluster, row: int, kind: str, gpus: int, cell: dict[str, Any]) -> None:
-    """Refuse what is not there, and what is no way for the job to run."""
+    """Refuse a reservation that the cluster does not have, or that is no option of the job."""
     what, fix = "", "reserve less, or another type"
     listed = {(way.type, way.gpus) for way in parse_options(cell.get("options") or "")}
     asked = not listed and cell["gpus"] == gpus and cell["type"] in (None, "", kind)

@@ -63,11 +63,11 @@ class RunOption:
     file: Literal["", "in", "out"] = ""
     """Whether the value names a file or a folder, that is read or that is written; what is read counts by its content."""
     inline: str = ""
-    """A sign in values that are written out instead of naming a file."""
+    """A character that marks values that are written out instead of naming a file."""
     single: bool = False
     """Of one run only, not of experiments."""
     number: bool = False
-    """Whether a number may stand in place of the file."""
+    """Whether a number may be given in place of the file."""
     settable: bool = False
     """Whether --set takes it too, where the policy has no parameter of that name."""
 

@@ -1,4 +1,4 @@
-"""The command line. Importing makes many objects and no garbage, so that is looked for seldom: it took a tenth of a short command."""
+"""The command line. Importing makes many objects and no garbage, so the collector runs seldom: it would take a tenth of a short command."""
 
 import gc
 

@@ -24,7 +24,7 @@ _SETTING = re.compile(r"[A-Za-z_][\w-]*=")
 
 
 def spread_settings(tokens: Sequence[str]) -> list[str]:
-    """Let ``--set a=1 b=2`` mean ``--set a=1 --set b=2``."""
+    """Read ``--set a=1 b=2`` as ``--set a=1 --set b=2``."""
     spread: list[str] = []
     inside = False
     for token in tokens:
@@ -53,7 +53,7 @@ def with_settings(spec: RunSpec, settings: dict[str, str], policy: type[Policy])
 
 
 def time_of(text: str | None, where: str, *, above: bool = False) -> float | None:
-    """Seconds from ``90``, ``15m``, ``2h`` or ``HH:MM:SS``; None stays None. `above`: zero is no answer."""
+    """Seconds from ``90``, ``15m``, ``2h`` or ``HH:MM:SS``; None stays None. `above`: zero is refused."""
     if text is None:
         return None
     try:
@@ -67,7 +67,7 @@ def time_of(text: str | None, where: str, *, above: bool = False) -> float | Non
 
 
 def finite_time_of(text: str | None, where: str, *, above: bool = False) -> float | None:
-    """As `time_of`, for times that must come to an end."""
+    """As `time_of`, but infinity is refused."""
     value = time_of(text, where, above=above)
     if value is not None and math.isinf(value):
         raise UsageError(f"'{text}' never ends", where=where, fix="give a number of seconds")

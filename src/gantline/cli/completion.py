@@ -27,7 +27,7 @@ def completion(
     install: Annotated[bool, Parameter(negative="", help="Put it where the shell finds it, rather than print it.")] = False,
     to: Annotated[Path | None, Parameter(help="With --install: the file to write; by default where the shell looks.")] = None,
 ) -> None:
-    """Print what a shell needs to complete commands and options, or install it."""
+    """Print the script by which a shell completes commands and options, or install it."""
     from gantline.cli.main import app as whole
 
     if not install:

@@ -27,7 +27,7 @@ Form = Annotated[
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a sheet; `title` and `spell` say how a person reads its name and its values."""
+    """One column of a sheet; `title` and `spell` give its name and its values for people."""
 
     name: str
     right: bool = False
@@ -69,7 +69,7 @@ def console() -> Console:
 
 
 def chart_width(words: int = 22, most: int = 60) -> int:
-    """How many signs a chart may take beside so many signs of words."""
+    """How many characters wide a chart may be beside a text of that width."""
     return max(8, min(most, console().width - words))
 
 
@@ -109,7 +109,7 @@ def show_text(text: RenderableType) -> None:
 
 
 def table(sheet: Sheet) -> RenderableType:
-    """A sheet as a person likes it; where its columns would have to break words and numbers, a block of lines per row."""
+    """A sheet for people; where its columns would have to break words and numbers, a block of lines per row."""
     from rich.table import Table
     from rich.text import Text
 
@@ -129,7 +129,7 @@ def table(sheet: Sheet) -> RenderableType:
 
 
 def _narrowest(columns: Sequence[Column], titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """The signs that a table needs if neither words nor numbers with their units are to be broken."""
+    """The width in characters that a table needs if neither words nor numbers with their units are to be broken."""
     found = 2 * (len(columns) - 1)
     for at, column in enumerate(columns):
         words = titles[at].split()
@@ -188,5 +188,5 @@ def jsonable(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """The text without signs that steer a terminal or a pipe: a job may be called anything."""
+    """The text without control characters: a job may be called anything."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -90,7 +90,7 @@ def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[
 
 
 def _show_plan(instant: Snapshot, plan: Plan) -> None:
-    """What a plan says beyond which jobs run."""
+    """Print what a plan holds beyond which jobs run."""
     from gantline.core.units import human_seconds
 
     ids = instant.jobs.ids

@@ -25,7 +25,7 @@ ENDED = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = 3.0  # seconds
 _PARENT_DEATH = 1  # prctl
-_ORDERLY = b"\0"  # the last word of a child that came to its end
+_ORDERLY = b"\0"  # the last byte of a child that ended normally
 
 
 def is_wanted(tokens: Sequence[str]) -> bool:
@@ -36,7 +36,7 @@ def is_wanted(tokens: Sequence[str]) -> bool:
 def in_a_child(call: Callable[[], int]) -> int:
     """The exit code of the call, made in a child process."""
     with tempfile.TemporaryFile() as crash_report:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until both know what to do with them
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until both processes handle them
         parent = os.getpid()
         child = os.fork()
         if child == 0:
@@ -49,7 +49,7 @@ def in_a_child(call: Callable[[], int]) -> int:
             faulthandler.enable(crash_report)
             try:
                 return call()
-            finally:  # it is on its way out: a second request is late
+            finally:  # it is ending already: ignore a second signal
                 for number in _PASSED_ON:
                     signal.signal(number, signal.SIG_IGN)
                 faulthandler.disable()
@@ -61,7 +61,7 @@ def _end_with(parent: int) -> None:
     """End when the parent is killed: the results would not be read, and a sweep would go on for hours."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it was faster
+        if os.getppid() != parent:  # the parent ended first
             os._exit(ENDED)
 
 
@@ -71,7 +71,7 @@ def _wait_for(child: int, crash_report: IO[bytes]) -> int:
             os.kill(child, number)
 
     def pass_on(number: int, frame: object) -> None:
-        """Send it on, and again while it has no effect: one that arrives just before Python goes to sleep does not wake it."""
+        """Forward the signal, and repeat it while it has no effect: one that arrives just before Python sleeps does not wake it."""
         send(number)
         signal.signal(signal.SIGALRM, lambda *_: send(number))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)

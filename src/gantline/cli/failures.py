@@ -1,4 +1,4 @@
-"""The one place where what went wrong becomes one line on stderr and an exit code."""
+"""The one place where an error becomes a line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gantline.core.errors import GantlineError, near
 INTERRUPTED = 130  # as shells count SIGINT
 TERMINATED = 143  # SIGTERM
 PIPE_CLOSED = 141  # as shells count SIGPIPE
-DEFECT = 70  # a mistake of ours, not of the person
+DEFECT = 70  # a defect of ours, not an error of the user
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -39,7 +39,7 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except (SystemExit, GeneratorExit) as error:  # a policy file's, outside of a decision: nothing of ours raises either
-        if isinstance(error.__context__, BrokenPipeError):  # rich's word for the same, in the middle of a help text
+        if isinstance(error.__context__, BrokenPipeError):  # rich turns it into SystemExit in a help text
             return _nobody_reads()
         last = traceback.extract_tb(error.__traceback__)[-1]
         return _fail(f"a policy or a plugin raised {type(error).__name__} ({last.filename}:{last.lineno})", 1)
@@ -57,7 +57,7 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
 
 
 def _nobody_reads() -> int:
-    """The reader, such as `head`, has seen enough."""
+    """The reader of stdout, such as `head`, has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return PIPE_CLOSED
 

@@ -32,7 +32,7 @@ def is_there(name: str) -> bool:
 
 
 class _Later(ModuleType):
-    """A library that is loaded when it is asked for something it does not hold, which before is everything."""
+    """A library that is loaded on the first access to an attribute."""
 
     def __getattr__(self, name: str) -> Any:
         with _lock:

@@ -1,4 +1,4 @@
-"""The command ``gantline``: one light module that knows every command and imports one of them when it is called.
+"""The command ``gantline``: one light module that lists every command and imports one when it is called.
 
 Help needs neither NumPy nor Numba nor polars, so each line of the table below is all that is read until a command runs.
 """
@@ -119,11 +119,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return run()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a job may be called what a terminal of another time cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of jobs may hold characters that the terminal cannot show
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small, and threads that wait for the next one burn processors
     signal.signal(signal.SIGTERM, _leave)  # drafts are removed on the way out
     code = in_a_child(run) if is_wanted(tokens) else run()
-    gc.freeze()  # the process ends: to look through all it holds once more for garbage took a tenth of a short command
+    gc.freeze()  # the process ends: a last garbage collection would take a tenth of a short command
     return code
 
 

@@ -15,7 +15,7 @@ BOUNDED = ("jct_mean", "jct_p95", "makespan")
 
 
 def show_means(found: Sweep, metrics: Sequence[str] = ()) -> None:
-    """Print means over seeds; where there are runs enough, the 95 % interval stands beside each."""
+    """Print means over seeds; where there are runs enough, the 95 % interval is beside each."""
     from gantline.experiment.means import SHOWN, means_of, spread
     from gantline.report.metrics import BY_KEY
     from gantline.report.numbers import speller

@@ -40,7 +40,7 @@ def check_folder(path: Path | None, option: str) -> None:
 
 
 def check_run_target(path: Path | None, replace: bool, option: str = "--out") -> None:
-    """Refuse to write a run where something else stands."""
+    """Refuse to write a run over something else."""
     if path is None or replace or not path.exists():
         return
     if not path.is_dir() or any(path.iterdir()):

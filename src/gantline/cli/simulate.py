@@ -59,7 +59,7 @@ def simulate(
     """Replay a table of jobs on a cluster under a policy."""
     options = options or SingleRunOptions()
     spec = options.spec()
-    import_later("polars")  # a generated trace and a summary do without
+    import_later("polars")  # not needed for a generated trace and a summary
     from gantline.assembly.finders import find, usual_cluster, with_found
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs

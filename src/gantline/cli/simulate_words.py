@@ -1,4 +1,4 @@
-"""What `gantline simulate` says: the summary on stdout; lost turns, unfinished jobs and differences on stderr."""
+"""What `gantline simulate` prints: the summary on stdout; lost turns, unfinished jobs and differences on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _NOTHING_RAN = 4
-_FAILED = 1  # jobs did not end although nothing was to stop them, or turns were lost: this is not the policy's result
+_FAILED = 1  # jobs did not end, or turns were lost: this is not the policy's result
 _DIFFERENT = 1
 
 
@@ -51,7 +51,7 @@ class LostTurnWords:
 
 
 def report(run: Run, bounded: bool) -> int:
-    """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
+    """Report lost turns, jobs that did not end and an excessive load; returns the exit code."""
     code = _tell_ends(run, bounded)
     for said in (free_stops, wholes_for_parts, ways_left_out):
         if found := said(run.summary):

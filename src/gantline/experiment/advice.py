@@ -1,4 +1,4 @@
-"""Which policy, and would more GPUs help: the same jobs under several policies on the cluster that is and on a larger one."""
+"""Which policy, and would more GPUs help: the same jobs under several policies on the present cluster and on a larger one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilization", "money")
 
 @dataclass(frozen=True)
 class Advice:
-    """What the runs say: `means` is a row per cluster and policy, `sentences` the answer in words."""
+    """The result of the runs: `means` is a row per cluster and policy, `sentences` the answer in words."""
 
     sweep: Sweep
     policies: tuple[Comparison, ...]

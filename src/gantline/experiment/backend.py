@@ -1,4 +1,4 @@
-"""Where tasks run: the seam between a sweep and whatever gives it processors.
+"""Where tasks run: the interface between a sweep and what runs its tasks.
 
 A backend takes tasks and yields an outcome for each, in any order, as they end. This process and local worker processes
 are two; a cluster would be a third: `run` ships `Task.to_dict()`, calls `perform` there and sends the `Outcome` back. All
@@ -49,7 +49,7 @@ def outcomes(backend: Backend, tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 @contextmanager
 def kept_backend(workers: int) -> Iterator[Backend]:
-    """The same, whose processes live on from one batch of tasks to the next."""
+    """The same, with processes that stay from one batch of tasks to the next."""
     backend = choose_backend(workers)
     with backend if isinstance(backend, AbstractContextManager) else nullcontext():
         yield backend

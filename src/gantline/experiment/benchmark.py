@@ -1,4 +1,4 @@
-"""The public benchmark: every policy on five generated workloads, under the same rules, as a table to stand in."""
+"""The public benchmark: every policy on five generated workloads, under the same rules, as one table per workload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FREE = "jct_free"
 """The mean JCT of the same policy where stops cost nothing: what it owes to costs that are not charged."""
 METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilization", "preemptions", "jain_users")
 MORE_METRICS = ("deadline_misses", "money")
-"""Shown where they say something."""
+"""Shown only where there are deadlines or prices."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def obstacle(policy: str, workload: str) -> str:
 
 
 def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] = (), *, suited: bool = False) -> list[Case]:
-    """The runs: every policy on every workload (all five, if none is named) with every seed; `suited`: where nothing stands in its way."""
+    """The runs: every policy on every workload (all five, if none is named) with every seed; `suited`: only those without an obstacle."""
     from gantline.workload.generators.benchmark import benchmark_traces
 
     known = benchmark_traces()
@@ -108,7 +108,7 @@ def rules_of(workload: str) -> dict[str, Any]:
 
 
 def all_policies() -> tuple[PolicyChoice, ...]:
-    """Every registered policy with its defaults, and AlloX as it was before others filled behind its gangs."""
+    """Every registered policy with its defaults, and AlloX without backfilling behind its gangs."""
     from gantline.policies.registry import policy_names
 
     return (*(PolicyChoice(name) for name in policy_names()), PolicyChoice("allox", {"fill": "false"}))

@@ -32,7 +32,7 @@ def charts_of(results: pl.DataFrame, load: str = "load", unit: str = "") -> list
 
 
 def chart_of_sweep(name: str, results: pl.DataFrame, by: str, metrics: Sequence[str], where: Mapping[str, Any]) -> Chart:
-    """One figure of a sweep's results, of the runs that stand at the values of the axes in `where`."""
+    """One figure of a sweep's results, of the runs with the values of the axes in `where`."""
     if name not in ("load", "seeds", "pareto"):
         raise NotFoundError(f"no figure '{name}' of a sweep", where="plot", fix=near(name, ("load", "seeds", "pareto")))
     for metric in metrics:
@@ -87,7 +87,7 @@ def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.
 
 
 def at_values(results: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
-    """The runs that stand at these values of axes, which are given as text."""
+    """The runs with these values of axes, which are given as text."""
     for axis, value in where.items():
         known = [name for name in ("policy", *axes_of(results)) if varies(results, name)]
         if axis not in known:
@@ -101,7 +101,7 @@ def at_values(results: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def axes_of(results: pl.DataFrame) -> list[str]:
-    """The columns that say where a run stands: those between its policy and its hash."""
+    """The columns of the axes: those between the policy and the hash of a run."""
     names = results.columns
     return names[names.index("policy") + 1 : names.index("hash")]
 

@@ -1,4 +1,4 @@
-"""One warm-up for all policies on the same jobs: means are compared over the same jobs, or not at all."""
+"""One warm-up for all policies on the same jobs: means are compared only over the same jobs."""
 
 from __future__ import annotations
 

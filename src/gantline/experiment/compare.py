@@ -1,7 +1,7 @@
 """Compare policies on the same jobs: paired differences, intervals, a verdict in words.
 
 With several seeds each seed is a pair, and the interval says how far the mean change could be off because other seeds might have been
-drawn: other jobs, or, where the trace is fixed, other draws of the run. One run is a number without an interval: nothing in it tells what
+drawn: other jobs, or, where the trace is fixed, other draws of the run. One run is a number without an interval: nothing in it shows what
 another trace would have given. All comparisons of a table are judged together (`significance`). Runs in doubt never win.
 """
 
@@ -131,7 +131,7 @@ def _difference(one: Comparison, policy: str, metric: str, confidence: float) ->
 
 
 def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
-    """That one of the two completed more jobs; empty where both completed as many."""
+    """A note if one of the two completed more jobs; else empty."""
     ended = {name: int(rows.filter(pl.col("policy") == name)["completed"].sum()) for name in (policy, base)}
     if ended[policy] == ended[base]:
         return ""

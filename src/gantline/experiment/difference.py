@@ -33,13 +33,13 @@ class Difference:
     spread: float = math.nan
     """The standard deviation of the change from seed to seed; of one run, estimated from its stretches."""
     doubts: str = ""
-    """What speaks against the runs of the policy."""
+    """Doubts about the runs of the policy."""
     doubts_against: str = ""
     """The same of the policy it is compared with."""
     copies: int = 1
     """How many seeds gave one and the same run."""
     uneven: str = ""
-    """That one completed fewer jobs than the other, where it did."""
+    """A note if one completed fewer jobs than the other."""
     load: float | None = None
     """The load that every seed is stretched to, where the generator does so."""
 

@@ -51,7 +51,7 @@ def program_digest() -> str:
     for room in DECIDING:
         for file in sorted((home / room).rglob("*.py")) or [home / room]:
             if "studies" in file.relative_to(home).parts:
-                continue  # they say which runs are made and how they are read, not what a run finds
+                continue  # they define which runs are made and how they are read, not the result of a run
             digest.update(f"{file.relative_to(home)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 

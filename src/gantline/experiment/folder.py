@@ -61,7 +61,7 @@ class ExperimentFolder:
             os.close(handle)
 
     def write_manifest(self, cases: Sequence[Case]) -> None:
-        """Say what is to be run."""
+        """Write down what is to be run."""
         listed = [
             {"name": case.name, "policy": case.policy, "hash": case.hash, "setting": case.setting.to_dict()}
             | {"axes": plain_values(case.axes), "parameters": plain_values(case.parameters)}

@@ -1,4 +1,4 @@
-"""A process that imports what workers need, does nothing with it, and is forked whenever a worker is wanted.
+"""A process that imports what workers need, and is forked whenever a worker is needed.
 
 A forked worker costs a few hundredths of a second where a fresh interpreter takes most of one to import. Forking is safe only
 while no thread holds a lock, so this process calls no library, keeps libraries from starting threads of their own, and looks at what it has
@@ -76,7 +76,7 @@ class ForkServer:
                         return
 
     def _obey(self) -> bool:
-        """Do what the next message says: a new worker on the sockets that come with it, or a signal for one; False: there is none."""
+        """Handle the next message: start a worker on the sockets that come with it, or signal one; False: there is none."""
         message, files, *_ = socket.recv_fds(self.control, 64, 3)
         if not message:
             return False
@@ -92,7 +92,7 @@ class ForkServer:
                 one.close()
             return True
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any thread; `is_alone` knows which
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any thread; `is_alone` checks which
             pid = os.fork()
         if not pid:
             self._be_worker(channel, status, crash_report)

@@ -55,7 +55,7 @@ def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """One run of a grid: its policy, where it stands on each axis, and its setting."""
+    """One run of a grid: its policy, its value on each axis, and its setting."""
 
     policy: str
     axes: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""How one run of an experiment ended. A failure is a result too."""
+"""How one run of an experiment ended; a failure is a result too."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gantline.experiment.fork_server import ALLOCATOR, QUIET
 _ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Workers share the processors by being many; libraries must not start a thread per processor in each of them."""
 
-_READY_WITHIN = 30.0  # seconds; a worker that takes longer for its first words is stuck
+_READY_WITHIN = 30.0  # seconds; a worker that takes longer for its first message is stuck
 
 
 class WorkerProcess(Protocol):
@@ -71,7 +71,7 @@ class ForkedProcess:
     """A child of the fork server."""
 
     def __init__(self, control: socket.socket) -> None:
-        """Ask for one; an `OSError` says that there will be none."""
+        """Request one; raises `OSError` where there will be none."""
         self._control, self._killed = control, False
         self._channel, channel = socket.socketpair()
         self._status, status = socket.socketpair()
@@ -146,7 +146,7 @@ class Starter:
             return self._control if self._forks else None
 
     def close(self) -> None:
-        """No more workers."""
+        """Stop the fork server: no more workers."""
         if self._control is not None and self._fork_server is not None:
             self._control.close()
             self._fork_server.wait()

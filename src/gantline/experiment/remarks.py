@@ -21,7 +21,7 @@ _SHOWN = 5
 
 
 class RunsFailedError(GantlineError):
-    """Nothing came of any run."""
+    """All runs failed."""
 
     exit_code = 1
 
@@ -64,7 +64,7 @@ def _left_out(case: Case, summary: Mapping[str, Any]) -> str:
 
 
 def notes_of(sweep: SweepRuns) -> list[str]:
-    """What is no doubt, but should be said."""
+    """Notes that are no doubts."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
     notes = []
     free = [(summary["preemptions"], case, free_stops(summary)) for case, summary in done if free_stops(summary)]

@@ -1,4 +1,4 @@
-"""The table of a sweep: a row per case with its axes, its state, what it says of itself, and its metrics."""
+"""The table of a sweep: a row per case with its axes, its state, its remarks, and its metrics."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def runs_that_count(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def doubts_over(results: pl.DataFrame, policy: str) -> str:
-    """What speaks against the runs of a policy together; empty: nothing."""
+    """The doubts about the runs of a policy together; empty: none."""
     return doubt_of(results.filter((pl.col("policy") == policy) & (pl.col("state") == "done"))["doubts"].to_list())
 
 
 def doubt_of(doubts: Sequence[str | None]) -> str:
-    """One doubt about several seeds, from what each says of itself; empty where there is none.
+    """One doubt about several seeds, from the doubts of each; empty where there is none.
 
     A run that lost turns or jobs is no result, so one of them is enough. A queue that grows happens by chance too: it counts where most
     seeds show it, so that more seeds decide more.

@@ -35,7 +35,7 @@ class Saturation:
     load: Interval
     """The mean of the seeds' boundaries; its interval is over seeds, and wider by the width of their brackets."""
     below: int
-    """Seeds that do not even sustain the lowest load."""
+    """Seeds that do not sustain even the lowest load."""
     above: int
     """Seeds that sustain even the highest."""
     tolerance: float

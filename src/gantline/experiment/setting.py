@@ -1,4 +1,4 @@
-"""A setting: one frozen value that says everything about one run, and its content hash."""
+"""A setting: one frozen value that describes one run completely, and its content hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many comparisons in one table: which of them stand together, and how many seeds the others would need."""
+"""Many comparisons in one table: which of them hold together, and how many seeds the others would need."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _one_run(differences: Sequence[Difference]) -> str:
 
 
 def _too_few(differences: Sequence[Difference]) -> str:
-    """That nothing is decided, and how many seeds would decide."""
+    """The sentence that nothing is decided, and how many seeds would decide."""
     one = differences[0]
     fewest = fewest_samples(one.change.confidence)
     level = f"{100 * one.change.confidence:g} % interval"

@@ -38,7 +38,7 @@ def end_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Answer what comes on stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
+    """Answer tasks from stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
     Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers, open(int(sys.argv[1]), "wb", buffering=0) as crash_report:
         os.dup2(2, 1)

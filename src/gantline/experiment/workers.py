@@ -1,4 +1,4 @@
-"""Worker processes on this machine: they live as long as the sweep, so each imports and compiles once.
+"""Worker processes on this machine: they run as long as the sweep, so each imports and compiles once.
 
 Every worker reads tasks and writes outcomes as lines of JSON, and nothing of the caller (a script without a main guard, a notebook,
 threads) is copied into it (`processes`). A thread per worker feeds it; when a worker dies, its task has failed, and a new worker takes
@@ -74,7 +74,7 @@ class WorkerProcesses:
 
 
 class _Feeder(Thread):
-    """Gives tasks to one worker after the other has died, until none is left."""
+    """Gives tasks to one worker, and to a new one when it has died, until no task is left."""
 
     def __init__(self, left: SimpleQueue[Task], ended: SimpleQueue[Outcome], stop: Event, limit: float, starter: Starter) -> None:
         super().__init__(daemon=True)

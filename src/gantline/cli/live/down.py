@@ -51,7 +51,7 @@ def _answers(client: Client) -> bool:
 
 
 def _announced(home: Path | None, pid: int) -> bool:
-    """Whether the process still has its address in the home; it takes that away when it has let go of everything."""
+    """Whether the process still has its address in the home; it removes that when it has released everything."""
     from gantline.service.home import Home
 
     found = Home.find(home).announced()

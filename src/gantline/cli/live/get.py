@@ -27,7 +27,7 @@ app = App(
 )
 STATES = ("held", "pending", "starting", "running", "resizing", "preempting", "suspended", "succeeded", "failed", "cancelled", "timeout")
 _CHANGES = ("id", "state", "reason", "gpus", "devices", "restarts", "exit_code")
-_LOOK = 0.5  # seconds between two looks at what is watched
+_LOOK = 0.5  # seconds between two checks for changes
 Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
 After = Annotated[int, Parameter(help="Only those behind this number.")]
 

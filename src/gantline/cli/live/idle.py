@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_LOOK = 1.0  # seconds between looks
+_LOOK = 1.0  # seconds between checks
 
 
 @contextmanager
 def idle_node(client: Any, name: str, say: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
-    """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
+    """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is free to use."""
     reported = False
     while True:
         node = _node(client, name)
@@ -23,7 +23,7 @@ def idle_node(client: Any, name: str, say: Callable[[str], None], look: float = 
             client.cordon(name)
             if not _node(client, name)["busy"]:
                 break
-            client.uncordon(name)  # a job was faster
+            client.uncordon(name)  # a job came first
         if not reported:
             say(f"waiting until no job is on {name}")
             reported = True

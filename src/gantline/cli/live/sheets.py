@@ -37,7 +37,7 @@ def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
 def show_rows(rows: Sequence[Mapping[str, Any]], form: str, key: str, names: Sequence[str] = ()) -> None:
     """Any list of records; `names` are the columns of the short table."""
     if form == "json":
-        print(json.dumps(list(rows), indent=2, ensure_ascii=False))  # it was JSON when it came
+        print(json.dumps(list(rows), indent=2, ensure_ascii=False))  # as it was received
     elif form == "name":
         for row in rows:
             print(row[key])

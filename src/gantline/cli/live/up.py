@@ -150,7 +150,7 @@ def _detach(options: Options) -> int:
     home = options.home
     home.make()
     home.check_room()
-    before = home.announced()  # of one that was killed, or of one that still runs: then the new one says so
+    before = home.announced()  # of a killed service, or of one that still runs, which the new one reports
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
         environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is visible to all
         command = [sys.executable, "-m", "gantline", *_arguments(options)]
@@ -208,7 +208,7 @@ def anew_of(
 
 
 def kept_of(keep: str | None, jobs: int | None) -> dict[str, Any]:
-    """What is said of how long jobs stay at hand, as `Keep` reads it."""
+    """The options on how long jobs stay in the store, in the form that `Keep` reads."""
     age = math.inf if keep == "forever" else time_of(keep, "--keep", above=True)
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} is too few", where="--keep-jobs", fix="give at least 1")

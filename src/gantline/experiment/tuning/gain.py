@@ -22,7 +22,7 @@ class Gain:
 
     @property
     def sentence(self) -> str:
-        """What may be said about it, and no more."""
+        """The sentence that the numbers support."""
         what = f"the sum {self.objective}" if self.objective.is_sum else WORDS[self.objective.words[0]].title
         seen = f"on the {_count(self.seen)} that the search has seen it is {_change(self.seen)}"
         if self.held_back is None:

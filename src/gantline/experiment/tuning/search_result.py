@@ -14,7 +14,7 @@ from gantline.experiment.tuning.space import SearchSpace
 
 @dataclass(frozen=True, repr=False)
 class SearchResult:
-    """What was searched, by which objectives, and what came of it."""
+    """What was searched, by which objectives, and the trials."""
 
     space: SearchSpace
     objectives: tuple[Objective, ...]

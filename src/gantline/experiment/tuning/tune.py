@@ -99,7 +99,7 @@ def _as_it_is(laboratory: Laboratory, space: SearchSpace, workloads: Workloads) 
 
 
 def _claim(folder: Path, space: SearchSpace, objectives: Sequence[Objective], workloads: Workloads, seed: int) -> None:
-    """Say what is tuned here; refuse to mix it with another search."""
+    """Write down what is tuned here; refuse to mix it with another search."""
     sides = {"tuned on": workloads.tuned_on, "held back": workloads.held_back}
     listed = {side: [[setting.pinned().hash for setting in one.settings] for one in some] for side, some in sides.items()}
     wanted = plain_values({**space.to_dict(), "objectives": [str(one) for one in objectives], "seed": seed, **listed})

@@ -65,7 +65,7 @@ class Tuned(SearchResult):
         return [first, *(gain.sentence for gain in self.gains), *self._at_the_edge()]
 
     def _at_the_edge(self) -> list[str]:
-        """That the search ended where it was not allowed to go further."""
+        """A note if the search ended at the edge of a range."""
         edges = [one for one in self.space.searched if isinstance(one, Range) and one.is_edge(value_of(self.best, one.name))]
         return [f"The best {one.name} lies at an end of its range, {one}: a wider one may hold better ones." for one in edges]
 
@@ -90,7 +90,7 @@ class Tuned(SearchResult):
         return chart_of_search(self, figure)
 
     def settings_file(self, trial: Trial, folder: Path) -> str:
-        """What a file with the settings of a trial says."""
+        """The contents of a file with the settings of a trial."""
         scores = ", ".join(f"{one}: {100 * (score - 1):+.1f} %" for one, score in zip(self.objectives, trial.scores))
         remark = f"trial {trial.number} of {len(self.trials)}; on the workloads of the search, beside the settings as they are: {scores}"
         policy = load_policy(self.space.policy, trial.settings)

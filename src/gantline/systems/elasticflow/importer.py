@@ -108,7 +108,7 @@ def read_speeds(path: Path) -> Table:
 
 
 def scale_limit(kind: str, model: str, batch: int, curve: Curve) -> int:
-    """The most GPUs its elastic policies give: set by hand for its two device types, else where the curve is highest."""
+    """The most GPUs its elastic policies give: fixed numbers for its two device types, else where the curve is highest."""
     if kind not in _LIMITS:
         return max(curve, key=lambda size: (curve[size], -size))
     other = _T4_MODELS.get(model, 64) if kind == "t4" else min(batch, 64)

@@ -29,7 +29,7 @@ from gantline.systems.elasticflow.imitation.share import (
 
 @dataclass(frozen=True)
 class ElasticFlowJobs:
-    """What the artifact knows of every job, in order of arrival."""
+    """The artifact's data on every job, in order of arrival."""
 
     arrival: Floats
     deadline: Floats  # infinity: best effort
@@ -89,13 +89,13 @@ class ElasticFlowClock:
         )  # fmt: skip
 
     def outcome(self) -> ElasticFlowOutcome:
-        """What came out."""
+        """The result."""
         exact = self.exact if self.rules.elastic else None
         return ElasticFlowOutcome(self.jobs.deadline, self.start, self.end, exact, self.ended, self.rejected, self.spans, self.rounds)
 
     # --- the loop -------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Until calendar, pending and running are empty."""
+        """Run until calendar, pending and running are empty."""
         before, patience = 0.0, Patience(self.slot)
         while self.calendar.events:
             now, left = self.calendar.first(), self.rem.sum()

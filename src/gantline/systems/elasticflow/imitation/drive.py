@@ -48,7 +48,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 
 
 def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
-    """Run one of the baselines that give jobs what they ask for and know no deadlines."""
+    """Run one of the baselines that give jobs what they ask for and ignore deadlines."""
     state, policy = simulation.state, simulation.engine.policy
     name, limits = policy.name, tuple(getattr(policy, "limits", ()))
     _refuse_what_it_has_not(simulation)
@@ -75,7 +75,7 @@ def read_rigid_jobs(tables: Tables, trace: Trace) -> RigidJobs:
 
 
 def _refuse_what_never_runs(name: str, tables: Tables, jobs: RigidJobs, per_node: int) -> None:
-    """Gandiva and Themis would go on for ever with a job that cannot start; Tiresias ends with it unfinished."""
+    """Refuse jobs that cannot start: Gandiva and Themis would go on for ever; Tiresias ends with them unfinished."""
     size = jobs.gpus
     never = np.zeros(len(size), dtype=bool)
     if name == "gandiva":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gantline.systems.elasticflow.imitation.rigid import RigidJobs, RigidRun
 
-CLASSES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)  # sizes of gangs that it knows
+CLASSES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)  # sizes of gangs that it supports
 _TURN = 60  # jobs change turns in rounds at whole minutes
 
 
@@ -17,7 +17,7 @@ class NodeSet:
 
     nodes: int
     capacity: int  # gangs at a time
-    load: int = 0  # how many jobs were ever put here since they were last dealt out: ends do not lower it
+    load: int = 0  # jobs put here since they were last distributed: ends do not lower it
     jobs: list[int] = field(default_factory=list)
 
     def put(self, job: int) -> None:
@@ -34,7 +34,7 @@ class GandivaRun(RigidRun):
         self.free = capacity // per_node  # nodes
         self.executed, self.lost = [0.0] * len(jobs), [0.0] * len(jobs)
         self.pending: list[int] = []
-        self.running: list[int] = []  # placed; whether it is their turn is another matter
+        self.running: list[int] = []  # placed, whether or not it is their turn
         self.waited: list[int] = []  # jobs that were ever pending
 
     def run(self) -> None:
@@ -126,7 +126,7 @@ class GandivaRun(RigidRun):
                 self._shrink(known, math.ceil((have[size] - part) / size))
 
     def _expand(self, size: int, known: list[NodeSet], more: int) -> None:
-        """So many sets more, as free nodes last. Whether jobs are dealt out anew hangs on a counter that the original uses twice."""
+        """Add so many sets, while free nodes last. Whether jobs are distributed anew depends on a counter that the original uses twice."""
         counter = 0
         for k in range(1, more + 1):
             counter = k
@@ -150,7 +150,7 @@ class GandivaRun(RigidRun):
         _deal(jobs, known)
 
     def _execute(self, now: float, passed: float) -> bool:
-        """The first jobs of every set ran since the last round; ends are dated back. Whether nodes came free."""
+        """The first jobs of every set ran since the last round; ends are dated back. Returns whether nodes became free."""
         released = False
         for size, known in self.sets.items():
             for one in list(known):

@@ -1,4 +1,4 @@
-"""What a run of ElasticFlow's simulator found out, whichever of its schedules it was."""
+"""The result of a run of ElasticFlow's simulator, for each of its schedules."""
 
 from __future__ import annotations
 

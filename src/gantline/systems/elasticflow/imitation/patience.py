@@ -1,4 +1,4 @@
-"""An end to runs that have none: slots so short that what every round costs eats them up."""
+"""Ends runs that would go on for ever: slots so short that the costs of a round use them up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gantline.core.errors import RefusedError
 
-_ROUNDS = 1000  # without a comer, an end or progress: no later one will have any
+_ROUNDS = 1000  # without an arrival, an end or progress: no later one will have any
 
 
 @dataclass
@@ -20,5 +20,5 @@ class Patience:
         """Count a round; `moved` says whether a job arrived, ended or progressed in it."""
         self.idle = 0 if moved else self.idle + 1
         if self.idle > _ROUNDS:
-            fault = f"no job gets on: rounds cost jobs seconds, and a slot has only {self.slot:g}"
+            fault = f"no job progresses: rounds cost jobs seconds, and a slot has only {self.slot:g}"
             raise RefusedError(fault, where="--regime elasticflow", fix="a longer --round")

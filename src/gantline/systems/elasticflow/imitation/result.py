@@ -1,4 +1,4 @@
-"""What the imitation found out, in the tables and the log of a run."""
+"""Writes the result of the imitation into the tables and the log of a run."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, S
 
 @dataclass(frozen=True)
 class RigidJobs:
-    """What the baselines know of every job, in order of arrival."""
+    """The baselines' data on every job, in order of arrival."""
 
     arrival: Floats
     deadline: Floats  # infinity: best effort
@@ -60,7 +60,7 @@ class RigidRun:
         return base + (again if restart else 0.0) + 2.0 * (math.log2(gpus) + 1.0)
 
     def is_restart(self, rounds: int) -> bool:
-        """Every so many rounds as a slot has seconds, trainers are started anew."""
+        """Whether trainers are restarted: every n rounds, where n is the seconds of a slot."""
         return rounds > 0 and rounds % self.slot == 0
 
     def merge_arrivals(self, now: float, single_too: bool = False) -> None:
@@ -82,6 +82,6 @@ class RigidRun:
             self._spans.append(Span(job, begin, end, -1, self.size[job]))
 
     def outcome(self) -> ElasticFlowOutcome:
-        """What came out."""
+        """The result."""
         rejected = np.zeros(len(self.jobs), dtype=bool)
         return ElasticFlowOutcome(self.jobs.deadline, self.start, self.end, None, self.ended, rejected, self._spans, self.rounds)

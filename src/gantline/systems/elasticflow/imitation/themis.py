@@ -19,7 +19,7 @@ class ThemisRun(RigidRun):
         self.left, self.time_left = jobs.iterations.copy(), jobs.duration.copy()
         self.isolated = np.zeros(n)  # time that a job would have taken alone so far
         self.before = jobs.iterations.copy()  # iterations that were left in the last round
-        self.share = np.ones(n)  # its part of the cluster then, which stands where a speed is meant
+        self.share = np.ones(n)  # its part of the cluster then, which the original uses in place of a speed
         self.runnable: list[int] = []
 
     def run(self) -> None:

@@ -29,7 +29,7 @@ _ACTS = ((Act.START,), (Act.RESUME,), (Act.RESIZE, Act.MOVE))
 
 
 def _as_modelled(pool: Pool, acts: tuple[Act, ...], listed: Floats) -> Floats:
-    """The same by the performance model, where it knows better."""
+    """The same by the performance model, where it has costs."""
     costs = [pool.snapshot.performance.cost(_gangs(pool, act)) for act in acts]
     known = [np.where(np.isnan(one), listed, one) for one in costs if one is not None]
     return np.maximum.reduce(known) if known else listed

@@ -50,7 +50,7 @@ class AdmissionDesk:
     """One pool, one moment."""
 
     def __init__(self, pool: Pool, rules: DeadlinePolicy, known: Iterable[int], plans: dict[int, Plan]) -> None:
-        """`known` were let in before; `plans` are those made for them last time."""
+        """`known` were admitted earlier; `plans` are those made for them last time."""
         jobs, curves = pool.snapshot.jobs, pool.curves
         self.pool, self.rules, self.now, self.old = pool, rules, pool.snapshot.now, plans
         due = pool.of(jobs.deadline)

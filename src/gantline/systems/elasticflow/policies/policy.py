@@ -1,4 +1,4 @@
-"""`elasticflow` and `edf`: deadlines kept, or tried to."""
+"""`elasticflow` and `edf`: policies for jobs with deadlines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHY = "its deadline cannot be met beside those that were promised"
 
 @dataclass(frozen=True)
 class _Deadlines(DeadlinePolicy):
-    """Decides when a job comes or goes, the devices change, or a plan changes; in between the last answer stands."""
+    """Decides when a job arrives or leaves, the devices change, or a plan changes; in between the last answer holds."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}

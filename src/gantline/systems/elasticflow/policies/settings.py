@@ -1,4 +1,4 @@
-"""The parameters that ElasticFlow and its baseline share, and what they mean where nothing is said."""
+"""The parameters that ElasticFlow and its baseline share, and their defaults."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DeadlinePolicy(Policy):
         return self.settled().admission != "off"
 
     def seconds(self, snapshot: Snapshot) -> float:
-        """The most that a change costs on the engine, before its size is counted: as the parameter says, or as the run does."""
+        """The most that a change costs on the engine, before its size is counted: by the parameter, or else by the run."""
         if self.overhead == "auto":
             costs = snapshot.costs
             return max(costs.start, costs.resume, costs.resize, costs.move)

@@ -84,7 +84,7 @@ def _lend(b: Book, now: float, gpus: int) -> None:
 
 @kernel
 def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[float, bool]:
-    """GPU-time that the next step adds per GPU, and whether there is no use in it."""
+    """GPU-time that the next step adds per GPU, and whether the step is useless."""
     entry = _next(b, job, gpus)
     if entry > b.top[job] or b.size[entry] - gpus > b.free_v[0]:
         return 0.0, True

@@ -41,7 +41,7 @@ class DayAndNight:
         return servers - math.ceil(self.load(now) * servers - 1e-9)
 
     def next_change(self, now: float, servers: int) -> float:
-        """When the answer becomes another one; looked for over a day."""
+        """When the number changes next, within a day."""
         have, number = self.spare(now, servers), math.floor(now / self.step + 1e-9)
         for ahead in range(1, math.ceil(_DAY / self.step) + 1):
             then = (number + ahead) * self.step

@@ -1,4 +1,4 @@
-"""What Optimus believes of a job: its speed by servers and workers, and the time that is left of it, from what it has shown."""
+"""What Optimus believes of a job: its speed by servers and workers, and the time that is left of it, from its measurements."""
 
 from __future__ import annotations
 

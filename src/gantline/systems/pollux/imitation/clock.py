@@ -33,7 +33,7 @@ class PolluxJobs(NamedTuple):
     F: Floats
     I: Ints
     model: Floats  # [job, 7]
-    seen: Floats  # [job, row, 5]: what each has shown of its speed
+    seen: Floats  # [job, row, 5]: measured speeds
     learns: bool  # whether speeds are fitted at all
     out: Floats  # to work with
 

@@ -134,7 +134,7 @@ class Loop:
                 self._fit(job)
 
     def _fit(self, job: int) -> None:
-        """Fit the job's model to all it has shown; equal rows have equal models."""
+        """Fit the job's model to all its measurements; equal rows have equal models."""
         count = int(self.jobs.I[k.SEEN, job])
         rows = self.jobs.seen[job, :count]
         known = rows.tobytes()

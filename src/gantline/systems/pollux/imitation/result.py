@@ -1,4 +1,4 @@
-"""What the loop found out, in the tables and the log of a run, and how wrong the fitted models were."""
+"""Writes the result of the loop into the tables and the log of a run, and measures the errors of the fitted models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Pollux believes: how much faster each job would be on so many devices, from the models fitted so far.
+"""Pollux' beliefs: how much faster each job would be on so many devices, from the models fitted so far.
 
 Speedups are relative to the job's fair share of the cluster, which the original prices as if it were on one node. Goodput depends on nodes
 only through "one" or "several", so two rows of numbers per job are enough; they are kept until model or gradient noise change.

@@ -1,1 +1,1 @@
-"""Published figures made anew."""
+"""Reproductions of published figures."""

@@ -60,5 +60,5 @@ class SiaScheduler:
         return column if column >= 0 and job.delay > 0.0 else -1
 
     def next_change(self, now: float) -> float:
-        """It may change its mind every round: costs of restarts fall with time."""
+        """Decisions may change every round: costs of restarts fall with time."""
         return now if self.columns else math.inf

@@ -25,7 +25,7 @@ from gantline.systems.sia.policies.configurations import Configurations
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the policy reckons with."""
+    """The assumptions of the policy."""
 
     projection: bool = True  # types a job has not run on are projected from those it has
     shared_limit: bool = True  # the most replicas are those of the type on which it has run widest
@@ -131,7 +131,7 @@ def most_replicas(job: SiaJob, kind: str) -> int:
 
 
 def _limits(job: SiaJob, measured: MeasuredType, assume: Assumptions) -> Floats:
-    """The batches that the policy reckons with on a type."""
+    """The batches that the policy assumes on a type."""
     if job.fixed_batch:
         return job.limits(measured, measured.policy_most, max(job.training.most, job.fixed_batch))
     capped = assume.batch_cap and job.asked.batch > 0 and not measured.hybrid

@@ -1,4 +1,4 @@
-"""One job of Sia's simulator between two rounds: it burns its restart, trains epoch by epoch, shows rows and chooses its batch."""
+"""One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OUT = np.zeros(3)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the trace says of a job."""
+    """A job as the trace describes it."""
 
     row: int
     name: str
@@ -28,7 +28,7 @@ class Request:
     application: str
     kind: Kind
     gpus: int  # asked for: what rigid jobs get and strong-scaling jobs get at most
-    batch: float  # asked for; 0: not said
+    batch: float  # asked for; 0: none given
     weight: float = 1.0
     only: str = ""  # the one GPU type that it may have
     reserved: tuple[str, int] | None = None  # GPUs of a type that are kept for it

@@ -1,4 +1,4 @@
-"""An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy reckons with.
+"""An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy considers.
 
 What a job does and what the policy assumes differ: a job may use what was measured for its very placement, the policy what was measured for
 any placement of the type. Hybrid parallel jobs are replicas of a pipeline.

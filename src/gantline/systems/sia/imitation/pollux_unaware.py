@@ -91,7 +91,7 @@ class PolluxScheduler:
         return chosen
 
     def next_change(self, now: float) -> float:
-        """It may change its mind every round."""
+        """Decisions may change every round."""
         return now
 
     def _one_type(self, row: Ints) -> Ints:

@@ -62,7 +62,7 @@ def _application(profiles: Profiles, cell: dict[str, Any], trace: Trace, row: in
             return profiles[name]
     if not names:
         raise _error(trace, row, "app", "does not say which application it is", "name a folder of --profiles in the column app")
-    return profiles[names[0]]  # says what is missing
+    return profiles[names[0]]  # the error names what is missing
 
 
 def _request(row: int, name: str, arrival: float, gpus: int, application: str, cell: dict[str, Any]) -> Request:

@@ -18,7 +18,7 @@ _COLUMNS = ("t_s", "name", "gpu_type", "nodes", "gpus")
 
 
 class RecordedScheduler:
-    """Every job has what the table said last; a row takes effect in the first round that does not end before it."""
+    """Every job has the last entry of the table; a row takes effect in the first round that does not end before it."""
 
     def __init__(self, path: str, jobs: Sequence[SiaJob], classes: Sequence[NodeClass]) -> None:
         if not path:
@@ -89,7 +89,7 @@ def _grant(kind: str, nodes: int, gpus: int, job: SiaJob, classes: Sequence[Node
 
 
 def _number(row: dict[str, str], name: str, path: Path, line: int) -> float:
-    text = row.get(name, "") or "0"  # a pause may say nothing
+    text = row.get(name, "") or "0"  # a pause may be empty
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the rounds found out, in the tables and the log of a run."""
+"""Writes the result of the rounds into the tables and the log of a run."""
 
 from __future__ import annotations
 

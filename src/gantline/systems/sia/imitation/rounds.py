@@ -17,7 +17,7 @@ from gantline.systems.sia.policies.placement import Parts, PlacementRequest, pla
 
 
 class SiaGrant(NamedTuple):
-    """GPUs of a class of nodes, and on which nodes of it where the scheduler says so."""
+    """GPUs of a class of nodes, and on which nodes of it where the scheduler chooses them."""
 
     group: int
     gpus: int
@@ -145,7 +145,7 @@ class SiaRounds:
             self.jobs[k].place("", (), self.now)
 
     def _seat(self, k: int, group: int, nodes: NodeClass, parts: Parts) -> None:
-        """A job gets these GPUs; the same ones are no change, other nodes of the same shape no restart."""
+        """Give a job these GPUs; the same ones are no change, other nodes of the same shape no restart."""
         spell = self._open.get(k)
         if spell is not None and (spell.group, spell.parts) == (group, parts):
             return

@@ -30,7 +30,7 @@ from gantline.systems.sia.imitation.rounds import SiaGrant
 
 @dataclass(frozen=True)
 class TunedJob:
-    """A job as rules for shares see it: work is seconds on its own GPUs."""
+    """A job as rules for shares read it: work is seconds on its own GPUs."""
 
     index: int
     gang: int
@@ -139,7 +139,7 @@ class ShockwaveScheduler:
         self._plan = plan_and_tell(window if fair is None else fair)[0]
 
     def _target(self, name: str) -> float:
-        """The fair finish time so far, by how long each estimate stood, and a little of the last."""
+        """The fair finish time so far, weighted by how long each estimate held, and a little of the last."""
         series = self._targets[name]
         ends = [number for number, _ in series[1:]] + [self._number]
         weight = [end - number for (number, _), end in zip(series, ends, strict=True)]

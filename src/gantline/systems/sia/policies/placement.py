@@ -31,7 +31,7 @@ def shape_of(parts: Parts) -> tuple[int, ...]:
 
 
 def place_fast(nodes: NodeClass, requests: Iterable[PlacementRequest]) -> dict[int, Parts]:
-    """Everyone anew, by a pointer that moves on over the nodes."""
+    """Place all jobs anew, by a pointer that moves over the nodes."""
     free = [nodes.size] * len(nodes.nodes)
     found, pointer = {}, 0
     for request in sorted(requests, key=lambda w: -w.gpus):
@@ -126,7 +126,7 @@ def _emptied(free: list[int], found: Mapping[int, Parts], taken: set[int], size:
 
 
 def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[PlacementRequest]:
-    """The jobs of a node leave it."""
+    """Remove the jobs of a node from it."""
     leaving = [job for job, parts in found.items() if parts[0][0] == node]
     for job in leaving:
         _give(free, found.pop(job))

@@ -1,4 +1,4 @@
-"""The ways in which jobs may run, as columns of Sia's program: the options that they list, and sizes from the range that they accept.
+"""The options of jobs as columns of Sia's program: those that they list, and sizes from the range that they accept.
 
 Of a range come the configurations of the paper (section 3.3: powers of two within a node, whole nodes beyond), its ends and the size asked
 for. That keeps programs small, and leaves a job of one to three GPUs its third.

@@ -24,7 +24,7 @@ _SIZES = 6  # sizes that a bid names for one job
 
 
 class RoomyMachines(NamedTuple):
-    """RoomyMachines that hold a size by themselves, fullest first: without a move, and where a job is placed."""
+    """Machines that hold a size by themselves, fullest first: without a move, and where a job is placed."""
 
     idle: list[int]
     taken: list[int]
@@ -46,7 +46,7 @@ class Offer:
     _machines: dict[int, RoomyMachines] = field(default_factory=dict, compare=False)  # by size, found once for all bidders
 
     def machines(self, size: int, left: Nodes) -> RoomyMachines:
-        """RoomyMachines with so many devices left."""
+        """Machines with so many devices left."""
         if left is not self.devices:
             return RoomyMachines.of(size, left, self.idle)
         if size not in self._machines:
@@ -77,7 +77,7 @@ class Table:
 
 
 def app_rho(standing: Standing, members: list[int], rates: dict[int, float], of_app: str) -> float:
-    """How an app stands if its jobs go at these speeds: as its jobs do on average, or as the best of them does."""
+    """The rho of an app whose jobs run at these speeds: the mean over its jobs, or that of the best one."""
     each = [standing.rho(job, rates.get(job, 0.0)) for job in members]
     return min(each) if of_app == "best" else sum(each) / len(each)
 
@@ -165,7 +165,7 @@ def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Ite
 
 
 def _from(listed: list[int], turn: int) -> list[int]:
-    """The first nodes of a list that begins at another place for every bidder."""
+    """The first nodes of a list that starts at another position for every bidder."""
     start = turn % len(listed) if listed else 0
     return [*listed[start : start + _MACHINES], *listed[: min(start, _MACHINES)]]
 

@@ -25,7 +25,7 @@ class Leftovers:
 
     @cached_property
     def _sits(self) -> dict[int, int]:
-        """Device -> the job that sits on it."""
+        """Device -> the job that holds it."""
         return {device: job for job, devices in self.before.items() for device in devices}
 
     @cached_property
@@ -57,7 +57,7 @@ class Leftovers:
 
 
 def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.Generator) -> None:
-    """Those whose lease is over go on where they are; jobs grow on machines that they are on; the others draw lots."""
+    """Jobs whose lease is over stay where they are; jobs grow on their own machines; the rest is given by lot."""
     waiting = [job for job in range(len(standing.pool)) if job not in table.given]
     room = table.room()
     for job in [job for job in waiting if job in table.before]:

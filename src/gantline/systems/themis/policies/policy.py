@@ -60,7 +60,7 @@ class Themis(Policy):
         number = int(memory.get("auctions", 0)) + 1
         lots = (
             int(memory["lots"]) if "lots" in memory else int(snapshot.rng("themis").integers(1 << 62))
-        )  # chance by auction, not by question
+        )  # seeded by the auction, not by the call
         given: dict[str, list[int]] = {}
         stands: dict[str, Any] = {}
         leases = memory.get("given", {}) if memory.get("epoch") == epoch else {}

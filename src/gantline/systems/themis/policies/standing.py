@@ -1,4 +1,4 @@
-"""How each job and app stands: rho, the time it will have taken over what it would have taken alone on its part of the cluster.
+"""The standing of each job and app: rho, the time it will have taken over what it would have taken alone on its part of the cluster.
 
 With n apps present an app's part is the n-th part of the devices. Contention changes while a job lives, so the time alone is added up:
 the work between two decisions at the speed that the part of then allows, and what is left at that of now. (The objective that Gavel
@@ -42,7 +42,7 @@ class Standing:
     alone: Floats  # work per second on its part of the cluster
     ideal: Floats  # seconds that it will have taken alone on its part
     slower: Floats  # speed across more machines than needed, over that on as few as can be
-    wait: float  # seconds that a job without devices waits until it can hope for its part: until the leases end
+    wait: float  # seconds that a job without devices waits until it may get its part: until the leases end
 
     @cached_property
     def _known(self) -> Known:
@@ -54,7 +54,7 @@ class Standing:
         return int(self.app.max(initial=-1)) + 1
 
     def rho(self, job: int, rate: float) -> float:
-        """If the job goes on at that speed; at speed zero it waits for the next auction and then has its part."""
+        """Its rho if the job runs on at that speed; at speed zero it waits for the next auction and then has its part."""
         ahead = self.left[job] / rate if rate > 0.0 else self.wait + self.left[job] / max(self.alone[job], _LEAST)
         return float((self.age[job] + ahead) / self.ideal[job])
 
