@@ -1,7 +1,7 @@
 """An alarm that interrupts Python code after some seconds on the clock.
 
-In the main thread the alarm interrupts a call that takes too long, again and again, and in a way that `except Exception` does not stop.
-Elsewhere there is none. Compiled code that no alarm can interrupt ends the process, if it has said that it may be ended (`may_be_ended`,
+In the main thread the alarm interrupts a call that takes too long, repeatedly, and in a way that `except Exception` does not stop.
+Elsewhere there is none. Compiled code that no alarm can interrupt ends the process, if that is allowed (`may_be_ended`,
 as the command line and the workers of a sweep do).
 """
 
@@ -130,8 +130,8 @@ def with_alarm_anywhere(call: Callable[[], Answer], seconds: float) -> Answer:
 class Bell:
     """One alarm for many short calls, where setting one for each would cost more than the calls themselves.
 
-    It rings now and then, and interrupts the call of that moment if it has begun too long ago: a tenth of the seconds late at most. What is
-    done between the calls must let it ring as often, or the process is taken for stuck.
+    It is delivered at intervals, and interrupts the present call if that began too long ago: late by a tenth of the seconds at most. Code
+    between the calls must let it be delivered as often, or the process is considered stuck.
     """
 
     def __init__(self, seconds: float) -> None:

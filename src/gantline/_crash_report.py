@@ -1,7 +1,7 @@
 """The report about a process that ended while a policy ran in it: the same text for every kind of process.
 
-A process that runs policies writes into a file that outlives it where it was when it crashed, or was ended because nothing could
-interrupt it (`gantline._alarm`). One that is killed, or ends itself, has no time for that.
+A process that runs policies writes its traceback into a file when it crashes, or is ended because nothing could interrupt it
+(`gantline._alarm`). One that is killed, or ends itself, leaves none.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)
 _LIBRARIES = (str(Path(__file__).parent), str(Path(os.__file__).parent))  # this package, and Python's own
 
 
-def words_about(dump: bytes, code: int) -> str:
+def ending_report(dump: bytes, code: int) -> str:
     """The report, from the contents of the file and how the process ended."""
-    return last_words(dump.decode(errors="replace")) or how_it_ended(code)
+    return crash_text(dump.decode(errors="replace")) or how_it_ended(code)
 
 
 def how_it_ended(code: int) -> str:
@@ -29,7 +29,7 @@ def how_it_ended(code: int) -> str:
     return f"the policy ended the process that ran it, with exit code {code} (os._exit or the like)"
 
 
-def last_words(dump: str) -> str:
+def crash_text(dump: str) -> str:
     """The report about a process that was ended during a decision, or crashed; empty if it was not."""
     if not dump.strip():
         return ""

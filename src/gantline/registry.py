@@ -1,7 +1,8 @@
 """Everything that is found by a name: general parts, those of published systems, and what installed packages bring.
 
-A room has one `Register` per kind of thing, with its general entries. Systems name their parts in a manifest (`systems/NAME/manifest.py`, a
-`System`), other packages by entry points in the group of the kind, or a manifest of their own in the group ``gantline.systems``:
+A package has one `Register` per kind of thing, with its general entries. Systems name their parts in a manifest
+(`systems/NAME/manifest.py`, a `System`), other packages by entry points in the group of the kind, or a manifest of their own in the group
+``gantline.systems``:
 
     [project.entry-points."gantline.policies"]
     youngest = "youngest.policy:Youngest"

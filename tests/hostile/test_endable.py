@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gantline._crash_report import last_words
+from gantline._crash_report import crash_text
 from gantline.cli.endable import is_wanted
 from gantline.conformance import check_policy
 from gantline.conformance.fence import fence
@@ -80,8 +80,8 @@ def test_commands_that_name_a_policy_file_run_in_a_child() -> None:
 
 def test_the_last_words_name_the_first_frame_outside_of_the_package() -> None:
     dump = 'Timeout!\nThread 1:\n  File "/x/site-packages/numpy/a.py", line 3 in f\n  File "mine.py", line 12 in decide\n'
-    assert last_words(dump).endswith("(mine.py:12, in decide)")
-    assert last_words("") == ""
+    assert crash_text(dump).endswith("(mine.py:12, in decide)")
+    assert crash_text("") == ""
 
 
 def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ Importing Numba and preparing the first call of a cached function costs about 0.
 compiles a kernel also stores its object code, with an entry that reads all arguments from one row of 64-bit slots; later processes load it
 with llvmlite and never import Numba. A kernel whose arguments or code this cannot express (allocation, strings) is called through Numba.
 
-    kernel.py   the function that people call       compiler.py  how Numba compiles it
+    kernel.py   the function that Python calls      compiler.py  how Numba compiles it
     slots.py    arguments and results               emit.py      from Numba's code to an object file
     store.py    entries on disk                     numba_cache.py  Numba's results on disk
     folder.py   the files                           fingerprint.py  what they are named after

@@ -1,6 +1,6 @@
 """What a kernel's code depends on, as a short text: its own instructions, the constants it reads, and the same of every kernel it calls.
 
-Stored code is named after it, so it does not matter where the sources stand, when they were written, or what else was edited.
+Stored code is named after it, so it does not matter where the sources are, when they were written, or what else was edited.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Numba's front end with less to do twice, for the same code.
 
-After each of a dozen steps Numba works out which variables live where, and only generators and object mode read that; and it asks dozens of
-rules what the sum of two integers is, for every sum there is. Both together take a sixth of the time that compiling takes. To find the
-variables of an instruction it asks of every word in it whether it might be one, and it rings bells at every call of LLVM. A dozen times for
-every function it goes through all its lists of what can be compiled, to see whether anything was added to them, and after every step
-through the whole function, to see whether the step has left something in it that none of them leaves.
+After each of a dozen passes Numba computes which variables are live where, which only generators and object mode read; and for every sum of
+two integers it tries dozens of rules for its type. Both together take a sixth of the time that compiling takes. To find the variables of an
+instruction it checks every part of it, and it makes callbacks at every call of LLVM. A dozen times for every function it goes through all
+its lists of what can be compiled, to see whether anything was added, and after every pass through the whole function, to check for
+leftovers that no pass leaves.
 """
 # mypy: allow-untyped-calls
 

@@ -1,7 +1,7 @@
 """How Numba compiles the functions that kernels call: to LLVM's intermediate language, and no further.
 
 Numba optimises every function together with all that it calls and makes machine code of it, so what lies five calls deep is optimised
-and compiled five times, and once more inside the stored entry. Here functions stay as they were written down until an entry is made.
+and compiled five times, and once more inside the stored entry. Here functions stay in the intermediate language until an entry is made.
 """
 # mypy: allow-untyped-calls
 
@@ -26,7 +26,7 @@ from gantline._machine_code.front_end import is_known
 class LateLibrary(JITCodeLibrary):
     """Code that is linked into other code and never runs by itself.
 
-    Functions of ours that it calls stay beside it until the whole is asked for, so that nothing is linked once per level of calls.
+    Functions of ours that it calls are linked only when the whole is needed, so that nothing is linked once per level of calls.
     """
 
     def __init__(self, codegen: Any, name: str) -> None:

@@ -63,7 +63,7 @@ class ContentCache(_Base or object):  # type: ignore[misc]
         return str(name_file(self._name, self._content, "nbc").parent)
 
     def _file(self, types: Any) -> Any:
-        return name_file(self._name, f"{self._content}|{_tell_types(types)}", "nbc")
+        return name_file(self._name, f"{self._content}|{_type_text(types)}", "nbc")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
@@ -93,11 +93,11 @@ def _arguments(sig: Any) -> tuple[Any, ...]:
     return tuple(getattr(sig, "args", sig))
 
 
-def _tell_types(types: Any) -> str:
+def _type_text(types: Any) -> str:
     """Types as text; those of named tuples with their fields, which Numba's own text leaves out."""
     words = []
     for kind in types:
         of = getattr(kind, "instance_class", None)
         words.append(f"{kind}" if of is None else f"{of.__module__}.{of.__qualname__}{getattr(of, '_fields', '')}")
-        words.append(f"({_tell_types(getattr(kind, 'types', ()))})")
+        words.append(f"({_type_text(getattr(kind, 'types', ()))})")
     return ", ".join(words)

@@ -34,7 +34,7 @@ class Entry:
     """One specialisation: its machine code, and the slots that its arguments go into.
 
     Most calls come with the bundles and arrays of the last one, so their addresses stay in the slots. Bundles are held until `let_go`; a
-    loose array that dies is forgotten at once, because another may get its identity.
+    loose array that is freed is forgotten at once, because another may get its identity.
     """
 
     def __init__(self, key: str, address: int, returns: list[tuple[int, str]], engine: Any) -> None:

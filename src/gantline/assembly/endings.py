@@ -1,6 +1,6 @@
 """Jobs that end by their loss: a run's rule and the loss curves of its trace give the work that each job really does.
 
-Policies do not know of it. Their estimates are those of the whole job, as a scheduler has them which cannot see a loss that is to come.
+Policies do not see it. Their estimates are those of the whole job, because a scheduler cannot know a future loss.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One rule for options that cannot be had, checked before the run and the same under every policy.
 
-A way that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as is
-one on a type that the cluster does not have. A job without any way left is refused. One that has no way of the size that it asks for,
-listed or left, asks for the size of the first way that it has.
+An option that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as
+is one on a type that the cluster does not have. A job without any option left is refused. One that has no option of the size that it asks
+for, listed or left, asks for the size of its first option.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GPUs that a trace keeps for single jobs (column `reserved`), on the engine: the job has this option and no other.
 
 That it gets it whatever it costs is up to the policy: `jobs.reserved` has the numbers. One that keeps reservations declares it
-(`keeps_reservations`); under others jobs may run in any way they list, and the summary says so.
+(`keeps_reservations`); under others jobs may run with any option they list, and the summary reports it.
 """
 
 from __future__ import annotations

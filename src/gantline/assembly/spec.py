@@ -1,7 +1,7 @@
 """How a run is made: every option once, with its name, its default, how it is read, what help says and its flag.
 
 The Python call, the command line, experiment files and hashes are all derived from here. A new option is one line in `RunSpec`,
-and its use; where it is the name of something, what finds that thing is one line in `finders`.
+and its use; an option that names something also needs one line in `finders`.
 """
 
 # ruff: noqa: RUF009 (`option` makes a field)

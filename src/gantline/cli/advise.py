@@ -41,7 +41,7 @@ def advise(
 ) -> int:
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
     from gantline.cli.means_table import show_means
-    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, with_what_happened
+    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, with_what_happened
     from gantline.experiment.advice import SHOWN, advise, grid_of
     from gantline.experiment.grid import policies_of
     from gantline.experiment.remarks import usable
@@ -63,7 +63,7 @@ def advise(
             print("\n".join(found.sentences))
         else:
             show_json({"advice": found.sentences, "means": found.means.to_dicts()})
-        return tell_failures(sweep)
+        return report_failures(sweep)
 
 
 def _share(text: str) -> float:

@@ -46,7 +46,7 @@ def compare(
     output: Form = "table",
 ) -> int:
     """Compare policies on the same jobs."""
-    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, with_what_happened, write_figures
+    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, with_what_happened, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.compare import METRICS
     from gantline.experiment.compare import compare as compare_runs
@@ -63,7 +63,7 @@ def compare(
             store_comparisons(found, out)
             write_figures(charts_of(sweep.results), out / "figures")
         show_comparisons(found, output)
-        return tell_failures(sweep)
+        return report_failures(sweep)
 
 
 def show_comparisons(found: Sequence[Comparison], form: str) -> None:

@@ -1,8 +1,8 @@
 """A command that runs a user's policy, in a process that can be ended.
 
 Python cannot interrupt compiled code, nor a loop that catches everything. So such a command runs in a child of its own: a decision that
-outlasts its budget by some seconds ends the child, and the parent says where the policy was. It also says so when the child crashes, is
-killed or ends itself in the middle. Where the parent is killed, the child is signalled to end (on Linux).
+outlasts its budget by some seconds ends the child, and the parent reports where the policy was. It also reports when the child crashes, is
+killed or ends itself early. Where the parent is killed, the child is signalled to end (on Linux).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
 
-from gantline._crash_report import words_about
+from gantline._crash_report import ending_report
 from gantline.cli.console import say
 
 ENDED = 1
@@ -87,6 +87,6 @@ def _wait_for(child: int, crash_report: IO[bytes]) -> int:
     crash_report.seek(0)
     left, code = crash_report.read(), os.waitstatus_to_exitcode(status)
     if not left.endswith(_ORDERLY):
-        say(f"error: {words_about(left, code)}")
+        say(f"error: {ending_report(left, code)}")
         return ENDED
     return code if code >= 0 else 128 - code

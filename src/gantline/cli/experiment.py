@@ -34,7 +34,7 @@ def run(
     from gantline.cli.compare import show_comparisons
     from gantline.cli.means_table import show_means
     from gantline.cli.sweep import show_results
-    from gantline.cli.sweeping import run_watched, tell_failures, write_figures
+    from gantline.cli.sweeping import report_failures, run_watched, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.compare import compare
     from gantline.experiment.comparison_files import store_comparisons
@@ -53,7 +53,7 @@ def run(
     else:
         show_results(sweep, output) if output != "table" else show_means(sweep)
     say(f"results are in {out}")
-    return tell_failures(sweep)
+    return report_failures(sweep)
 
 
 @app.command

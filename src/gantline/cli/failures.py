@@ -40,11 +40,11 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
         return _fail("interrupted", INTERRUPTED)
     except (SystemExit, GeneratorExit) as error:  # a policy file's, outside of a decision: nothing of ours raises either
         if isinstance(error.__context__, BrokenPipeError):  # rich turns it into SystemExit in a help text
-            return _nobody_reads()
+            return _pipe_closed()
         last = traceback.extract_tb(error.__traceback__)[-1]
         return _fail(f"a policy or a plugin raised {type(error).__name__} ({last.filename}:{last.lineno})", 1)
     except BrokenPipeError:
-        return _nobody_reads()
+        return _pipe_closed()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{(error.strerror or str(error)).lower()}", 2)
@@ -56,7 +56,7 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _nobody_reads() -> int:
+def _pipe_closed() -> int:
     """The reader of stdout, such as `head`, has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return PIPE_CLOSED

@@ -1,7 +1,8 @@
 """Libraries that are imported when something of them is needed for the first time.
 
-A name in the table of imported modules stands for the library until then, so modules that say ``import polars as pl`` cost nothing as long
-as none of their functions uses it. Python's own `LazyLoader` does not do: a second ``import`` of the same name would already load it.
+A placeholder in the table of imported modules represents the library until then, so ``import polars as pl`` in a module costs nothing as
+long as no function of the module uses it. Python's own `LazyLoader` does not suffice: a second ``import`` of the same name would already load
+it.
 """
 
 from __future__ import annotations

@@ -73,13 +73,13 @@ def reproduce(
 def _run(study: Study, scale: Literal["small", "full"], folder: Path, workers: int | None, *, keep: bool) -> Reproduction:
     import polars as pl
 
-    from gantline.cli.sweeping import run_watched, tell_failures, write_figures
+    from gantline.cli.sweeping import report_failures, run_watched, write_figures
     from gantline.experiment.reproduce.page import section
     from gantline.experiment.reproduce.study import judge
     from gantline.experiment.whole_files import write_frame, write_text
 
     sweep = run_watched(study.cases(scale), folder, workers)
-    tell_failures(sweep)
+    report_failures(sweep)
     found = judge(study, sweep, scale)
     if keep:
         write_frame(folder / "claims.parquet", pl.DataFrame([vars(claim) for claim in found.claims]))

@@ -52,7 +52,7 @@ class LostTurnWords:
 
 def report(run: Run, bounded: bool) -> int:
     """Report lost turns, jobs that did not end and an excessive load; returns the exit code."""
-    code = _tell_ends(run, bounded)
+    code = _report_ends(run, bounded)
     for said in (free_stops, wholes_for_parts, ways_left_out):
         if found := said(run.summary):
             note(found)
@@ -63,11 +63,11 @@ def report(run: Run, bounded: bool) -> int:
     if code == 0 and no_contest(run.summary):
         note(no_contest(run.summary))
     if code == 0 and not is_watched():  # a person finds it in the summary
-        _tell_load(run)
+        _report_load(run)
     return code
 
 
-def _tell_load(run: Run) -> None:
+def _report_load(run: Run) -> None:
     """The overload guard."""
     if run.summary["jobs"] < MANY:
         return
@@ -95,7 +95,7 @@ def _tell_load(run: Run) -> None:
         note(found.from_empty)
 
 
-def _tell_ends(run: Run, bounded: bool) -> int:
+def _report_ends(run: Run, bounded: bool) -> int:
     summary = run.summary
     if summary["lost_turns"]:
         say(f"warning: {summary['lost_turns']} of {summary['decisions']} decisions were lost")

@@ -54,7 +54,7 @@ def sweep(
 ) -> int:
     """Run every combination of policies, loads, seeds and other values."""
     from gantline.cli.means_table import show_means
-    from gantline.cli.sweeping import run_watched, tell_failures, write_figures
+    from gantline.cli.sweeping import report_failures, run_watched, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.experiment import Experiment, write_experiment
     from gantline.experiment.grid import Grid, policies_of
@@ -70,7 +70,7 @@ def sweep(
     else:
         show_results(found, output)
     say(f"results are in {out / 'results.parquet'}")
-    return tell_failures(found)
+    return report_failures(found)
 
 
 def show_results(found: Sweep, form: str) -> None:

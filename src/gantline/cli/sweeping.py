@@ -76,7 +76,7 @@ def _run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, ke
     return sweep
 
 
-def tell_failures(sweep: Sweep) -> int:
+def report_failures(sweep: Sweep) -> int:
     """List the runs that failed or are in doubt, and what else a reader should know; the exit code says whether results can be used."""
     from gantline.experiment.remarks import notes_of, warnings_of
     from gantline.report.doubts import is_broken

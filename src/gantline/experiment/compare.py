@@ -1,6 +1,6 @@
 """Compare policies on the same jobs: paired differences, intervals, a verdict in words.
 
-With several seeds each seed is a pair, and the interval says how far the mean change could be off because other seeds might have been
+With several seeds each seed is a pair, and the interval shows how far the mean change could be off because other seeds might have been
 drawn: other jobs, or, where the trace is fixed, other draws of the run. One run is a number without an interval: nothing in it shows what
 another trace would have given. All comparisons of a table are judged together (`significance`). Runs in doubt never win.
 """

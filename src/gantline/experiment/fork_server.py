@@ -1,8 +1,8 @@
 """A process that imports what workers need, and is forked whenever a worker is needed.
 
 A forked worker costs a few hundredths of a second where a fresh interpreter takes most of one to import. Forking is safe only
-while no thread holds a lock, so this process calls no library, keeps libraries from starting threads of their own, and looks at what it has
-before it forks. Where it has more than that it refuses, and workers are fresh interpreters (`processes`).
+while no thread holds a lock, so this process calls no library, keeps libraries from starting threads of their own, and checks its threads
+before it forks. Where there are others it refuses, and workers are fresh interpreters (`processes`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`gantline.compare`, `gantline.sweep` and `gantline.tune`: what the commands of the same names do, from Python.
 
-Results stay in a folder of their own; without one they live as long as the value that is returned.
+Results stay in a folder of their own; without one they are kept as long as the value that is returned.
 """
 
 from __future__ import annotations

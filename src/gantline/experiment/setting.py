@@ -33,7 +33,7 @@ _OWN: dict[str, Callable[[Any, str], Any]] = {"cluster": text, "policy": text, "
 class Setting(RunSpec):
     """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on.
 
-    A policy object made in this process is `handed`, and `policy` is what it calls itself: no text can say what it does, so such a
+    A policy object made in this process is `handed`, and `policy` is its name: no text can describe what it does, so such a
     run stays in this process, and is made anew every time.
     """
 

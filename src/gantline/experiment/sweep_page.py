@@ -1,7 +1,7 @@
 """The page of a sweep, from its folder: what beats what, means with intervals, figures over its axes, every run.
 
 A sweep keeps the jobs and the metrics of its runs, not what happened in between unless it is asked to. So this page has no timelines of
-devices; it says where those are, or how to get them.
+devices; it shows where those are, or how to get them.
 """
 
 from __future__ import annotations

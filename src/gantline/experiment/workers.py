@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Thread, Timer
 
-from gantline._crash_report import words_about
+from gantline._crash_report import ending_report
 from gantline.experiment.outcome import FAILED, Outcome
 from gantline.experiment.processes import Starter, WorkerProcess
 from gantline.experiment.task import Task
@@ -106,7 +106,7 @@ class _Feeder(Thread):
         watch.cancel()
         if answer:
             return Outcome.read(answer)
-        ending, self.worker = words_about(*self.worker.end()), None
+        ending, self.worker = ending_report(*self.worker.end()), None
         return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else ending)
 
     def end(self) -> None:

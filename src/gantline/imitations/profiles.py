@@ -23,6 +23,6 @@ def profiles_of(simulation: Simulation, trace: Trace, where: str) -> Profiles:
     return made_up
 
 
-def told_of(simulation: Simulation) -> dict[str, str]:
+def profiles_summary(simulation: Simulation) -> dict[str, str]:
     """What the summary says of them."""
     return {"profiles": "made up"} if simulation.profiles is None else {}

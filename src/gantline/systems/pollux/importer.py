@@ -1,6 +1,6 @@
 """Pollux (OSDI 2021) and Sia (SOSP 2023) workloads: ``name,time,application,num_replicas,batch_size``.
 
-These files say which network is trained with how many GPUs and samples per step, but not for how long: that follows
+These files list which network is trained with how many GPUs and samples per step, but not for how long: that follows
 from goodput models. The duration given here is nominal: the application's seconds on one T4 (training samples of all
 epochs over the best measured samples per second) divided by the GPUs. Policies that model goodput use `app`,
 `batch_size` and their own profiles instead.

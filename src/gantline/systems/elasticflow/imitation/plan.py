@@ -33,7 +33,7 @@ def level_within(speed: Floats, top: Ints, job: int, gpus: int) -> int:
 def plan_one(b: Board, job: int, now: float, free: StepMap, fn: int, forced: int, after: StepMap, plan: StepMap) -> int:
     """Plan a job into the free map of ``fn`` breakpoints, which stays; ``after`` becomes the map after it, ``plan`` its plan.
 
-    How many breakpoints the map has comes back; ``b.out``: [entries of the plan, exact end, end, whether in time].
+    Returns the number of breakpoints of the map; ``b.out``: [entries of the plan, exact end, end, whether in time].
     """
     rem, deadline, slot, capacity, speed, top, out = b.rem[job], b.deadline[job], b.slot, b.capacity, b.speed, b.top, b.out
     (ft, fv), (gt, gv), (at, av) = free, after, plan

@@ -1,7 +1,7 @@
 """Which servers go back, so that the fewest jobs are stopped (Lyra, EuroSys 2023, section 4).
 
 A job that can do without its workers on a server is scaled in there, and costs nothing. One that cannot is stopped as a whole; it counts
-on each server it sits on by one over their number, because once it is stopped its other servers are free of it.
+on each of its servers by one over their number, because once it is stopped its other servers are free of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which devices exactly: base workers on the cluster's own servers if they can, extra ones on those on loan, where they are easy to take away.
+"""Which devices: base workers on the cluster's own servers if they can, extra ones on those on loan, where they are easy to take away.
 
 All jobs of a pool are seated in one compiled call. *Shunned* devices are extra workers' that have not been taken from them yet: base
 workers take them before they go to a server on loan, but not before what is free.

@@ -66,7 +66,7 @@ def free_room(pool: Pool) -> Room:
 def deal(task: JointTask, demand: JointDemand, room: Room, kind: int, shunned: Collection[int] = ()) -> Seats | None:
     """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing.
 
-    On `shunned` nodes only where it cannot be helped.
+    Uses `shunned` nodes only where no others have room.
     """
     if len(shunned):
         elsewhere = Room(room.nodes, np.where(np.isin(room.nodes, list(shunned))[:, None], 0.0, room.free))

@@ -98,7 +98,7 @@ def _parts(snapshot: Snapshot, seats: Seats) -> tuple[Part, ...]:
 class Optimus(ServersAndWorkers):
     """A server and a worker for each job while there is room; then, again and again, the task that saves most time for what it takes.
 
-    Where a job trains with parameter servers, its speed and its epochs to go are fitted to what it has shown. Where jobs list sizes and
+    Where a job trains with parameter servers, its speed and its epochs to go are fitted to its measurements. Where jobs list sizes and
     speeds, devices are all there is to share. In the regime `pollux` it is the baseline of Pollux' simulator, which knows true step times.
     """
 

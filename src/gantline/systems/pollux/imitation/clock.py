@@ -1,6 +1,6 @@
 """How jobs advance: the original's inner loop, compiled.
 
-A job burns its restart delay, then trains in segments that end with an epoch or with the interval. At the end of an epoch the
+A job waits for its restart delay, then trains in segments that end with an epoch or with the interval. At the end of an epoch the
 segment's length is rounded to whole seconds while the progress is exact, and the batch is chosen anew after every segment.
 """
 

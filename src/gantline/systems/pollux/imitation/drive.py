@@ -10,7 +10,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError
 from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.profiles import profiles_of, told_of
+from gantline.imitations.profiles import profiles_of, profiles_summary
 from gantline.systems.optimus.policies.policy import Optimus
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Decider, Loop
@@ -47,7 +47,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     fields: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
     if learns:
         fields |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
-    return fields | told_of(simulation)
+    return fields | profiles_summary(simulation)
 
 
 def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:

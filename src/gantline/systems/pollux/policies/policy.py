@@ -19,8 +19,8 @@ FITS = ("compiled", "artifact")
 class Pollux(Policy):
     """Speedups relative to a fair share, their power mean as large as possible; changes cost a restart, spanning jobs keep apart.
 
-    In the regime `pollux`, and on the engine with profiles, speedups are believed: models fitted to what each job has shown. Elsewhere they
-    follow from the sizes that a job may have and their speeds.
+    In the regime `pollux`, and on the engine with profiles, speedups are believed: models fitted to the measurements of each job. Elsewhere
+    they follow from the sizes that a job may have and their speeds.
     """
 
     believes: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
 from gantline.systems.shockwave.imitation.models import SAMPLES, steps_per_epoch
 from gantline.systems.shockwave.policies.learning import Learner
 from gantline.systems.shockwave.policies.prediction import Predictor
-from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_and_tell, priorities
+from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_with_cut, priorities
 
 _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
@@ -76,7 +76,7 @@ class Planner:
         share = min(1.0, rounds.gpus / len(jobs))
         fair = fair_window(window, more["target"], share, self.largest, rounds.length * (self.number + self.rounds))
         self.fair += int(fair is not None)
-        self._plan, cut = plan_and_tell(window if fair is None else fair)
+        self._plan, cut = plan_with_cut(window if fair is None else fair)
         self._members, self._row = [job.index for job in jobs], 0
         self.planned += 1
         self.cut += int(cut)

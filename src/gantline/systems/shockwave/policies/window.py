@@ -229,10 +229,10 @@ def settle_ties(w: PlanningWindow, plan: Bools) -> Bools:
 
 def plan_window(w: PlanningWindow) -> Bools:
     """Which jobs run in which round of the window."""
-    return plan_and_tell(w)[0]
+    return plan_with_cut(w)[0]
 
 
-def plan_and_tell(w: PlanningWindow) -> tuple[Bools, bool]:
+def plan_with_cut(w: PlanningWindow) -> tuple[Bools, bool]:
     """The same, and whether the rounds per job could not be packed, so that they were cut by priority."""
     counts, _ = plan_counts(w)
     plan = rank_rounds(w, counts)

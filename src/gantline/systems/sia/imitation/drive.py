@@ -10,7 +10,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.profiles import profiles_of, told_of
+from gantline.imitations.profiles import profiles_of, profiles_summary
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.recorded import Recorded
 from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
@@ -71,7 +71,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         "placement": "sticky" if rounds.sticky else "fast",
         "free_stops": False,  # restarts are charged by the network
     }
-    return summary | fitter.summary() | told_of(simulation)
+    return summary | fitter.summary() | profiles_summary(simulation)
 
 
 def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...], seed: int, length: float) -> RoundScheduler:

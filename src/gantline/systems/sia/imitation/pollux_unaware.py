@@ -1,6 +1,6 @@
 """Pollux in a mixed cluster, as Sia's authors compare with it: it knows neither GPU types nor nodes of more than four GPUs.
 
-Every larger node is shown to the search as several of four. What a job has shown on any type goes into one model, and batches are those of
+Every larger node is shown to the search as several of four. Measurements of a job on any type go into one model, and batches are those of
 its profile on T4, whatever the cluster has. No job gets more GPUs than the smallest type has in all, so that it could run on any. An answer
 that mixes types keeps the type with most GPUs (faster types on ties); the GPUs of the others idle for the round.
 """

@@ -1,8 +1,8 @@
 """Tuned jobs under Themis and Shockwave in the clock of Sia's simulator: the other baselines of the paper's table 4, on one GPU type.
 
-Every job keeps the GPUs and the batch of the trace. Themis is what Shockwave's artifact calls so: the smallest worst ratio of finish times
-gives shares of time, and rounds follow them as under Gavel. Shockwave plans a window of rounds from what the profiles say is left; batches
-never change here, so there is nothing to predict, and nothing is given that a job's profile does not hold.
+Every job keeps the GPUs and the batch of the trace. Themis is the policy of that name in Shockwave's artifact: the smallest worst ratio of
+finish times gives shares of time, and rounds follow them as under Gavel. Shockwave plans a window of rounds from what the profiles say is
+left; batches never change here, so there is nothing to predict, and nothing is given that a job's profile does not hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gantline.performance.goodput.measured import packed_shape
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.shockwave.imitation.shares import Memory, finish_time_fairness
 from gantline.systems.shockwave.policies.policy import Shockwave
-from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_and_tell, priorities
+from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_with_cut, priorities
 from gantline.systems.sia.imitation.gavel import GavelScheduler
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant
@@ -136,7 +136,7 @@ class ShockwaveScheduler:
             policy.makespan,
         )
         fair = fair_window(window, target, share, policy.largest, length * (self._number + policy.window))
-        self._plan = plan_and_tell(window if fair is None else fair)[0]
+        self._plan = plan_with_cut(window if fair is None else fair)[0]
 
     def _target(self, name: str) -> float:
         """The fair finish time so far, weighted by how long each estimate held, and a little of the last."""
