@@ -1,8 +1,8 @@
 """Libraries that are imported when something of them is needed for the first time.
 
 A placeholder in the table of imported modules represents the library until then, so ``import polars as pl`` in a module costs nothing as
-long as no function of the module uses it. Python's own `LazyLoader` does not suffice: a second ``import`` of the same name would already load
-it.
+long as no function of the module uses it. Python's own `LazyLoader` does not suffice: a second ``import`` of the same name would already
+load it.
 """
 
 from __future__ import annotations
