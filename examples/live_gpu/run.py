@@ -71,7 +71,7 @@ def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace
         try:
             known = found[kind].get((place.type, 1))
             if known is None or len(known.runs) < enough:
-                speed = trials.lives(workload.command(kind), place, given.span, given.repeats)
+                speed = trials.watched(workload.command(kind), place, given.span, given.repeats)
                 with lock:
                     found[kind][place.type, 1] = joined(found[kind].get((place.type, 1)), speed)
                     keep(bundle_of(found, kept, devices, given), out)

@@ -56,7 +56,7 @@ def test_a_job_is_watched_through_its_lives() -> None:
     """It trains, saves and leaves when it is told to, goes on from what it has saved, and ends by itself; starts are made in turn."""
     place, turns = Place.on(declared("cpu:2"), "cpu", 1, 1), Turns()
     command = [sys.executable, PLAIN, "--pause", "0.02", "--epochs", "100000"]
-    speed = Trials(warmup=0.0, turn=turns).lives(command, place, 0.5, repeats=1)
+    speed = Trials(warmup=0.0, turn=turns).watched(command, place, 0.5, repeats=1)
     assert turns.taken == 3
     (early, sooner), (late, later) = speed.runs
     assert 1 <= early < late

@@ -115,4 +115,4 @@ def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatc
     finally:
         running.stop()
     assert ended["state"] == "failed"
-    assert "devices of others cannot be closed" in ended["why"]
+    assert "devices of other jobs cannot be closed" in ended["why"]

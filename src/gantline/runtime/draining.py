@@ -33,7 +33,7 @@ def drain(thread: LoopThread, timeout: float) -> None:
 
 
 def _stop_all(thread: LoopThread) -> None:
-    """All that run when the request is taken up: nothing starts any more, and one that has ended by then is not asked."""
+    """Stop all jobs that run when the request is handled: nothing starts after it, and ended jobs are left out."""
     future: Future[None] = Future()
 
     def open_(at: float) -> tuple[list[Input], tuple[()]]:

@@ -37,7 +37,7 @@ class JobTokens:
         if len(secret) < _LENGTH:
             raise RefusedError(
                 f"has {len(secret)} bytes instead of {_LENGTH}: anyone with such a secret could report for any job",
-                where=str(path), fix="delete it; jobs that run now can report no more then, and go on",
+                where=str(path), fix="delete it; running jobs then cannot report, and go on",
             )  # fmt: skip
         return JobTokens(secret)
 

@@ -10,7 +10,7 @@ from gantline.core.errors import GantlineError
 
 #: option -> why a service does not have it
 ONLY_SIMULATED = {
-    "estimates": "what live knows of the work to come is what jobs declare and report",
+    "estimates": "a live service estimates work from what jobs declare and report",
     "end_by": "ends jobs by the loss curves of a trace; a service has the same rule for the losses that jobs report",
     "latency": "a live decision takes the time that it takes",
     "executor": "orders are carried out by processes; gantline up --executor names what starts them",

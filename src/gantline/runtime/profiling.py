@@ -41,7 +41,7 @@ def measure_job(
             note(f"{name} on {size} x {node.type}: {how}")
             place = Place.on(machine, node.type, size)
             with quiet(node.name):
-                speed = trials.lives(command, place, watch, repeats) if watch else trials.alone(command, place, lengths, repeats)
+                speed = trials.watched(command, place, watch, repeats) if watch else trials.alone(command, place, lengths, repeats)
                 alone[node.type, size] = speed
     if not alone:
         raise RefusedError(f"no type has {min(sizes)} devices", where="profile", fix="ask for fewer with --gpus")

@@ -199,7 +199,7 @@ class Requests:
 def _may_save(job: Job) -> None:
     """Refuse to ask for a save that a job could not make; to stop it for that would lose what it has not saved."""
     if job.state not in ("running", "resizing"):
-        raise RefusedError(f"job '{job.id}' is {job.state}: it has nothing to save", where="save", fix="ask again while it runs")
+        raise RefusedError(f"job '{job.id}' is {job.state}: it has nothing to save", where="save", fix="try again while it runs")
     if not job.saves_on_demand:
         text = f"job '{job.id}' cannot save while it runs: its specification has no checkpoint.save, and it has reported no save"
         raise RefusedError(text, where="save", fix="submit it with checkpoint: {save: USR1}, or let it call job.keep of gantline.train")

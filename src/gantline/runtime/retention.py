@@ -97,7 +97,7 @@ class Retention:
                 self._bell.wait(_LEAST)
 
     def look(self, *, compact: bool = False) -> int:
-        """Archive what is due; how many jobs that was. `compact`: also give up what of the store nothing needs any more."""
+        """Archive what is due; how many jobs that was. `compact`: also remove what nothing needs from the store."""
         with self._turn:
             due = self._asked(self._due, lambda call: self.scheduler.post(Message(call=call)))
             for ids in _blocks(due):
@@ -126,7 +126,7 @@ class Retention:
         return found
 
     def _may_leave(self, job: Job) -> bool:
-        """Whether nothing needs it any more: its processes are gone, and no other job waits for it."""
+        """Whether it is not needed: its processes are gone, and no other job waits for it."""
         book, loop = self.scheduler.book, self.scheduler.loop
         row = loop.engine.inputs.rows.of(job.id)
         if not job.ended or job.leaving or (row is not None and row in loop.reconciler.live):

@@ -90,7 +90,7 @@ class Scheduler:
         self.when_quiet: deque[Callable[[], None]] = deque()  # to be done between two steps, when a checkpoint can be made
         self.crowd = sys.maxsize  # `crowded` is called when more ended jobs than this are here
         self.crowded: Callable[[], None] = lambda: None
-        self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
+        self._known, self._shown = KnownRows(), KnownRows()  # waiting jobs as the last checkpoint and snapshot have them
         self.counters: dict[str, float] = {"submitted": 0, "resizes": 0}
         self.thinking = Thinking()
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))

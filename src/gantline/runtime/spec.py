@@ -148,7 +148,7 @@ class JobSpec(Part):
 
     @property
     def words(self) -> list[str]:
-        """The command as words."""
+        """The command as a list of arguments."""
         return shlex.split(self.run) if isinstance(self.run, str) else list(self.run)
 
     @property
@@ -174,7 +174,7 @@ class JobSpec(Part):
         return self if self.array is None or self.index is not None else self.model_copy(update={"index": self.array.indices[0]})
 
     def on(self, types: Sequence[str], wall: float) -> JobSpec:
-        """The same job for devices of these types, submitted at `wall` (seconds since 1970): nothing in it depends on the day any more."""
+        """The same job for devices of these types, submitted at `wall` (seconds since 1970): nothing in it depends on the day."""
         change: dict[str, Any] = {}
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
@@ -270,7 +270,7 @@ class JobSpec(Part):
         return Submit(now, job)
 
     def _options(self) -> list[dict[str, Any]]:
-        """Its ways to run; none: any type that has devices, which is what the engine takes where nothing is said.
+        """Its options; none: any type that has devices, which is the engine's default.
 
         One that changes in steps lists every size, the one that it asks for first: elastic policies then give it no other.
         """
@@ -292,7 +292,7 @@ def _devices_of(way: Way) -> int:
 
 
 def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:
-    """Ways that name their type: one that does not is one for every type."""
+    """Options that name their type: one without a type becomes one for every type."""
     for way in ways:
         kind, low, high = amounts.devices(way.accelerators or 1, "accelerators")
         for name in [kind] if kind else types:
@@ -300,5 +300,5 @@ def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:
 
 
 def _filled(words: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Words with the variables that are known; others stay as they are written."""
+    """Arguments with known variables replaced; others stay as written."""
     return [_VARIABLE.sub(lambda m: known.get(m[1] or m[2], m[0]), word) for word in words]

@@ -12,8 +12,8 @@ from gantline.runtime.records import Entry, Store
 class StoreWriter:
     """Belongs to the thread that owns the engine."""
 
-    def __init__(self, store: Store, journal: Journal, said: PolicyWords, lines: int = 0) -> None:
-        self.store, self.journal, self.said = store, journal, said
+    def __init__(self, store: Store, journal: Journal, policy_events: PolicyWords, lines: int = 0) -> None:
+        self.store, self.journal, self.policy_events = store, journal, policy_events
         self.lines = lines  # of the journal since the last checkpoint
         self.failures = 0
         self._pending: list[Entry] = []
@@ -58,7 +58,7 @@ class StoreWriter:
         if self.journal.lines:
             self._pending += [Entry("journal", line) for line in self.journal.lines]
             self.journal.lines = []
-        self._pending += self.said.events()
+        self._pending += self.policy_events.events()
 
 
 def _lines(entries: Sequence[Entry]) -> int:

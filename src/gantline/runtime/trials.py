@@ -77,7 +77,7 @@ class Trials:
                 )
             return seconds
 
-    def lives(self, command: Sequence[str], place: Place, seconds: float, repeats: int = 2) -> Speed:
+    def watched(self, command: Sequence[str], place: Place, seconds: float, repeats: int = 2) -> Speed:
         """How fast a job is and what its starts and stops cost, from few starts, each of them watched through the steps that it notes.
 
         The job must use `gantline.train`. It starts, trains for a moment, gets SIGTERM, and is started again from what it has saved for
@@ -93,13 +93,13 @@ class Trials:
                 leave = time.monotonic() - signalled
             steps = max(round((made - before) / (ended - begun) * seconds), 3)
             saved = Checkpoints(folder / "checkpoint", 0).state().get("step", 0)
-            resumed = self._watched(command, place, steps, folder, saved)
-        runs = [point for _ in range(repeats) for point in self._watched(command, place, steps)]
+            resumed = self._watched_run(command, place, steps, folder, saved)
+        runs = [point for _ in range(repeats) for point in self._watched_run(command, place, steps)]
         line = fit_line(runs)
         resume = sum(taken - steps * line.seconds for steps, taken in resumed) / len(resumed)
         return Speed(line, tuple(runs), leave=leave, resume=max(0.0, resume))
 
-    def _watched(
+    def _watched_run(
         self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None, done: int = 0
     ) -> list[tuple[float, float]]:
         """One run of so many steps, and the same run as if it had ended early: two points of its line, with one start between them."""
@@ -250,7 +250,9 @@ class _Trial:
         codes = [rank.returncode for rank in self._ranks if rank.returncode]
         if codes:
             lines = (self.folder / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
-            raise RefusedError(f"ended with code {codes[0]}: {' / '.join(lines)}", where=self.name, fix="run it by hand")
+            raise RefusedError(
+                f"ended with code {codes[0]}: {' / '.join(lines)}", where=self.name, fix="run it without gantline to see why"
+            )
 
     def end(self) -> None:
         """End what still runs, with all that it started."""

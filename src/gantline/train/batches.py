@@ -30,9 +30,9 @@ class BatchPlan:
         if self.base < 1:
             raise ValueError(f"a batch of {self.base} samples makes no step")
         if self.most and self.most < self.base:
-            raise ValueError(f"batches from {self.base} to {self.most} are none")
+            raise ValueError(f"batches from {self.base} to {self.most} are not possible")
         if self.local_most < 0:
-            raise ValueError(f"local batches of at most {self.local_most} are none")
+            raise ValueError(f"local batches of at most {self.local_most} are not possible")
         if self.follow not in ("fixed", "replicas"):
             raise ValueError(f"a batch follows 'fixed' or 'replicas', not '{self.follow}'")
 

@@ -67,7 +67,7 @@ def carry_out(job: SavedTraining, epoch: int) -> None:
 
 
 def _step_out(job: SavedTraining, epoch: int) -> None:
-    """This rank is not needed any more; it stays until the others do without it."""
+    """Leave the gang: this rank stays until the others go on without it."""
     assert job.gang is not None
     while not job.board.is_switched(epoch):
         time.sleep(_LOOK)

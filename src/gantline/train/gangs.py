@@ -99,12 +99,12 @@ class SocketGang:
                     raise ConnectionError(f"{len(found) + 1} of {member.world} ranks have come within {self.limit:g} s") from None
                 other.settimeout(self.limit)
                 with contextlib.suppress(OSError, struct.error):
-                    said, rank = _HELLO.unpack(_receive(other))
-                    if hmac.compare_digest(said, secret) and 0 < rank < member.world and rank not in found:
+                    token, rank = _HELLO.unpack(_receive(other))
+                    if hmac.compare_digest(token, secret) and 0 < rank < member.world and rank not in found:
                         other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                         found[rank] = other
                         continue
-                other.close()  # a stranger
+                other.close()  # not one of our ranks
         return [found[rank] for rank in sorted(found)]
 
     def _reach(self, member: Membership, secret: bytes, until: float) -> socket.socket:

@@ -44,7 +44,7 @@ class Batch(Sequence[Item], Generic[Item]):
 def walk_steps(job: SavedTraining, total: int) -> Iterator[int]:
     """Steps from where the job is to ``total``."""
     if total < 0:
-        raise ValueError(f"there are no {total} steps")
+        raise ValueError(f"{total} steps cannot be made")
     enter(job)
     _check(job)
     job.total = float(total)

@@ -20,7 +20,7 @@ class Membership:
     token: str  # the job's own, good for its progress alone
     job: str
     epoch: int  # the incarnation: the service accepts reports of the newest one only
-    folder: Path  # stays for the job's life
+    folder: Path  # the same for all incarnations of the job
     gpus: int  # devices that the job holds
     devices: tuple[str, ...]
     rank: int

@@ -14,7 +14,7 @@ Sum = Callable[[list[float]], list[float]]
 
 
 class Orders:
-    """Only the first rank talks to the service; the others learn of requests by signal and from the sum over ranks."""
+    """Only the first rank communicates with the service; the others learn of requests by signal and from the sum over ranks."""
 
     def __init__(self, member: Membership, sum_over_ranks: Sum | None, save_every: float, interval: float) -> None:
         self.member = member

@@ -63,7 +63,7 @@ class SavedTraining(Training):
 
     @property
     def folder(self) -> Path:
-        """Where checkpoints are; it stays for the job's life."""
+        """Where checkpoints are; the same for all incarnations of the job."""
         return self.member.folder
 
     def become(self, member: Membership) -> None:

@@ -27,7 +27,7 @@ class Flags:
     def restore(self) -> None:
         """Restore the earlier signal handlers."""
         for number, before in self._before.items():
-            with contextlib.suppress(ValueError):  # not in the main thread any more
+            with contextlib.suppress(ValueError):  # not in the main thread
                 signal.signal(number, signal.SIG_DFL if before is None else before)
         self._before.clear()
 

@@ -62,7 +62,7 @@ class Wire:
         self._pending: dict[str, Any] = {}
         self._urgent = False
         self._sent = self._acknowledged = 0  # numbers of the newest report given and of the newest one acknowledged
-        self._saves = 0  # checkpoints made: an answer to what was said before the last of them asks for nothing new
+        self._saves = 0  # checkpoints made: the answer to a report from before the last one makes no new request
         self._wanted_save = False
         self._closed = False
         self.answer = Answer()

@@ -69,7 +69,7 @@ class Accounts:
 
     apart: bool = False  # whether they do at all; else all run as the service does
     owner: str = ""
-    named: Callable[[], Mapping[str, str]] = dict  # accounts by user, as an operator has said
+    named: Callable[[], Mapping[str, str]] = dict  # accounts by user, as an operator has set them
 
     def of(self, user: str) -> Account | None:
         """The account of a user; None: the service's own."""

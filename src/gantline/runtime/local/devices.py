@@ -28,7 +28,7 @@ class Machine:
     cuda: dict[str, tuple[str, ...]]  # node -> name of each device for CUDA_VISIBLE_DEVICES; CPU slots have none
 
     def cuda_of(self, node: str, place: int) -> str | None:
-        """What CUDA calls the device at that place of a node; None for a CPU slot, or a node that is not here any more."""
+        """What CUDA calls the device at that place of a node; None for a CPU slot, or a node that is gone."""
         names = self.cuda.get(node, ())
         return names[place] if place < len(names) else None
 
@@ -40,7 +40,7 @@ class Machine:
 
 
 def changes(machine: Machine, known: Cluster, absent: frozenset[str]) -> tuple[Machine, list[NodeEvent]]:
-    """What has changed about the machine since the engine last knew it; nodes keep the names under which it knows them.
+    """What has changed about the machine since the engine's last state; nodes keep their names there.
 
     A node of another size is another node: the old one goes down, with the jobs on it, and the new one joins. `absent` are those that
     went down that way before; when they are there again, they come up.
@@ -105,7 +105,7 @@ def discovered() -> Machine:
 
 
 class FoundGpu(NamedTuple):
-    """A GPU as NVML knows it."""
+    """A GPU as NVML reports it."""
 
     type: str
     uuid: str

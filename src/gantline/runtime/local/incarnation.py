@@ -166,9 +166,9 @@ class Incarnation:
     def keeper_gone(self) -> bool:
         """Whether the keeper and the process above it have ended, as far as that can be seen at no cost."""
         if self.pidfd >= 0:
-            look = select.poll()  # not select(), which knows no file numbers above 1023
-            look.register(self.pidfd, select.POLLIN)
-            return bool(look.poll(0))
+            poll = select.poll()  # not select(), which cannot take file descriptors above 1023
+            poll.register(self.pidfd, select.POLLIN)
+            return bool(poll.poll(0))
         return True  # not known: look at the lock
 
     def _watch_again(self) -> None:

@@ -2,7 +2,7 @@
 
 A process of its own, forked by `fork_server`, so that jobs outlive the service. It imports the standard library and its neighbours
 that do so, to be small. In its folder: ``order.json`` (what shall be; the service writes it and sends SIGHUP), ``state.json`` (what
-is; written here, whole or not at all), ``lock`` (held while the keeper lives, or the process above it), ``over`` (the incarnation is over;
+is; written here, whole or not at all), ``lock`` (held while the keeper or the process above it runs), ``over`` (the incarnation is over;
 no keeper may begin), ``log``.
 """
 

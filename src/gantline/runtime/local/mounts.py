@@ -1,4 +1,4 @@
-"""Mounts of a process' own, in which some files cannot be opened any more. Keepers import this."""
+"""Private mounts of a process, in which some files cannot be opened. Keepers import this."""
 
 from __future__ import annotations
 

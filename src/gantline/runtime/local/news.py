@@ -33,7 +33,7 @@ def _when(state: Mapping[str, Any], name: str, clock: Clock, now: float) -> floa
 
 
 def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple[Report, Ending | None]:
-    """The report, and how it ended if it has; `saved` is the work that the job has said to be saved (NaN: it says nothing of that)."""
+    """The report, and how it ended if it has; `saved` is the work that the job has reported as saved (NaN: it does not report it)."""
     done, where = one.resumed, one.devices if not one.over else ()
     if news is News.SAVED and one.saved is not None:
         done = one.saved

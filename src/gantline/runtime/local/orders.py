@@ -31,7 +31,7 @@ class Task:
     job: str
     launch: Launch
     restarts: int = 0
-    saved: float = math.nan  # work that it has said to be saved, where it says so
+    saved: float = math.nan  # work that it has reported as saved, where it does
     user: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
 

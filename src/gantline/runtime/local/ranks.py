@@ -116,7 +116,7 @@ class Ranks:
         return {"gang": epoch}
 
     def _hopeless(self, change: dict[str, Any]) -> str:
-        """Why the change cannot come about any more; empty: it still can."""
+        """Why the change has become impossible; empty: it is still possible."""
         gone = [number for number in self.newcomers if number in self.exits]
         if gone:
             code = self.exits[gone[0]]

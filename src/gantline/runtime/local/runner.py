@@ -140,7 +140,7 @@ class LocalRunner:
         return list(self._known.values())
 
     def forget(self, jobs: Iterable[str]) -> None:
-        """Jobs that are over, and of which nothing will be asked any more; from any thread."""
+        """Forget jobs that are over and will get no more orders; from any thread."""
         for job in jobs:
             self._known.pop(job, None)
 
@@ -193,17 +193,17 @@ class LocalRunner:
         try:
             act(what)
         except Exception:
-            _LOG.exception("while it carried out %s", what)
+            _LOG.exception("while carrying out %s", what)
 
     def _wait(self) -> None:
         """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
         alive = self._alive()
         busy = self._waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
         watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
-        look = select.poll()  # not select(), which knows no file numbers above 1023
+        poll = select.poll()  # not select(), which cannot take file descriptors above 1023
         for number in watched:
-            look.register(number, select.POLLIN)
-        found = look.poll(1000.0 * _BUSY if busy else (1000.0 * _CALM if alive else None))
+            poll.register(number, select.POLLIN)
+        found = poll.poll(1000.0 * _BUSY if busy else (1000.0 * _CALM if alive else None))
         if any(number == self._bell for number, _ in found):
             os.eventfd_read(self._bell)
 

@@ -65,7 +65,7 @@ class Spawner:
     def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes], int]:
         """Start one process, and the end of the pipe from which its output is read."""
         if self.not_closed:
-            raise OSError(f"devices of others cannot be closed to it: {self.not_closed}")
+            raise OSError(f"devices of other jobs cannot be closed to it: {self.not_closed}")
         command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
         self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -83,7 +83,7 @@ class Spawner:
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             os.close(read_end)
             if isinstance(error, subprocess.SubprocessError) and self.account:
-                closing = ", or devices of others cannot be closed to it" if self.covered else ""
+                closing = ", or devices of other jobs cannot be closed to it" if self.covered else ""
                 raise OSError(f"account {self.account['name']} cannot enter {self.folder}{closing}") from None
             raise
         finally:

@@ -45,7 +45,7 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
         grant = writer.grant(order, one.target) | {"members": list(members), "world": len(one.target)}
     one.switching = time.monotonic()
     before = list(one.devices)
-    # the keeper and the runner of another life must know of the change before the job does
+    # written for the keeper, and for the runner of a restarted service, before the job can act on it
     one.write_order(**about, engine_devices=list(one.target), previous_devices=before, change=change)
     write_json(str(one.folder / "grant.json"), grant)
 

@@ -9,10 +9,10 @@ from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.turns import share_out
 
 
-def let_take_turns(lives: Iterable[Incarnation]) -> None:
+def let_take_turns(incarnations: Iterable[Incarnation]) -> None:
     """Let jobs that need parts of one device and are on it together take turns."""
     there: dict[int, dict[str, Incarnation]] = {}
-    for one in lives:
+    for one in incarnations:
         if not one.over and one.order.get("part") and len(one.devices) == 1:
             there.setdefault(one.devices[0], {})[one.job] = one
     for jobs in there.values():

@@ -20,7 +20,7 @@ def back_up(where: str | Path, target: Path) -> int:
     if not source.is_file():
         raise NotFoundError("no such store", where=str(source), fix="start a service there first: gantline up")
     if target.exists():
-        raise RefusedError("is there already", where=str(target), fix="name another file")
+        raise RefusedError("already exists", where=str(target), fix="name another file")
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

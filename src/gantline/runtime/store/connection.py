@@ -128,9 +128,9 @@ class Connections:
             found = engine.connect()
         except SQLAlchemyError as error:
             if self.sqlite:
-                raise RefusedError(f"is no store of Gantline: {cause(error)}", where=str(self.url.database)) from None
+                raise RefusedError(f"is not a Gantline store: {cause(error)}", where=str(self.url.database)) from None
             raise UnreachableError(
-                f"the store does not answer: {cause(error)}", where=spelled(self.url), fix="check address and rights"
+                f"the store does not answer: {cause(error)}", where=spelled(self.url), fix="check the address and the permissions"
             ) from None
         if not self.sqlite:
             held = found.execute(text("select pg_try_advisory_lock(:key)"), {"key": _ADVISORY}).scalar()

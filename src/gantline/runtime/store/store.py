@@ -55,7 +55,7 @@ class SqlStore:
             return SqlStore(connections)
         except SQLAlchemyError as error:
             connections.close()
-            raise RefusedError(f"is no store of Gantline: {cause(error)}", where=spelled(connections.url)) from None
+            raise RefusedError(f"is not a Gantline store: {cause(error)}", where=spelled(connections.url)) from None
         except BaseException:
             connections.close()
             raise
@@ -132,7 +132,7 @@ class SqlStore:
             except (StoreError, SQLAlchemyError):
                 pass
             if time.monotonic() > end:
-                raise LostStoreError("the database went away while it was written to, and what of that is there is not known")
+                raise LostStoreError("the database went away while it was written to, and it is not known what was written")
             time.sleep(0.2)
 
     def append(self, entries: Sequence[Entry]) -> None:
