@@ -1,4 +1,4 @@
-"""Time that passes from report to report, against an executor that answers when it can.
+"""A driver on which time passes from report to report of an executor.
 
 A commit is intent until it is acknowledged (see `engine.reconcile`). `Prompt` acknowledges everything at once, and with it every number is
 the same as on virtual time.
@@ -97,7 +97,7 @@ class Acknowledged:
         loop.engine.next_finish = math.nan
 
     def _catch_up(self, state: State) -> bool:
-        """Hear everything that there is to hear by now; whether a policy could see a difference."""
+        """Take in every report received by now; returns whether a policy could see a difference."""
         happened = self.reconciler.catch_up()
         self.reconciler.see_ended()
         _raise_estimates(state)
@@ -105,7 +105,7 @@ class Acknowledged:
 
 
 def _is_over(loop: Stepping) -> bool:
-    """Whether no job is left and nothing is to come: machines may go on talking."""
+    """Whether no job is left and none is to come; machines may still send reports."""
     count = loop.state.lists.number
     if count[ls.ACTIVE] or count[ls.NEXT] < len(loop.state.tables.ids) or loop.inputs:
         return False
@@ -126,6 +126,6 @@ def _raise_estimates(state: State) -> None:
         done = float(F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row]))
         F[c.ESTIMATE, row] = 2.0 * done
         set_due(F, row)
-        if F[c.DUE, row] <= now:  # it has had all the work that the trace knows of; only the executor can say more
+        if F[c.DUE, row] <= now:  # it has done all the work in the trace; only the executor can report more
             F[c.ESTIMATE, row] = max(2.0 * done, done + float(F[c.RATE, row]))
             F[c.DUE, row] = F[c.SINCE, row] + (F[c.ESTIMATE, row] - F[c.DONE, row]) / F[c.RATE, row]

@@ -1,4 +1,4 @@
-"""Checkpoints of a long simulation: files that hold all of a run, so that it can be gone on with."""
+"""Checkpoints of a long simulation: files that hold all of a run, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_CHECKPOINTS = Checkpoints()
 
 
 def write_checkpoint(path: Path, fits: Mapping[str, Any], head: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a checkpoint; the file appears whole. ``fits`` says which run it belongs to."""
+    """Write a checkpoint; the file is written atomically. ``fits`` identifies its run."""
     text = json.dumps({"format": FORMAT, "version": VERSION, "fits": dict(fits), **head})
     draft = path.with_name(path.name + ".part")
     with open(draft, "wb") as file:

@@ -1,4 +1,4 @@
-"""Which compiled loop runs a simulation: each says whether it accepts the run, and why not.
+"""Which compiled loop runs a simulation: each reports whether it accepts the run, and why not.
 
 records     the key is a sum over columns and its jobs are lines of memory: a decision costs what changes
 tables      the key is evaluated at every decision, by NumPy's loops inside the compiled one
@@ -47,7 +47,7 @@ def report_on(name: str, *whys: str) -> LoopReport:
 
 
 def run_compiled(engine: Engine, bounds: lc.LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
-    """Run to the end, or as far as compiled code knows this policy and this run; None: not at all.
+    """Run to the end, or as far as compiled code supports this policy and this run; None: not at all.
 
     `obstacle` is what has to be done in Python between two decisions of this run.
     """

@@ -22,7 +22,7 @@ def take_order(state: State, policy: Policy) -> None:
 
 @contextmanager
 def as_priorities(numbers: Floats | None, tables: Tables) -> Iterator[None]:
-    """The numbers of a key that was read stand where the priorities do, while a loop runs; None: it needs none."""
+    """While a loop runs, the numbers of a key that was read replace the priorities; None: it needs none."""
     given = tables.F[c.PRIORITY].copy()
     if numbers is not None:
         tables.F[c.PRIORITY] = numbers

@@ -34,7 +34,7 @@ from gantline.engine.state import State
 
 
 def why_not_on_records(state: State) -> str:
-    """What records cannot say of this run; empty: they can say all of it."""
+    """What records cannot represent of this run; empty: they can represent all of it."""
     t, SI = state.tables, state.SI
     OI, OF, I, kind = t.options.I, t.options.F, t.I, t.NI[c.N_TYPE]
     if not state.rule.on_records:
@@ -133,7 +133,7 @@ def _as_planned(state: State, key: LinearKey) -> bool:
 
 
 def motion(state: State, key: LinearKey) -> np.ndarray:
-    """How keys of jobs that run move: all alike, so that their order stays, or each in its own way."""
+    """How keys of jobs that run move: all alike, so that their order stays, or each differently."""
     OF, SF = state.tables.options.F, state.SF
     unit = bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
     free = not (SF[s.S_START] or SF[s.S_RESUME] or SF[s.S_MOVE])
@@ -177,7 +177,7 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
 
 
 def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
-    """Everything that the loop has found out, into the columns; how many jobs have held devices of several nodes at once."""
+    """Write the loop's results into the columns. Returns how many jobs have held devices of several nodes at once."""
     t, i = state.tables, jobs.i
     spanned = to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)
     state.lists.number[:] = number

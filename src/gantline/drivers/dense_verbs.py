@@ -101,7 +101,7 @@ def finish(on: OnRecords, number: Ints, now: float) -> None:
 
 @kernel
 def arrive(on: OnRecords, number: Ints, now: float, load_limit: float) -> None:
-    """Rows that have arrived by `now` stand in their lanes: all of them, or in order while demand is within the limit (GPUs)."""
+    """Put rows that have arrived by `now` into their lanes: all of them, or in order while demand is within the limit (GPUs)."""
     jobs, key = on.jobs, on.key
     f, i = jobs.f, jobs.i
     rows = f.shape[0]

@@ -65,7 +65,7 @@ def prompt(state: State, option: str) -> Executor:
 
 
 def measured(state: State, option: str) -> Executor:
-    """Stops take the time that the performance model knows of."""
+    """Stops take the time that the performance model gives."""
     from gantline.drivers.measured import MeasuredExecutor
 
     _no_option("measured", option)
@@ -73,7 +73,7 @@ def measured(state: State, option: str) -> Executor:
 
 
 def faulty(state: State, option: str) -> Executor:
-    """A bad world, drawn by a seed."""
+    """An executor with faults that are drawn from a seed."""
     from gantline.drivers.faulty import FaultyExecutor
 
     if not option.isdigit():
@@ -82,7 +82,7 @@ def faulty(state: State, option: str) -> Executor:
 
 
 def faults_of(seed: int) -> Faults:
-    """How bad the world of that seed is."""
+    """The faults of that seed."""
     from gantline.drivers.faults import Faults
 
     draw = stream(seed, 0, "world")

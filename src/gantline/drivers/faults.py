@@ -1,4 +1,4 @@
-"""How bad the world of the faulty executor is: what happens to its messages, and how long its machines take."""
+"""The faults of the faulty executor: what happens to its messages, and how long its machines take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Faults:
-    """How bad the world is."""
+    """Which faults occur, how often, and how long things take."""
 
     delay: tuple[float, float] = (0.0, 0.0)  # of messages, seconds, uniform
     loss: float = 0.0  # chance that a message is lost
@@ -18,7 +18,7 @@ class Faults:
     start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
     stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when ordered to stop
     release: tuple[float, float] = (0.0, 0.0)  # seconds from there until its devices are free
-    heartbeat: float = 20.0  # how often machines repeat what they last said, all in one message
+    heartbeat: float = 20.0  # how often machines repeat their last reports, all in one message
     checkpoint: float = math.inf  # seconds between saves while running
 
     def copies(self, rng: np.random.Generator) -> int:

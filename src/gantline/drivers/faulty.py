@@ -1,7 +1,7 @@
 """An executor on virtual time with late, lost or doubled messages and failing machines, all drawn from a seed.
 
-It is strict about reality: it notes every breach of a promise (a device with two incarnations, a job that lives twice) in `breaches`,
-which tests demand to be empty. Saved work lives with the machines: a job resumes from its newest checkpoint, and says so.
+It is strict about reality: it notes every breach of a promise (a device with two incarnations, a job that runs twice) in `breaches`,
+which tests demand to be empty. Saved work is kept on the machines: a job resumes from its newest checkpoint, and reports it.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class FaultyExecutor:
             self._foresee(inc)
 
     def _change(self, inc: GangLife, order: Order) -> None:
-        """It goes on as the order says; an older one that was overtaken says nothing new."""
+        """It goes on as the order says; an older one that was overtaken changes nothing."""
         if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
             return
         inc.revision, inc.mates = order.revision, order.mates
@@ -175,7 +175,7 @@ class FaultyExecutor:
             inc.safe, inc.base, inc.suspended = self._safe(inc), inc.work(self._now, math.inf), order.suspended
             inc.runs_from = max(self._now, inc.runs_from)
             inc.rate = 0.0 if order.suspended else inc.rate
-            inc.course += 1  # a finish that was foreseen does not come while it stands still
+            inc.course += 1  # a finish that was foreseen does not come while it is paused
             if not order.suspended:
                 self._take(inc, order)
         if order.rate != inc.rate and not inc.suspended:
@@ -229,7 +229,7 @@ class FaultyExecutor:
             self._say(News.STOPPED, what)
 
     def _on_failure(self, what: object) -> None:
-        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines say so."""
+        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines report it."""
         assert isinstance(what, tuple)
         node, devices = what
         self._events = [event for event in self._events if not (isinstance(event[3], Order) and uses(event[3], node, devices))]
@@ -241,7 +241,7 @@ class FaultyExecutor:
                 self._say(News.FAILED, inc)
 
     def _on_heartbeat(self, _: object) -> None:
-        """Machines repeat what they last said: this is what heals lost reports.
+        """Machines repeat their last reports, which makes up for lost ones.
 
         All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
         a gang that has not received it by then will ask.

@@ -1,4 +1,4 @@
-"""A gang on the machines of the faulty executor: what it has done, what of that is saved, and what it would say."""
+"""A gang on the machines of the faulty executor: what it has done, what of that is saved, and what it would report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gantline.engine.executor import News, Order
 
 @dataclass(eq=False)
 class GangLife:
-    """One life of a job on machines, from the order that starts it until its devices are free."""
+    """One incarnation of a job on machines, from the order that starts it until its devices are free."""
 
     row: int
     epoch: int
@@ -50,7 +50,7 @@ class GangLife:
         return min(total, self.base + self.rate * (last - self.runs_from))
 
     def news(self) -> News | None:
-        """What there is to say about it now."""
+        """The report about it now."""
         if self.state == "running":
             return News.SUSPENDED if self.suspended else News.STARTED
         if self.state == "stopping":
@@ -63,5 +63,5 @@ _AT_THE_END = {"stopped": News.STOPPED, "finished": News.FINISHED, "failed": New
 
 
 def uses(gang: Order | GangLife, node: int, devices: frozenset[int]) -> bool:
-    """Whether a gang, running or on its way, needs that machine."""
+    """Whether a gang, running or about to start, needs that machine."""
     return gang.node == node or not devices.isdisjoint(gang.devices)

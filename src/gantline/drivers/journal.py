@@ -1,8 +1,8 @@
 """The journal of a run: what entered, and a hash of every plan that followed; now and then a decision whole, with its snapshot.
 
-A decision is a line of some ninety characters, because the inputs and the policy say the rest: folding them again must give the same
-hashes. Whole ones are the first, second, fourth, eighth and so on, and every 256th: they say where a replay parts, and any of them can
-be asked again by itself.
+A decision is a line of some ninety characters, because the inputs and the policy determine the rest: folding them again must give the same
+hashes. Whole ones are the first, second, fourth, eighth and so on, and every 256th: they show where a replay differs, and any of them can
+be decided again by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE_EVERY = 256
 
 
 class Journal:
-    """Listens to an engine; `lines` are plain JSON values, in the order in which things happened.
+    """Records what an engine does; `lines` are plain JSON values, in the order in which things happened.
 
     `whole`: now and then a decision with its snapshot. A caller with its own checkpoints needs none: they cost as much as there are jobs.
     """
@@ -65,7 +65,7 @@ def is_whole(number: int) -> bool:
 
 
 def plan_hash(plan: Plan) -> str:
-    """A hash over all that a plan says; equal plans have equal hashes."""
+    """A hash over all of a plan; equal plans have equal hashes."""
     digest = hashlib.blake2b(digest_size=12)
     if plan.ranking is not None:
         digest.update(np.ascontiguousarray(plan.ranking.key, dtype=np.float64).tobytes())

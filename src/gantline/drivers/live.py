@@ -2,7 +2,7 @@
 
 Inputs and reports come from other threads. Whatever has come is stamped with the time at which the loop takes it up, given to `on_messages`
 (which writes it down), and only then enters, exactly as an input of a simulation at that time would. Appointments of the agenda are kept at
-the instant that they name, even if the loop is a little late. So what was stamped is all there is to know: folding it again, in virtual
+the instant that they name, even if the loop is a little late. So what was stamped is complete: folding it again, in virtual
 time, gives the same plans, and that is how a loop goes on after a restart (`fold`).
 """
 
@@ -32,7 +32,7 @@ class Inbox:
 
     executor: Executor | None = None  # None: orders are only counted, because what became of them is known
     received: deque[tuple[float, Report]] = field(default_factory=deque)
-    able: Callable[[int], frozenset[Can]] = lambda row: frozenset({Can.SHARE, Can.BATCH})  # in the past and now: the same answer
+    able: Callable[[int], frozenset[Can]] = lambda row: frozenset({Can.SHARE, Can.BATCH})  # the same in a replay and live
 
     def can(self, row: int) -> frozenset[Can]:
         return self.able(row)
@@ -84,7 +84,7 @@ class Live:
         return not self.inputs and not self.inbox.received
 
     def _has_not_saved(self, row: int) -> bool:
-        """Whether a job could save while it runs and has not said yet that it did."""
+        """Whether a job could save while it runs and has not yet reported a save."""
         return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
 
     def run(self) -> None:
@@ -100,7 +100,7 @@ class Live:
         """Go through what was received before, at least up to `until`; nothing is ordered meanwhile. To be called before `run`.
 
         An input that cannot be applied (any more) is left out, or one bad line would keep the loop from ever starting again: its place in
-        the script and the reason come back.
+        the script and the reason are returned.
         """
         places = {id(entered): place for place, entered in enumerate([self._enter(at, value) for at, value in script])}
         self.stamped = max(self.stamped, until)
@@ -203,7 +203,7 @@ class Live:
         return replace(message, values=values)
 
     def _refuse(self, messages: list[Message], error: OSError) -> None:
-        """What people asked for is refused; what has happened has happened, and waits until it can be written down."""
+        """Users' requests are refused; reports of events cannot be, and wait until they can be written down."""
         for message in messages:
             if not message.must:
                 message.done(error)

@@ -1,4 +1,4 @@
-"""Clock and counters of the compiled loops, and what they come back with."""
+"""Clock and counters of the compiled loops, and the codes they return."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DONE, NEED_LOG, CUT, KEYS, CHECK, ASK, STALLED, GO_ON = range(8)
 
 @dataclass(frozen=True)
 class LoopBounds:
-    """When a loop ends, what it lets in, and what it calls on its way."""
+    """When a loop ends, what it lets in, and what it calls meanwhile."""
 
     until: float = math.inf
     track: tuple[int, int] | None = None  # rows [low, high): it ends when all of them have

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from gantline.core.inputs import Input
 
-_SOON = 0.5  # seconds after which one looks again, come what may
+_SOON = 0.5  # seconds after which the queue is checked in any case
 
 
 class Clock(Protocol):
@@ -72,7 +72,7 @@ class MessageQueue:
             self._changed.notify()
 
     def ring(self) -> None:
-        """Whatever waits looks again."""
+        """Wake all waiting threads."""
         with self._changed:
             self._changed.notify_all()
 

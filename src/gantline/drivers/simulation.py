@@ -1,4 +1,4 @@
-"""One run in virtual time, by the fastest loop that knows it.
+"""One run in virtual time, by the fastest loop that supports it.
 
 A run that needs nothing between two decisions but the policy's key is taken through the six steps inside one compiled function
 (`compiled`), as far as that goes; every other one step by step (`stepping`), with the same result.

@@ -2,7 +2,7 @@
 
     1. the next instant     2. gangs that have ended     3. inputs     4. jobs that have arrived     5. decide     6. commit
 
-A driver stands beside it and says how time passes and what has been acknowledged (`virtual`, `acknowledged`, `live`); when the policy is
+A driver beside it decides how time passes and what has been acknowledged (`virtual`, `acknowledged`, `live`); when the policy is
 asked is up to the agenda. The compiled loops take the same steps with the same result, see `simulation`.
 """
 
@@ -38,11 +38,11 @@ class Driver(Protocol):
 
     @property
     def gives_up(self) -> bool:
-        """Whether the run ends where nothing is to be hoped for."""
+        """Whether the run ends where nothing could change any more."""
         ...
 
     def wait(self, loop: Stepping) -> float:
-        """Let time pass until the next look, and say when that is; infinity: there is none."""
+        """Let time pass until the next look, and return that instant; infinity: there is none."""
         ...
 
     def elapse(self, loop: Stepping, until: float) -> None:
@@ -54,11 +54,11 @@ class Driver(Protocol):
         ...
 
     def take_in(self, loop: Stepping, value: Input) -> None:
-        """Let an input change the tables, and see to it that this becomes true."""
+        """Apply an input to the tables, and have it carried out."""
         ...
 
     def follow(self, loop: Stepping) -> None:
-        """A plan has changed the tables: see to it that this becomes true."""
+        """A plan has changed the tables: have it carried out."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Virtual time: it jumps from look to look, an order is true at once, and gangs end when the tables say so."""
+"""Virtual time: it jumps from look to look, orders are carried out at once, and gangs end when the tables say so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Virtual:
         loop.engine.apply(value)
 
     def follow(self, loop: Stepping) -> None:
-        """It is true already."""
+        """Nothing to do: it is carried out already."""
 
     def _settle_in_order(self, loop: Stepping) -> bool:
         """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Kept(Protocol):
-    """Where lines go that the window lets go of."""
+    """Receives the lines that leave the window."""
 
     def begun(self, row: Any, reason: Any, offset: Any, count: Any, node: Any, time: Any, devices: Any) -> None:
         """Intervals that have begun, in order, with their devices."""
@@ -165,7 +165,7 @@ def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
 
 
 def _ring(queues: Lanes, lane: int) -> Ints:
-    """Where those of a lane stand, the first one first."""
+    """The places of a lane's rows, the first one first."""
     base, mask, head, count = (queues.lane[what, lane] for what in (q.BASE, q.MASK, q.HEAD, q.COUNT))
     return np.asarray(base + ((head + np.arange(count)) & mask))
 

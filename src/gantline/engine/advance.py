@@ -74,7 +74,7 @@ def arrive(F: Floats, I: Ints, lists: Lists, now: float, load_limit: float) -> N
 
 @kernel
 def admit(F: Floats, I: Ints, lists: Lists, row: int, now: float) -> None:
-    """One row may compete from now on. It stands last until it is ranked."""
+    """One row may compete from now on. It is last until it is ranked."""
     I[c.PHASE, row] = PENDING
     I[c.REASON, row] = _ARRIVED
     F[c.ADMITTED, row] = now
@@ -118,9 +118,9 @@ def next_movable(F: Floats, lists: Lists, now: float, min_run: float) -> float:
 def rank_and_walk(
     t: Matrices, lists: Lists, key: Floats, rows: Ints, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints
 ) -> float:
-    """One decision in the ranking form: keys of the snapshot's rows in, gangs started and stopped; the next finish comes back.
+    """One decision in the ranking form: keys of the snapshot's rows in, gangs started and stopped. Returns the next finish.
 
-    A key that is not a number is refused before anything is touched: NaN comes back.
+    A key that is not a number is refused before anything is touched: then NaN is returned.
     """
     for i in range(key.shape[0]):
         if np.isnan(key[i]):

@@ -35,7 +35,7 @@ class Agenda:
         self._first = True
 
     def touch(self) -> None:
-        """Something has just happened that no appointment foresaw."""
+        """An unscheduled event has just happened."""
         self._touched = min(self._touched, self.state.now)
 
     @property
@@ -52,7 +52,7 @@ class Agenda:
         self._since = self.state.now
 
     def to_json(self) -> dict[str, Any]:
-        """All appointments that the tables do not show, as plain JSON."""
+        """All appointments that are not in the tables, as plain JSON."""
         return {
             "touched": json_number(self._touched),
             "since": self._since,
@@ -61,7 +61,7 @@ class Agenda:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on as the agenda that was written down would have."""
+        """Restore the appointments of a saved agenda."""
         reader = Reader(saved, "agenda")
         self._touched, self._since = reader.number("touched", math.inf), reader.number("since", 0.0)
         self._first = bool(saved["first"])
@@ -78,7 +78,7 @@ class Agenda:
             return due
         if regime.tick > 0.0 and regime.round <= 0.0:
             at = math.ceil(due / regime.tick - 1e-9) * regime.tick
-            # what is due a rounding error after this very tick was looked at in vain: it is seen at the next one
+            # what is due a rounding error after this very tick has not changed yet: it is seen at the next tick
             due = at if at > now or due <= now else (math.floor(now / regime.tick + 1e-9) + 1) * regime.tick
         # without jobs the policy is not asked: an answer to nothing would only count as a decision, and chance with it
         every = (self.step_all or self.late) and self.state.lists.number[ls.ACTIVE] > 0

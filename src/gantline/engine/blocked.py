@@ -15,7 +15,7 @@ from gantline.engine.state import State
 
 
 def name_blocked(state: State) -> None:
-    """After a walk: those behind the first that waits get this reason, except those that this very walk has stopped or put off."""
+    """After a walk: those behind the first that waits get this reason, except those that this walk itself has stopped or put off."""
     if state.SI[s.S_MISFIT] != int(Misfit.STOP):
         return
     F, I, rows = state.tables.F, state.tables.I, state.waiting_rows

@@ -120,7 +120,7 @@ class Commit:
 
     # --- 1. rows that keep what they have ---------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:
-        """Which assignments say what is in force already."""
+        """Which assignments equal what is in force already."""
         if not able.any():
             return able
         if not self.special:

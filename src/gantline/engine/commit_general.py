@@ -78,7 +78,7 @@ class CommitGeneral:
         return bool(self.state.now >= self.t.F[c.LAST_START, row] + self.state.min_run)
 
     def _keep_shares(self, holders: set[int]) -> None:
-        """Shares that are not divided anew stand, as far as there are still devices behind them."""
+        """Shares that are not divided anew stay valid, as far as there are still devices behind them."""
         shares = [row for row, grant in self.grants.by_row.items() if grant.fluid]
         anew = {row for row in shares if row in holders and self.wanted[row].sound and (self.wanted[row].fluid or self._past_minimum(row))}
         self.fluid.begin(anew)
@@ -154,7 +154,7 @@ class CommitGeneral:
         self._record(w, found.holding, found.workers)
 
     def _free(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
-        """Whether a place is there to be taken, and is not what shares of the time were promised."""
+        """Whether a place is free, and is not promised to shares of the time."""
         if not self.fluid.used.any():
             return self.books.fits(target, group, home)
         fresh: dict[int, int] = {}

@@ -54,7 +54,7 @@ class RankingCommit:
         made_wait: Ints = rows[:0]
         while True:
             if state.SI[s.S_LEAST_LOST]:
-                from gantline.engine.least_lost import order_victims  # few runs choose victims that way
+                from gantline.engine.least_lost import order_victims  # few runs choose victims by loss
 
                 order_victims(state, key, rows)
             next_finish = rank_and_walk(

@@ -55,12 +55,12 @@ class Engine:
     guard: Callable[[Callable[[], Plan]], Plan] | None = None
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
-    notices: list[Incident] = field(default_factory=list)  # what the policy's plans say to people
+    notices: list[Incident] = field(default_factory=list)  # notes to users in the policy's plans
     in_charge: list[InCharge] = field(default_factory=list)  # policies that made plans, one after the other, where one chooses
     refusals: list[Refused] = field(default_factory=list)
     turns: LostTurns = field(default_factory=LostTurns)
-    find_policy: Callable[[Use], Policy] | None = None  # what a change of the policy means
-    find_rule: Callable[[str], PlacementRule] = find_placement  # what the placement means that a ranking names
+    find_policy: Callable[[Use], Policy] | None = None  # finds the policy of a given name
+    find_rule: Callable[[str], PlacementRule] = find_placement  # finds the placement rule that a ranking names
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
@@ -73,7 +73,7 @@ class Engine:
         self.stopped = 0
         self.asked: Ints | None = None  # the rows that the last question was about, where they are not all active ones
         self.decided_at = -math.inf  # when a plan was last committed
-        self.ranks = False  # whether that plan was an order: then the waiting rows stand in it
+        self.ranks = False  # whether that plan was an order, which then includes the waiting rows
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
         self._late_choices = 0  # of devices, one after the other
@@ -102,7 +102,7 @@ class Engine:
 
     @contextmanager
     def asked_often(self) -> Iterator[None]:
-        """Many questions follow one another: what bounds each is set up once for all of them, if it can be."""
+        """Prepares for many calls of the policy in a row: what bounds each is set up once for all, if possible."""
         guard, series = self.guard, getattr(self.guard, "series", None)
         with nullcontext(guard) if series is None else series() as bound:
             self.guard = bound
@@ -127,7 +127,7 @@ class Engine:
         return self.started + self.stopped
 
     def apply(self, value: Input) -> bool:
-        """Take in what comes from outside: the only way in. Whether a policy could see a difference comes back."""
+        """Apply an input from outside; there is no other entry. Returns whether a policy could see a difference."""
         return self.inputs.apply(value)
 
     def decide(self) -> Plan | None:
@@ -199,7 +199,7 @@ class Engine:
             state.place_by(rule)
         if plan.ranking is not None:
             ranking = self.sparing.in_turn(plan.ranking)
-            if self.asked is not None:  # a row that was not shown to the policy does not stand in its order
+            if self.asked is not None:  # a row that was not shown to the policy is not in its order
                 t.F[c.KEY][state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
             self.started, self.stopped = self.started + walked.started, self.stopped + walked.stopped
@@ -245,7 +245,7 @@ class Engine:
         self.next_finish = math.nan
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:
-        """Commit a plan that was made for the rows `asked`, some of which may be gone; those that came meanwhile were not thought of."""
+        """Commit a plan that was made for the rows `asked`, some of which may be gone; it does not cover those that came meanwhile."""
         state = self.state
         if plan.ranking is not None:
             state.tables.F[c.KEY][state.rows] = np.inf

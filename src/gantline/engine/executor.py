@@ -28,7 +28,7 @@ class Can(Enum):
     MOVE = "move"  # give it as many others, none of which it had: slots that are alike, to which nothing is bound
     SHARE = "share"  # another fraction, other CPUs, another offset
     BATCH = "batch"  # another batch size
-    SUSPEND = "suspend"  # let it stand still where it is, and go on
+    SUSPEND = "suspend"  # let it pause where it is, and go on
     SAVE = "save"  # have it save its work and go on
 
 
@@ -48,14 +48,14 @@ class Order:
     epoch: int
     devices: tuple[int, ...] = ()
     done: float = 0.0  # work to resume from; work believed done, in an order to stop
-    rate: float = 1.0  # expected speed; what really happens is the executor's to say
+    rate: float = 1.0  # expected speed; the executor reports the real one
     node: int = -1  # of a grant without devices
     mates: frozenset[int] = frozenset()  # rows that may be on the same devices
     grant: Grant | None = None  # what there is beyond a gang of its own: fraction, roles, batch; it may change while the gang runs
     pause: float = 0.0  # seconds from its start to its first progress that the cost model expects; virtual machines take that long
     revision: int = 0
     onto: int = -1  # the epoch of an incarnation that shall go on as this one; if it has ended, how it did is the answer
-    suspended: bool = False  # it shall stand still, with all it has
+    suspended: bool = False  # it shall pause, and keep all it has
     saves: int = 0  # how often it shall have been asked to save
 
 
@@ -63,13 +63,13 @@ class Executor(Protocol):
     """Carries orders out. On virtual time the loop asks for the next instant; live, reports simply come."""
 
     def can(self, row: int) -> frozenset[Can]:
-        """What need not stop this gang; the same answer for as long as it lives."""
+        """What need not stop this gang; the same answer for as long as the gang runs."""
         ...
 
     def send(self, order: Order, now: float) -> None: ...
 
     def next_time(self) -> float:
-        """When it will have something to say (infinity: never, left alone)."""
+        """When its next report is due (infinity: never, without new orders)."""
         ...
 
     def receive(self, now: float) -> list[Report]:

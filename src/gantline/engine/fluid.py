@@ -31,7 +31,7 @@ class Fluid:
         self._held_since: dict[int, float] = {}  # row -> what it held is right up to here
 
     def begin(self, anew: Iterable[int]) -> None:
-        """A new commit: the shares of these rows are given out afresh, all others stand."""
+        """A new commit: the shares of these rows are given out afresh, all others stay."""
         for row in anew:
             self._charged.pop(row, None)
         self._groups.clear()
@@ -61,7 +61,7 @@ class Fluid:
         return any(self.room(kind) < -1e-6 for kind in np.flatnonzero(self.used).tolist())
 
     def give(self, wanted: Wanted) -> tuple[tuple[int, float], ...] | None:
-        """Book all shares of a row, or none of them; (option, devices' worth) per share comes back."""
+        """Book all shares of a row, or none of them. Returns (option, devices' worth) per share."""
         OI = self.state.tables.options.I
         charges: dict[int, float] = {}
         counted: dict[tuple[frozenset[int], int, int], float] = {}

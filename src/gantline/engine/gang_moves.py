@@ -76,7 +76,7 @@ def free_device(t: Matrices, device: int, option: int) -> None:
 
 @kernel
 def cut_chain(t: Matrices, row: int, length: int) -> int:
-    """The gang keeps its first `length` devices; the last of these comes back."""
+    """The gang keeps its first `length` devices. Returns the last of these."""
     I, D = t.I, t.D
     device, last = I[c.HEAD, row], -1
     for _ in range(length):

@@ -1,7 +1,7 @@
-"""Grants that are more than a gang of its own: shared devices, exact devices, several parts, shares of the time.
+"""Grants that are more than an unshared gang: shared devices, exact devices, several parts, shares of the time.
 
 `Grants` keeps them by row, and maintains them between plans: mates leave, runs reach their limit, nodes fail. `Commit`
-makes a plan true.
+commits a plan.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Grants:
         return self.holdings.of(row).devices
 
     def enter_gang(self, row: int, item: Assignment | None, members: frozenset[int]) -> None:
-        """A gang of its own is in force, with what the assignment says of it beyond an option; None: nothing."""
+        """Record an unshared gang, with what its assignment gives beyond an option; None: nothing."""
         old = self.by_row.pop(row, None)
         if old is not None:
             self.left.update(*old.members)
@@ -143,7 +143,7 @@ class Grants:
         return ended
 
     def _observe(self) -> None:
-        """What a profiler sees becomes metrics of the jobs; what it learns is kept."""
+        """Enter a profiler's measurements as metrics of the jobs, and keep what it has learned."""
         state, t = self.state, self.state.tables
         gangs = self.speeds.gangs(state.running_rows)
         seen = self.speeds.model.observe(gangs)

@@ -84,7 +84,7 @@ class Holdings:
         found: dict[int, tuple[float, float]] = {}
         per_device = (float(t.options.F[c.O_CPUS, held.option]), float(t.options.F[c.O_MEMORY, held.option]))
         where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[c.D_NODE, d]) for d in held.devices])
-        if not held.side and per_device == _NOTHING:  # as for most: gangs of thousands of jobs pass here at every decision
+        if not held.side and per_device == _NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
             return dict.fromkeys(where, _NOTHING)
         for node, cpus, memory in [*((node, *per_device) for node in where), *held.side]:
             had = found.get(node, _NOTHING)
@@ -128,7 +128,7 @@ class Holdings:
         )
 
     def take(self, row: int, held: Holding) -> None:
-        """Enter what the row holds from now on; it held nothing, and `fits` said yes."""
+        """Enter what the row holds from now on; it held nothing, and `fits` returned true."""
         t = self.state.tables
         for node, (cpus, memory) in self.demand(held).items():
             if cpus or memory:
@@ -155,7 +155,7 @@ class Holdings:
             self.special[row] = held
 
     def give_back(self, row: int) -> Holding:
-        """The row holds nothing any more; what it held comes back."""
+        """The row gives up everything. Returns what it held."""
         t, held = self.state.tables, self.of(row)
         self.special.pop(row, None)
         for node, cpus, memory in held.side:

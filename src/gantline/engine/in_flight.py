@@ -62,7 +62,7 @@ class InFlight:
         I[c.PHASE, row] = RESIZING if stays else STARTING
 
     def _withdraw(self, row: int) -> None:
-        """The row shall not run any more; if it does, it is on its way out."""
+        """The row shall stop running; if it runs, it is leaving."""
         self._void(row)
         self._known[row] = -1
         live = self.reality.live.get(row)

@@ -52,7 +52,7 @@ class InForce:
     def __init__(self, state: State) -> None:
         self.state = state
         self._columns: dict[str, NDArray[Any]] = {}
-        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns speak of
+        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns describe
         self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
 
     def _grow(self) -> None:
@@ -134,7 +134,7 @@ class InForce:
         self._epoch[row] = self.state.tables.I[c.EPOCH, row]
 
     def forget(self, rows: Ints | int) -> None:
-        """These rows did not get what they asked for: the next plan looks at them whatever it says."""
+        """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
         self._grow()
         self._epoch[rows] = -1
 

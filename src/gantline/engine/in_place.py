@@ -25,7 +25,7 @@ Mates = Callable[[int, Any], frozenset[int]]
 
 
 class InPlace:
-    """Decides what need not stop."""
+    """Decides which gangs can change without a stop."""
 
     def __init__(self, state: State, books: Holdings, reality: Reality, in_flight: InFlight, executor: Executor, mates: Mates) -> None:
         self.state, self.books, self.reality, self.in_flight, self.executor = state, books, reality, in_flight, executor
@@ -81,7 +81,7 @@ class InPlace:
 
     # --- turns ----------------------------------------------------------------------------------------------------------
     def rests(self, live: LiveGang) -> bool:
-        """Whether it stays where it is, standing still, until its turn comes again."""
+        """Whether it stays where it is, paused, until its next turn."""
         t, row = self.state.tables, live.row
         if row not in t.waits_for_turn or int(t.I[c.PHASE, row]) != PENDING or not live.started or live.asked is Verb.STOP:
             return False
@@ -91,7 +91,7 @@ class InPlace:
         return all(user < 0 or _take_turns(live.grant, t.granted.get(user)) for user in users)
 
     def may_be_beside(self, row: int, other: int, devices: tuple[int, ...]) -> bool:
-        """Whether a row may begin on devices where another is: both shall be there, or the other stands still until its turn."""
+        """Whether a row may begin on devices where another is: both shall be there, or the other is paused until its turn."""
         there = self.reality.live[other]
         if there.rest and there.suspended and _take_turns(there.grant, self.state.tables.granted.get(row)):
             return True

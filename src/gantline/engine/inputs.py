@@ -1,4 +1,4 @@
-"""What enters from outside changes the tables here, and nowhere else: jobs, what people ask of them, nodes, queues, windows."""
+"""Applies inputs from outside to the tables, which nothing else does: jobs, users' requests, nodes, queues, windows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Inputs:
-    """Applies inputs, one after the other; whether a policy could see a difference comes back."""
+    """Applies inputs, one after the other, and returns whether a policy could see a difference."""
 
     def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
         self.received: Callable[[Input], None] | None = None  # gets every input: the journal
-        self.absorb: Callable[[Report], bool] | None = None  # set by the driver that knows what reports mean
+        self.absorb: Callable[[Report], bool] | None = None  # set by the driver that handles reports
         self.use: Callable[[Use], None] | None = None  # set by the engine, which can find policies
         self.rows = JobRows(state)
         self.submissions = Submissions(state, quotas, self.rows)

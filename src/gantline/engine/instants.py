@@ -30,7 +30,7 @@ def next_instant(due: float, now: float, length: float, looked: bool, every: boo
 def next_look(change: float, now: float, quantum: float) -> float:
     """When an order that moves by itself is looked at again: the first whole multiple of the quantum after now at which it has changed.
 
-    Multiples of a fixed length, rather than so long after the last look, because then looking in vain in between changes nothing.
+    Multiples of a fixed length, rather than so long after the last look, because then a look in between without a change has no effect.
     """
     if change == np.inf:
         return change

@@ -1,4 +1,4 @@
-"""What can be changed about a job that is there: its priority, its queue, what it is believed to take."""
+"""Changes of a submitted job: its priority, its queue, its estimate."""
 
 from __future__ import annotations
 

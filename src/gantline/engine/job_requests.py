@@ -1,4 +1,4 @@
-"""What people ask of jobs that are there: cancel, hold, release, requeue, resize, save; and ends that are decided outside."""
+"""Users' requests about submitted jobs: cancel, hold, release, requeue, resize, save; and ends that are decided outside."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class JobRequests:
         state.rebuild()
 
     def _resize(self, row: int, phase: Phase, value: JobRequest) -> bool:
-        """It asks for another number of devices from now on; if what it holds is outside that, it changes at once."""
+        """Change the number of devices that the job asks for; if it holds more or fewer than that allows, it changes at once."""
         t = self.state.tables
         if phase.terminal:
             return False

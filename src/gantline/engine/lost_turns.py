@@ -1,7 +1,7 @@
-"""Turns that a policy loses: what is kept of them, where in the policy's own file they came from, and when hope ends.
+"""Turns that a policy loses: what is recorded, which line of the policy's file caused them, and when the run gives up.
 
-A policy that raises, answers late or asks for what cannot be loses its turn, and the last valid plan stands. One that loses nothing but
-turns is not asked for ever: the run ends and says so.
+A policy that raises, answers late or asks for the impossible loses its turn, and the last valid plan stays in force. After too many
+lost turns in a row the run ends and reports it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OverBudgetError(GantlineError):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A turn that a policy lost, or something that it said."""
+    """A turn that a policy lost, or a note of its plans."""
 
     time: float
     decision: int
@@ -61,7 +61,7 @@ class LostTurns:
 
     @property
     def hopeless(self) -> bool:
-        """Whether asking again would most likely be in vain."""
+        """Whether the policy has lost too many turns in a row to be called again."""
         late, lost = (IN_TIME_ONCE, ANSWERED_ONCE) if self.answers else (NEVER_IN_TIME, NEVER_ANSWERED)
         return self.late_in_a_row >= late or self.in_a_row >= lost
 

@@ -45,7 +45,7 @@ def fail_gang(grants: Grants, row: int, reason: Reason = Reason.NODE_LOST, keep:
 
 
 def drain_node(state: State, node: int) -> None:
-    """No new gang may use the node; those on it finish in peace."""
+    """No new gang may use the node; those on it run to their end."""
     t = state.tables
     first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
     idle = t.D[c.D_HOLDER, first : first + count]

@@ -1,4 +1,4 @@
-"""Which row of the option table an assignment means: one of the job's own options, or a new way derived from one."""
+"""Which row of the option table an assignment means: one of the job's own options, or a new one derived from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = ("option", "gpus", "type", "cpus", "memory")
 
 
 class OptionRows:
-    """Finds option rows, and appends each derived way once: a way is a size and demands, not a speed."""
+    """Finds option rows, and appends each derived option once, identified by size and demands, not by speed."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -27,7 +27,7 @@ class OptionRows:
         self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
-        """One option row per assignment that names no parts or devices; -1: there is no such way."""
+        """One option row per assignment that names no parts or devices; -1: there is no such option."""
         I, owner = self.tables.I, rows
         if not any(table.has(name) for name in _ASKED[1:]):
             first: Ints = I[c.OPTION_FIRST][owner]
@@ -60,7 +60,7 @@ class OptionRows:
         return self._last["found"][rows], known
 
     def forget(self, row: int) -> None:
-        """The options of a row are others now: what it asked last means something else."""
+        """The options of a row have changed: its last lookup is void."""
         if self._last and row < len(self._last["option"]):
             self._last["option"][row] = _NEVER
 
@@ -85,7 +85,7 @@ class OptionRows:
         return found
 
     def _derive(self, row: int, base: int, kind: int, size: int, cpus: float, memory: float, same: bool) -> int:
-        """Append a new way to run."""
+        """Append a new option."""
         way = self.tables.options[base]
         rate = way.rate if same else self._rate(row, way, kind, size)
         if rate is None:
@@ -116,7 +116,7 @@ class OptionRows:
         return found
 
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:
-        """The job's option that the wanted way is, or is derived from: same type and size, else same type, else its first."""
+        """The job's option that the wanted one is, or is derived from: same type and size, else same type, else its first."""
         t = self.tables
         first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
         if option >= count or kind >= len(t.cluster.types):

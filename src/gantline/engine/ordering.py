@@ -34,7 +34,7 @@ class Ordering:
         self.in_place = InPlace(self.state, self.books, self.reality, self.in_flight, self.executor, self._mates)
 
     def present(self) -> float:
-        """The time where orders go to; after an absence it is later than the instant that is decided about."""
+        """The executor's time; after a restart it is later than the instant of the decision."""
         return self.state.now if self.clock is None else max(self.state.now, self.clock())
 
     def send_due(self) -> None:
@@ -57,7 +57,7 @@ class Ordering:
                 live.saves = state.asked_saves.get(live.row, 0)
                 live.revision += 1
             if not self.wanted(live) and wanted is Verb.START and live.next_try > state.now:
-                continue  # it waits for others to make room, or stands still
+                continue  # it waits for others to make room, or is paused
             if self.wanted(live) and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
                 live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
                 live.revision += 1

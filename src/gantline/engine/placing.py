@@ -76,7 +76,7 @@ def likes_together(state: State, row: int, item: Assignment) -> bool:
 
 
 def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
-    """Whether a gang on these nodes is where its assignment wants it, as far as that is a must."""
+    """Whether a gang on these nodes is where its assignment requires it to be."""
     if item.nodes and not set(nodes) <= set(item.nodes):
         return False
     if not (item.within and item.required):

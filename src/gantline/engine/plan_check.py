@@ -1,4 +1,4 @@
-"""Refuse plans that mean nothing, before anything is touched."""
+"""Refuses invalid plans before anything is changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FEW = 1024  # up to this many rows, reservations or notes are always accepted
 
 
 class InfeasiblePlanError(GantlineError):
-    """The plan asks for what cannot be."""
+    """The plan asks for something impossible."""
 
 
 def check_plan(snapshot: Snapshot, plan: Plan) -> None:
-    """Whether a plan is about the jobs and nodes of its snapshot, and of a size that can be meant."""
+    """Whether a plan is about the jobs and nodes of its snapshot, and of a plausible size."""
     if not isinstance(plan, Plan):
         raise InfeasiblePlanError(f"the policy answered with a {type(plan).__name__}", fix="return a gantline Plan")
     n = len(snapshot.jobs)

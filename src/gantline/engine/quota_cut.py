@@ -15,7 +15,7 @@ from gantline.engine.sized_assignments import size_of, smaller_way
 def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
     """Every row gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
 
-    `least` has one claim per assignment, with the fewest devices that its job goes on with. Rows that keep what they have come back beside.
+    `least` has one claim per assignment, with the fewest devices that its job goes on with. Also returns the rows that keep what they have.
     """
     allowed = tree.pick(sorted(least, key=lambda claim: not claim.runs))
     room = QuotaRoom(tree)

@@ -197,7 +197,7 @@ class QuotaGate:
         return f"asks for {size:g} devices, and {holder} may hold {most:g} at most"
 
     def most(self, queue: str) -> tuple[float, str]:
-        """The most that a job of a queue can ever hold, and which queue says so; the queue need not be known yet."""
+        """The most that a job of a queue can ever hold, and which queue limits it; the queue may be new."""
         t = self.state.tables
         names = [*t.queues, queue]
         return QuotaTree(names, t.queue_tree, math.inf, self.bounds.queue, self.bounds.user).most(len(names) - 1)

@@ -37,7 +37,7 @@ class LiveGang:
     saved: bool = False  # ordered to stop, it has saved
     onto: int = -1  # the epoch under which it ran before, until the present one is acknowledged
     target: tuple[int, ...] | None = None  # where it shall be then; `devices` are those of before, too
-    rest: bool = False  # it shall stand still until its turn comes
+    rest: bool = False  # it shall pause until its turn comes
     suspended: bool = False  # and is known to
     saves: int = 0  # how often it was asked to save
     saves_done: int = 0

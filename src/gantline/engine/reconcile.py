@@ -41,7 +41,7 @@ class Reconciler:
     state: State
     grants: Grants
     executor: Executor
-    silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
+    silence: float = 120.0  # seconds without a report from a running grant, after which it is asked
     apply: Callable[[Report], bool] | None = None  # how reports are taken in, if not by `absorb` directly
     reality: Reality = field(default_factory=Reality)
     finished: int = 0  # number of rows that have finished
@@ -65,7 +65,7 @@ class Reconciler:
 
     # --- intent has changed ---------------------------------------------------------------------------------------------
     def follow(self) -> bool:
-        """Whatever the tables say now that is not true yet is in flight, and orders go out; whether something unforeseen came back."""
+        """Send orders for everything in the tables that is not yet real. Returns whether an unforeseen report came back."""
         surprises = self.surprises
         self.in_flight.mark()
         self.catch_up()
@@ -137,7 +137,7 @@ class Reconciler:
         return True
 
     def _progress(self, live: LiveGang, report: Report) -> bool:
-        """It says how far it is."""
+        """A report of progress."""
         if not self.orders.wanted(live) or int(self.state.tables.I[c.PHASE, live.row]) != RUNNING:
             return False
         live.next_try = self.state.now + self.silence
@@ -145,7 +145,7 @@ class Reconciler:
         return True
 
     def _suspended(self, live: LiveGang, report: Report) -> bool:
-        """It stands still: others of its group may use its devices."""
+        """It is paused: others of its group may use its devices."""
         live.started = True
         if live.rest and report.revision >= live.revision:
             live.suspended = True
@@ -181,7 +181,7 @@ class Reconciler:
         return True
 
     def _finish(self, report: Report) -> bool:
-        """A job that has finished has finished, whatever was to become of it."""
+        """A finished job counts as finished, whatever was planned for it."""
         live = self.live.get(report.row)
         if live is not None and report.epoch in (live.epoch, live.onto):
             self._clear(live)
@@ -221,7 +221,7 @@ class Reconciler:
 
     # --- nodes ----------------------------------------------------------------------------------------------------------
     def node_lost(self, node: int) -> None:
-        """A node is gone, and the tables know: what it ran is over, and gangs that lost a part must be stopped on the others."""
+        """A node is gone, and the tables have it so: what it ran is over, and gangs that lost a part must be stopped on the others."""
         state, t = self.state, self.state.tables
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         hit = [live for live in self.live.values() if node in live.nodes]
@@ -240,7 +240,7 @@ class Reconciler:
         self.follow()
 
     def _clear(self, live: LiveGang) -> None:
-        """The incarnation is gone; the log says until when it was there."""
+        """The incarnation is gone; log until when it was there."""
         self.reality.leave(live)
         if live.interval >= 0 and int(self.state.tables.I[c.INTERVAL, live.row]) != live.interval:
             self.state.log.LF[L_END, live.interval] = self.state.now

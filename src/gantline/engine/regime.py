@@ -1,7 +1,7 @@
-"""A regime: one way of counting time.
+"""A regime: the rules by which a run counts time.
 
 The default decides on events, sees a finish at its exact instant and frees the devices at once. With a round length, decisions
-fall on multiples of it. The other regimes imitate published simulators and stand with their systems.
+fall on multiples of it. The other regimes imitate published simulators and are kept with their systems.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Regime:
     tick: float = 0.0  # instants are whole multiples of it
     ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival
     track_end_included: bool = True  # whether --track LO:HI means HI too
-    checkpoints: bool = False  # a run can be saved and gone on with
+    checkpoints: bool = False  # a run can be saved and resumed
     profiles: bool = False  # jobs run by measured profiles
     cluster: str = ""  # what the run has where no cluster is given; empty: one must be
     sizes_bind: bool = True  # a job that asks for more than there is cannot run; else it may get less

@@ -56,7 +56,7 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
 
 
 def sizes_and_ways(t: Tables, quotas: QuotaGate, row: int, value: JobRequest) -> tuple[int, int, list[Option]]:
-    """The least and the most that a job would take if it were resized so, and the ways in which it could run then."""
+    """The least and the most that a job would take if it were resized so, and the options it would then have."""
     least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
     if not 0 < least <= value.gpus <= most:
         raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")

@@ -19,14 +19,14 @@ from gantline.engine import lists as ls
 from gantline.engine.lists import Lists
 from gantline.engine.state import State
 
-#: what a commit goes by, and what it enters
+#: columns that a commit reads or writes
 _INTS = (c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON)
 _FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
 _INT_COLUMNS, _FLOAT_COLUMNS = np.array(_INTS)[:, None], np.array(_FLOATS)[:, None]
 
 
 class Stood(NamedTuple):
-    """Rows, and what their columns said."""
+    """Rows, and the values of their columns."""
 
     rows: Ints
     ints: Ints  # (column, row)
@@ -69,7 +69,7 @@ class Repeats:
 
 @kernel
 def _stand_alike(t: Matrices, lists: Lists, stood: Stood) -> bool:
-    """Whether the active rows are those, and stand as they did; NaN is like NaN here."""
+    """Whether the active rows and their columns are the same; NaN equals NaN here."""
     if lists.number[ls.ACTIVE] != stood.rows.shape[0]:
         return False
     for at in range(stood.rows.shape[0]):
@@ -87,10 +87,10 @@ def _stand_alike(t: Matrices, lists: Lists, stood: Stood) -> bool:
 
 
 def _beside_rows(table: Assignments) -> Iterator[tuple[str, Any]]:
-    """What the plan says of its rows."""
+    """The columns of a plan except the rows."""
     return ((name, column) for name, column in table.told() if name != "job")
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """NaN is like nothing here: then the plan is looked at, which is never wrong."""
+    """Whether two columns are equal. NaN equals nothing here: then the plan is committed, which is always right."""
     return a == b if isinstance(a, tuple) else np.array_equal(a, b)

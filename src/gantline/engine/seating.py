@@ -1,4 +1,4 @@
-"""Which devices exactly, for placement rules that look at single devices: the walk counts, and this seats.
+"""Which devices exactly, for placement rules that look at single devices: the walk counts, and this module chooses.
 
 A rule that picks devices places a gang wherever enough of them are free, so whether a gang fits is a matter of counting, and the compiled
 walk answers that. What it started at this instant is then moved to the devices that the rule picks, before anything has happened there.
@@ -42,7 +42,7 @@ class Seating:
     def settle_in(self) -> SeatedGangs:
         """Seat the gangs that may be seated; a choice that cannot be, or a gang that is to wait, moves none.
 
-        They sit down in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
+        They are seated in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
         if (self.t.options.F[[c.O_CPUS, c.O_MEMORY]] > 0.0).any():
             what = "picks devices and does not count CPUs and memory, which jobs of this run ask for"

@@ -18,7 +18,7 @@ class Claims:
         self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
         for device in {device for row in changing if row in holdings.special for device in holdings.special[row].devices}:
             tenants = holdings.tenants.get(device, ())
-            self._stay[device] = {row: None for row in tenants if row not in changing}  # they stay with whomever is there
+            self._stay[device] = {row: None for row in tenants if row not in changing}  # they stay with any gang that is there
 
     def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if each row that stays there may share with it."""

@@ -1,4 +1,4 @@
-"""CPUs and memory that a job asks for beside its devices: whether any of its ways can ever have them here."""
+"""CPUs and memory that a job asks for beside its devices: whether any of its options can ever be satisfied here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SLACK = 1e-9
 
 
 def check_side_demands(cluster: Cluster, job: str, ways: Sequence[Option]) -> None:
-    """Refuse a job of which no way fits what nodes have beside their devices: it would wait, and block others, for ever."""
+    """Refuse a job without an option that fits the CPUs and memory of a node: it would wait, and block others, for ever."""
     short = [_shortage(cluster, way) for way in ways]
     if short and all(short):
         raise RefusedError(f"job '{job}' {short[0]}", where="resources", fix="ask for less, or leave it out")
 
 
 def _shortage(cluster: Cluster, way: Option) -> str:
-    """What is missing for a way; empty: nothing is."""
+    """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[way.type]]
     for what, unit, each in (("cpus", "CPUs", way.cpus), ("memory", "GB of memory", way.memory)):
         has = [float(getattr(node, what)) for node in nodes]

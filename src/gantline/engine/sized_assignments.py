@@ -21,7 +21,7 @@ def size_of(t: Tables, row: int, item: Assignment) -> int:
 
 
 def smaller_way(t: Tables, row: int, item: Assignment, most: int) -> Assignment | None:
-    """The same with at most so many devices: one of its own ways if it has several sizes, else any number from its least on."""
+    """The same with at most so many devices: one of its own options if it has several sizes, else any number from its least on."""
     if item.parts or item.group >= 0:
         return None
     first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])

@@ -3,8 +3,8 @@
 Two gangs that stop each other while they start, or before they have saved anything, get nowhere. So a gang that was started runs for a
 minimum; one that is still starting, or can save while it runs and has not, is spared for a grace, which is bounded, so that one that
 never gets up or never saves does not keep its devices for ever. And an order that moves by itself (LAS: whatever runs falls behind) stops
-gangs for others at whole multiples of a turn only; in between it starts whatever there is room for. What people ask for (cancel, hold,
-requeue) is not held up.
+gangs for others at whole multiples of a turn only; in between it starts whatever there is room for. Users' requests (cancel, hold,
+requeue) are not delayed.
 """
 
 from __future__ import annotations

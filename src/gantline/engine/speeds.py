@@ -1,7 +1,7 @@
-"""How fast gangs go: as their options say, as their kind of grant divides devices, and as the performance model knows better.
+"""How fast gangs go: by their options, by how their kind of grant divides devices, and by the performance model, which overrides both.
 
-Speeds are due one by one: a row is asked about when it starts, when its grant or its company changes, and when its own speed no longer
-holds (`SPEED_UNTIL`). A gang that keeps what it has costs nothing.
+Speeds are due one by one: a row is asked about when it starts, when its grant or its group changes, and when its own speed
+expires (`SPEED_UNTIL`). A gang that keeps what it has costs nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLINK = 1e-3  # a model is not asked again sooner, so that rounding cannot make
 
 
 def asks_about_gangs(model: Any) -> bool:
-    """Whether a performance model must be asked about gangs of their own: of speeds, of costs, or to look at them."""
+    """Whether a performance model must be asked about unshared gangs: for speeds, costs, or to inspect them."""
     return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
 
 
@@ -99,7 +99,7 @@ class Speeds:
 
     # --- asking -----------------------------------------------------------------------------------------------------
     def pay(self, rows: Ints, acts: Ints) -> None:
-        """Costs as the model says, for each job and size; where it says nothing, those already entered stand."""
+        """Costs as the model says, for each job and size; where it gives none, those already entered stay."""
         if not len(rows) or not self.about_costs:
             return
         gangs, owner = self._gangs(rows)

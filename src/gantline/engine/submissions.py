@@ -74,7 +74,7 @@ class Submissions:
         state.make_room(row)
 
     def _asked(self, value: Submit) -> tuple[Reader, tuple[str, ...], list[Option]]:
-        """What is submitted, the ids, and the ways in which each may run."""
+        """What is submitted, the ids, and the options of each."""
         state, t = self.state, self.state.tables
         reader = Reader({"id": value.ids[0], **value.job} if value.ids else value.job, "job")
         reader.only(sorted(SUBMITTED))
@@ -95,7 +95,7 @@ class Submissions:
         return reader, names, own
 
     def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
-        """The ways in which it may run; it is rejected where none can ever be."""
+        """The options of a job; it is rejected where none can ever run."""
         cluster = self.state.tables.cluster
         for item, path in reader.items("options"):
             kind = Reader(item, path).text("type", cluster.types[0] if cluster.types else "")

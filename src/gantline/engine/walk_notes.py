@@ -1,4 +1,4 @@
-"""What a walk keeps in mind while it goes through the ranks: rows of one scratch matrix, under names."""
+"""What a walk remembers while it goes through the ranks: rows of one scratch matrix, under names."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class WindowGate:
                 t.cordon(device, closed=device not in closed)
 
     def _start(self, row: int) -> Iterator[None]:
-        """Let a row begin in the first of its ways that can be had."""
+        """Start a row with the first of its options that fits."""
         state, t, rows = self.state, self.state.tables, self.state.rows
         free = np.bincount(t.NI[c.N_TYPE], weights=t.NI[c.N_FREE], minlength=len(t.cluster.types))
         first, place = int(t.I[c.OPTION_FIRST, row]), int(np.flatnonzero(rows == row)[0])

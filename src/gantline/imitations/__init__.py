@@ -1,1 +1,1 @@
-"""Other people's simulators, where results must equal theirs and no regime can say it."""
+"""Imitations of published simulators, where results must equal theirs and no regime can express the difference."""

@@ -86,7 +86,7 @@ class LatePlacementError(PlacementError):
 
 
 def chosen_devices(name: str, rule: DeviceRule, gang: GangRequest, free: FreeDevices) -> tuple[int, ...] | None:
-    """What the rule chooses, if that can be (None: the gang waits); else a `PlacementError` that names the job."""
+    """What the rule chooses, if that is possible (None: the gang waits); else a `PlacementError` that names the job."""
     where = f"placement '{name}', job '{gang.job}'"
     try:
         answer = rule.choose(gang, free)

@@ -18,7 +18,7 @@ from gantline.core.jit import kernel
 
 
 def rearrange(sizes: Ints, now: Ints, capacity: Ints, packed: Ints | None = None) -> Ints:
-    """The layout for these sizes (a job of size 0 has ended), given the present one; `packed` anew in another way."""
+    """The layout for these sizes (a job of size 0 has ended), given the present one; `packed`: a layout to bind in place of best fit."""
     return bind(pack(sizes, capacity) if packed is None else packed, release(sizes, now), capacity)
 
 

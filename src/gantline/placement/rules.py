@@ -1,4 +1,4 @@
-"""The placement rules by name: ours, and what installed packages bring (group ``gantline.placements``). Nothing else knows one by name.
+"""The placement rules by name: ours, and what installed packages bring (group ``gantline.placements``). No other module names a rule.
 
 ``consolidated``, ``consolidated:preferred``, ``first-free``, ``skew:0.3``, ``random``, ...; rules of users also come as values or files.
 """

@@ -15,7 +15,7 @@ from gantline.simulator.occupancy import busy_by_device
 
 
 def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping[str, Any]) -> float:
-    """Money for all devices held; a regime that counts device-seconds itself is believed."""
+    """Money for all devices held; a regime that counts device-seconds itself gives them."""
     names = [name for name in tables.cluster.types if tables.cluster.gpus_of(name)]
     seconds = counted.get("paid_device_seconds") or held_by_type(tables, log)
     return sum(seconds.get(name, 0.0) * price for name, price in zip(names, prices_of(names, prices))) / 3600.0

@@ -73,7 +73,7 @@ class Prepared:
         return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
 
     def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
-        """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.
+        """The instant as the counting loop takes it; None: it cannot run this policy, this run or this instant.
 
         Candidates that differ by their admission limit alone share what is `known`.
         """

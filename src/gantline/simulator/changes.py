@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def changes_of(simulation: Simulation) -> dict[str, object]:
     """Resizes, migrations, jobs that ever spanned nodes, and seconds that gangs held devices without working (None: unknown).
 
-    Seconds are those of `Costs`: of a first start, and after each stop, resize and move, as far as the gang lived to pay them.
+    Seconds are those of `Costs`: of a first start, and after each stop, resize and move, as far as the gang ran long enough to pay them.
     """
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals

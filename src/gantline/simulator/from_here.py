@@ -1,6 +1,6 @@
-"""From one instant onwards, by the engine: what becomes of the jobs of a snapshot if their work is so and so much.
+"""From one instant onwards, by the engine: what becomes of the jobs of a snapshot if they have a given amount of work.
 
-The plain way of `rollout`, for every policy and every run. The policy sees what it would see: its estimates, its memory, the clock.
+The general form of `rollout`, for every policy and every run. The policy sees what it would see: its estimates, its memory, the clock.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class FromHere:
     def roll(self, work: Floats | None = None, until: float = math.inf, inputs: Iterable[Input] = (), spending: bool = False) -> Rolled:
         """What becomes of the jobs if their work is that (None: as estimated); `spending`: also what that costs.
 
-        A policy that loses nothing but turns is refused: that nothing starts says nothing about the jobs.
+        A policy that loses every turn is refused: its futures would show nothing about the jobs.
         """
         instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
         now, state = instant.now, state_on(tables, instant, self.rules)
@@ -105,7 +105,7 @@ class FromHere:
         )
 
     def _hold_back(self, state: State) -> None:
-        """Jobs that admission has not let in yet stand outside, in order of arrival."""
+        """Keep out the jobs that admission has not let in yet, in order of arrival."""
         rows = self.held_back
         if not len(rows):
             return
@@ -160,7 +160,7 @@ def copied(snapshot: Snapshot) -> Snapshot:
 
 
 def _settle_flights(I: Ints, rows: Ints) -> None:
-    """Orders that are on their way are as good as carried out."""
+    """Orders in flight count as carried out."""
     phase = I[c.PHASE, rows]
     phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
     phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)

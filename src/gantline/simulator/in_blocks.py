@@ -1,6 +1,6 @@
 """`simulate_in_blocks(trace, cluster, policy, ...)`: a trace of any length in bounded memory.
 
-Jobs come from a Parquet file, a block at a time, and those that have ended leave the memory; what they came to waits on disk (`spool.py`)
+Jobs come from a Parquet file, a block at a time, and those that have ended leave the memory; their results are kept on disk (`spool.py`)
 until the table of jobs is written, in blocks again. The summary reads that disk one column at a time.
 """
 
@@ -72,7 +72,7 @@ def simulate_in_blocks(
     spec: RunSpec | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Simulate a trace that is too long for memory; the summary comes back, which is that of `simulate` to the last digit.
+    """Simulate a trace that is too long for memory; returns the summary, which equals that of `simulate` to the last digit.
 
     >>> summary = simulate_in_blocks("jobs.parquet", "12500x8", "srtf", round=60, jobs_out="ended.parquet")
 

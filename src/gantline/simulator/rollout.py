@@ -204,7 +204,7 @@ def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, see
 def _futures(
     snapshot: Snapshot, one: Candidate, work: Draws | Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
 ) -> Futures:
-    """The futures under one policy: counted, where that says all."""
+    """The futures under one policy: counted, where that is enough."""
     rows = limits.rows
     prepared = Prepared.of(snapshot, one, limits.costs, limits.known)
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
@@ -228,7 +228,7 @@ def _futures(
 
 
 def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
-    """One future after the other, the engine's own way."""
+    """One future after the other, by the engine."""
     rolled: list[Rolled] = []
     budget, here = CpuBudget(limits.seconds), prepared.from_here(limits.held)
     for line, events in zip(work.lines() if isinstance(work, Draws) else work, inputs):

@@ -31,7 +31,7 @@ _FEW = 500  # intervals
 
 @dataclass(repr=False)
 class Run:
-    """What a simulation found out. Frames are built when they are first looked at.
+    """The results of a simulation. Frames are built when they are first used.
 
     `summary`: the numbers of the run, by name. `jobs`, `allocations`, `events`, `series`: polars frames.
     `plot`: figures, such as `run.plot.gantt()` and `run.plot.jct_cdf()` (`gantline.report.plots`).
@@ -47,7 +47,7 @@ class Run:
     journal: Journal | None = None  # what entered and what was decided, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
-    notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken
+    notices: tuple[str, ...] = ()  # notes of the policy: deadlines that cannot be met, a fallback that was taken
     held: Held | None = None  # what each job held; by default what the log says
     pieces: pl.DataFrame | None = None  # what an original reports instead of a row per job, such as a row per piece of a job
 

@@ -70,7 +70,7 @@ def simulate(
     `trace`: a table of jobs (a path, a `Trace`, a data frame, a list of dictionaries) or the name of a generator.
     `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`; None in regimes that buy what they need.
     `policy`: a registered name or FILE.py:CLASS with `settings`, or a policy of one's own.
-    `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
+    `inputs`: users' requests while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
     `step_all`: skip no round. `on_progress` is called with the time, the jobs that have arrived and those inside, whatever the regime.
     `on_lost`: called for each turn that the policy lost.

@@ -1,4 +1,4 @@
-"""Columns on disk: what a run in blocks has found out, for jobs and for intervals that have left the memory.
+"""Columns on disk: the results of a run in blocks, for jobs and for intervals that have left the memory.
 
 A column is a file of numbers. Lines are appended in order, and amended when more is known of them; reading one column at a time
 takes eight bytes a line.

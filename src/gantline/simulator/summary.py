@@ -45,7 +45,7 @@ def summarise(
     seed: int,
     held: Held | None = None,
 ) -> dict[str, object]:
-    """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say.
+    """Figures over the tracked jobs (all, without a window) that finished; None where there are none.
 
     `held`: what jobs held, where that is known already.
     """
@@ -187,7 +187,7 @@ def _racks(cluster: Cluster) -> dict[str, list[tuple[int, int]]]:
 
 
 def _sizes(cluster: Cluster) -> str:
-    """GPUs of the nodes in their order, as ``32x4,2x8``; thousands of nodes are a few words."""
+    """GPUs of the nodes in their order, as ``32x4,2x8``; short even for thousands of nodes."""
     return ",".join(f"{len(list(same))}x{gpus}" for gpus, same in groupby(node.gpus for node in cluster.nodes))
 
 

@@ -36,7 +36,7 @@ class Uncertainty:
 
     @property
     def source(self) -> str:
-        """What the draws rest on, in words."""
+        """A description of what the draws are based on."""
         if len(self.ratios) >= FEWEST:
             return f"the estimates of {len(self.ratios)} ended jobs"
         return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"

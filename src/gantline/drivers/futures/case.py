@@ -1,4 +1,4 @@
-"""From a snapshot to a `FutureCase`, where counting devices says all that matters; None where it does not."""
+"""From a snapshot to a `FutureCase`, where counting devices is enough; None where it is not."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def case_of(
 
 
 def _runs(t: Tables, rows: Ints) -> Bools:
-    """Which rows hold devices; orders that are on their way are as good as carried out."""
+    """Which rows hold devices; orders in flight count as carried out."""
     return np.isin(t.I[c.PHASE, rows], (STARTING, RUNNING, RESIZING))
 
 

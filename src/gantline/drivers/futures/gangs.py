@@ -57,7 +57,7 @@ def start(case: FutureCase, room: FutureRoom, row: int, now: float, begins: Floa
 
 @kernel
 def remove(room: FutureRoom, at: int) -> None:
-    """The gang runs no longer; the last one takes its place."""
+    """Remove the gang; the last one takes its place."""
     last = room.n[p.RUNNING] - 1
     if at != last:
         for number in range(p.SLOT_NUMBERS):
@@ -69,7 +69,7 @@ def remove(room: FutureRoom, at: int) -> None:
 
 @kernel
 def halt(room: FutureRoom, at: int, now: float) -> int:
-    """The gang stops with its work saved; its row comes back. Its devices have been taken already."""
+    """The gang stops with its work saved. Returns its row. Its devices have been taken already."""
     s, row = room.s, room.si[p.SLOT_ROW, at]
     ran = now - s[p.SINCE, at]
     if ran > 0.0:

@@ -48,7 +48,7 @@ def push(room: HeapRoom, due: float, row: int) -> None:
 
 @kernel
 def drop(room: HeapRoom, place: int) -> None:
-    """The gang at that place runs no longer; the last one fills the gap."""
+    """Remove the gang at that place; the last one fills the gap."""
     last = room.n[h.RUNNING]
     room.n[h.RUNNING] = last - 1
     if place == last:

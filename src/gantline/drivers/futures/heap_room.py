@@ -1,4 +1,4 @@
-"""What a future keeps where its gangs stand in a heap: see `heap_loop`."""
+"""What a future keeps where its gangs are in a heap: see `heap_loop`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def heap_room(case: FutureCase) -> HeapRoom:
 
 
 def takes_heap(case: FutureCase, newcomers: int) -> bool:
-    """Whether the loop over a heap says all of this case: keys only sink while gangs run, nothing comes, there is no minimum run."""
+    """Whether the loop over a heap can run this case: keys only sink while gangs run, nothing comes, there is no minimum run."""
     attained = case.weight[[k.ATTAINED, k.ATTAINED_GPU]].any()
     return bool(case.switch[p.SINKS] and not attained and not newcomers and not len(case.held) and case.amount[p.MIN_RUN] <= 0.0)

@@ -48,7 +48,7 @@ def enter(room: FutureRoom, row: int) -> None:
 
 @kernel
 def leave(room: FutureRoom, lane: int) -> None:
-    """The first of the lane waits no longer."""
+    """Remove the first of the lane."""
     room.lane[p.HEAD, lane] += 1
     room.lane[p.COUNT, lane] -= 1
     room.n[p.WAITING] -= 1

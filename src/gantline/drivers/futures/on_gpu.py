@@ -46,7 +46,7 @@ def missing() -> str:
         return "numba-cuda is not installed (pip install 'gantline[gpu]')"
     try:
         return "" if cuda.is_available() else "no CUDA device is visible"
-    except Exception as error:  # a driver that is there and does not work is reported in the words of whatever fails first
+    except Exception as error:  # a broken GPU driver is reported by the message of the first failure
         return f"the CUDA driver does not work: {error}"
 
 
@@ -76,7 +76,7 @@ def run_on_gpu(case: FutureCase, work: Draws | Floats, coming: Floats, keep_jobs
 
 
 def _heap_room(case: FutureCase, threads: int) -> tuple[Any, Any]:
-    """The loop over a heap, and memory for it: threads go their own ways through rows and gangs, so each has its part in one piece."""
+    """The loop over a heap, and memory for it: threads take different paths through rows and gangs, so each has a contiguous part."""
     cuda = _cuda()
     numbers, wholes, (first, lane) = heap_shapes(case)
     rows = [cuda.device_array((threads, *shape)) for shape in numbers]

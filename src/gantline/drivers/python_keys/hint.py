@@ -1,7 +1,7 @@
-"""What a policy says of how long its order holds (`valid_until()`), and whether a key that is read must heed it.
+"""How long a policy declares its order to hold (`valid_until()`), and whether a key that is read must respect it.
 
 A true hint changes nothing but how often the policy is asked: a read key is evaluated whenever the order may change, so it needs none.
-One that says "for ever" without a look at the snapshot is heeded all the same, as it costs nothing: a promise that is not kept gives the
+One that is "for ever" whatever the snapshot is respected all the same, as it costs nothing: a promise that is not kept gives the
 run that it gives when the policy is asked, and ``--verify-skips`` finds it.
 """
 
@@ -20,7 +20,7 @@ Within = Callable[[Callable[[], Any]], Any]  # bounds a call
 
 
 class Hint(Enum):
-    """What there is to heed."""
+    """Which declaration must be respected."""
 
     NONE = "it says nothing, or that it wants to be asked again"
     FOR_EVER = "the order holds until something happens"
@@ -39,7 +39,7 @@ class Nothing:
 
 
 def time_said(said: Any) -> float | None:
-    """What a policy may say of how long its order holds."""
+    """How long a policy may declare its order to hold."""
     if said is None or (isinstance(said, Real) and not math.isnan(said)):
         return None if said is None else float(said)
     raise ValueError("no time")

@@ -70,7 +70,7 @@ def _levels(key: Term, tables: Tables) -> tuple[LinearKey, _Sum] | None:
 
 
 def _sum(node: Term) -> _Sum | None:
-    """What a product and a sum can say."""
+    """A key made of a product and a sum."""
     if node.still:
         return _Sum(node.detail, column=node.name if node.name in _KNOWN else "")
     if node.what == "column":

@@ -1,6 +1,6 @@
 """Columns that note what is done to them, and a snapshot made of them.
 
-Whatever cannot be noted (a branch on values, a sum over jobs, a loop, chance) ends the reading, with a word on what it was.
+Whatever cannot be noted (a branch on values, a sum over jobs, a loop, chance) ends the reading, with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The addresses of NumPy's own inner loops, so that compiled code computes the very bits that NumPy would have.
 
-Last digits of powers and logarithms differ from one library to the next, so another one would break ties in another way. NumPy's header
-for extensions (`ufuncobject.h`) says where a ufunc keeps its loops; everything that can be compared with what Python knows of the
-ufunc is, before an address is believed.
+Last digits of powers and logarithms differ from one library to the next, so another one would break ties differently. NumPy's header
+for extensions (`ufuncobject.h`) says where a ufunc keeps its loops; everything that Python shows of the ufunc
+is compared before an address is used.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ class Reading(NamedTuple):
 
     declared: tuple[LinearKey, Floats | None] | None = None  # with numbers in place of the priorities, if it needs any
     written: Written | None = None
-    sums: tuple[LinearKey, Floats | None] | None = None  # the sum that it is, also where records cannot say the run
+    sums: tuple[LinearKey, Floats | None] | None = None  # the sum that it is, also where records cannot represent the run
     no_records: str = ""
     no_tables: str = ""
-    hint: Hint = Hint.NONE  # how long it says that its order holds
+    hint: Hint = Hint.NONE  # how long it declares its order to hold
 
 
 def plainly(call: Callable[[], Any]) -> Any:

@@ -85,7 +85,7 @@ class _Loop:
         return _as_the_policy_says(self.engine, self.decision)
 
     def enter(self, keys: Floats, until: float) -> None:
-        """What the policy says of this instant, for all active rows."""
+        """Enter the policy's keys of this instant, for all active rows."""
         self._said[: len(keys)] = keys
         self.clock.time[lc.VALID] = until
 
@@ -109,7 +109,7 @@ class _Loop:
 def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> LoopEnd:
     """Run to the end, or until the policy itself must be asked.
 
-    At the first decision, the second, the fourth and so on the policy is asked what the keys are. Should it say anything else, it is asked
+    At the first decision, the second, the fourth and so on the policy is asked what the keys are. If its keys differ, it is asked
     from there on.
     """
     run = _Loop(engine, bounds, run_tape, written.tape, written.levels)

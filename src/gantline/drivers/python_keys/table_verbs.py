@@ -1,6 +1,6 @@
-"""The verbs of the loop on the tables: keys are evaluated by a tape, or said by the policy, which is asked in between.
+"""The verbs of the loop on the tables: keys are evaluated by a tape, or given by the policy, which is asked in between.
 
-They call the very kernels that the stepping loop calls, so that the loop can stop before any decision and leave the rest to it. Keys of
+They call the same kernels as the stepping loop, so that the loop can stop before any decision and leave the rest to it. Keys of
 rows that run are evaluated at every decision; those of rows that wait only if time changes them, or something has happened to the row.
 """
 
@@ -36,7 +36,7 @@ from gantline.engine.walk import walk
 # not be asked while nothing can start, whether levels are counted by GPU-seconds
 AGES, UNTIL_CHECK, PASSES, BY_GPU, PLACES = range(5)
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are noticed
-ASKS = False  # whether the policy says the keys; known when it is compiled (`variant`)
+ASKS = False  # whether the policy gives the keys; known when it is compiled (`variant`)
 
 _STOP = int(Misfit.STOP)
 
@@ -54,7 +54,7 @@ class OnTables(NamedTuple):
     levels: Floats  # service at which a row that runs falls behind at that very instant
     how: Ints
     fresh: Ints  # rows with unknown keys
-    said: Floats  # keys of all active rows, as the policy says them
+    said: Floats  # keys of all active rows, as the policy gives them
 
 
 @kernel
@@ -113,7 +113,7 @@ def _evaluate(on: OnTables, now: float) -> bool:
 
 @kernel
 def _enter(F: Floats, lists: Lists, said: Floats) -> bool:
-    """Keys that the policy has said, if all of them are numbers."""
+    """Keys that the policy has given, if all of them are numbers."""
     for place in range(lists.number[ls.ACTIVE]):
         if np.isnan(said[place]):
             return False

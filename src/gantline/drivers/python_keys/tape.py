@@ -62,7 +62,7 @@ def write(key: Term, rows: int) -> Written:
 
 
 def blank(rows: int) -> Tape:
-    """A tape without instructions, where the policy says the keys."""
+    """A tape without instructions, where the policy gives the keys."""
     return write(number(0.0), rows).tape
 
 

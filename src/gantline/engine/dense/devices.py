@@ -110,7 +110,7 @@ def _link(d: Devices, last: int, node: int, count: int) -> int:
 
 @kernel
 def take_first_free(d: Devices, need: int) -> int:
-    """The lowest free devices there are; the first link comes back."""
+    """Take the lowest free devices there are; returns the first link."""
     first, last, links = -1, -1, 0
     for word in range(d.by_count.shape[1]):
         nodes = d.by_count[0, word]
@@ -145,7 +145,7 @@ def take_tightest(d: Devices, need: int) -> int:
 def choose_many(d: Devices, room: int, need: int, whole: bool) -> int:
     """Nodes for a gang larger than any of them: idle ones, and for the rest one more or the tightest fit. How many; 0: it does not fit.
 
-    `room` is the line that says what each node has: what is free now, or what would be if others stopped.
+    `room` is the line with what each node has: what is free now, or what would be if others stopped.
     """
     used, left = 0, need
     for node in range(d.node.shape[1]):

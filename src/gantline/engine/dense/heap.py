@@ -83,7 +83,7 @@ def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
 
 @kernel
 def put(h: Heaps, which: int, row: int, key: float) -> None:
-    """Let the row stand in the heap with this key, whether it was there before or not."""
+    """Put the row into the heap with this key, or change its key if it is there."""
     at = h.at[row, AT + which]
     if at < 0 or key < h.key[which, at]:
         put_no_later(h, which, row, key)
@@ -111,7 +111,7 @@ def drop(h: Heaps, which: int, row: int) -> None:
 
 @kernel
 def replace(h: Heaps, which: int, row: int, other: int, key: float) -> None:
-    """Let another stand in the place of a row that is in the heap; it may have been there before."""
+    """Replace a row in the heap by another, which may be in the heap already."""
     if h.at[other, AT + which] >= 0:
         drop(h, which, row)
         put(h, which, other, key)

@@ -39,7 +39,7 @@ class Pass(NamedTuple):
 
 @kernel
 def rank_key(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
-    """What the row stands by in the heap of ranks: its key at time zero if it had always risen as it does, lowest rank on top."""
+    """The row's number in the heap of ranks: its key at time zero if it had always risen as it does, lowest rank on top."""
     work.number[EVALUATED] += 1
     return rank_of(row, key_at(jobs, row, key, now), work, now)
 

@@ -157,7 +157,7 @@ def leave(q: Lanes, lane: int) -> None:
 
 @kernel
 def remove(q: Lanes, lane: int, key: float, row: int) -> None:
-    """Take a row out of its lane, wherever it stands."""
+    """Take a row out of its lane, wherever it is."""
     number, count = first_behind(q, lane, key, row), q.lane[COUNT, lane]
     if number < count - number:
         _shift(q, lane, 0, number, 1)

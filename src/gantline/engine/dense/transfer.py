@@ -48,9 +48,9 @@ def to_lines(F: Floats, I: Ints, lane_of: Ints, f: Floats, i: Ints32) -> None:
 
 @kernel
 def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats, I: Ints) -> int:
-    """Write everything that the loop has found out into the columns, but which devices are held; how many rows have spanned nodes.
+    """Write the loop's results into the columns, except which devices are held. Returns how many rows have spanned nodes.
 
-    The rows are blank: what they are blank of is only written where it is otherwise.
+    The rows have their initial values: only values that differ from these are written.
     """
     spanned = 0
     for row in range(f.shape[0]):

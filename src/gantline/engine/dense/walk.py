@@ -167,7 +167,7 @@ def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, k
 
 @kernel
 def _rank(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
-    """What a row that begins stands by among the ranks. Having started can change its key; nothing else does in this instant."""
+    """The rank number of a row that begins. Having started can change its key; nothing else does in this instant."""
     if key.weight[k.FIRST_START] != 0.0:
         return rank_key(jobs, row, key, work, now)
     return rank_of(row, jobs.f[row, r.KEY], work, now)

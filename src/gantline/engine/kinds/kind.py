@@ -1,4 +1,4 @@
-"""What every kind of grant can say."""
+"""The interface of every kind of grant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gantline.engine.wanted import Wanted
 
 @dataclass(frozen=True)
 class Desk:
-    """What lies on the table while a plan is committed."""
+    """What kinds of grants use while a plan is committed."""
 
     state: State
     books: Holdings
@@ -55,7 +55,7 @@ class Kind(ABC):
         self.books.take(row, place.holding)
 
     def give_back(self, row: int, grant: Grant | None) -> Holding:
-        """The row holds nothing any more; what it held comes back."""
+        """The row gives up everything. Returns what it held."""
         if grant is not None and grant.fluid:
             self.desk.fluid.close(row)
         return self.books.give_back(row)

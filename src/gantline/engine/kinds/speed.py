@@ -13,7 +13,7 @@ from gantline.core.plan import Assignment, Mode
 
 
 def of_gang(grant: Grant, mates: Mapping[int, Grant], alone: float) -> float:
-    """A gang of its own, on devices that the engine or the plan chose: as fast as its option says, less what it does not use."""
+    """An unshared gang, on devices that the engine or the plan chose: the speed of its option, less what it does not use."""
     return alone * grant.assignment.fraction
 
 

@@ -89,7 +89,7 @@ class Synthesizer(Policy):
             raise UsageError(f"most is {self.most:g}", where=WHERE, fix="use a share of futures from 0 to below 1")
         if not self.horizon > 0.0:
             raise UsageError(f"horizon is {self.horizon:g}", where=WHERE, fix="use seconds above zero")
-        self._members()  # a portfolio that cannot be is refused
+        self._members()  # an impossible portfolio is refused
         self._check_objective()
 
     def _check_objective(self) -> None:
@@ -167,7 +167,7 @@ class Synthesizer(Policy):
         return mind.asked_decision == 0 or snapshot.decision >= mind.asked_decision + self.every
 
     def _choose(self, snapshot: Snapshot, mind: Remembered, present: int | None) -> tuple[Verdict | None, list[str]]:
-        """Roll everything forward and judge; what is to be said besides."""
+        """Roll everything forward and judge. Returns the verdict and notes for users."""
         members = self._members()
         mind.asked_at, mind.asked_decision, mind.load = snapshot.now, snapshot.decision, float(snapshot.jobs.gpus.sum())
         limited = any(math.isfinite(one.load_limit) for one in members)

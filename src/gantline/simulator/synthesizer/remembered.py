@@ -13,7 +13,7 @@ from gantline.core.arrays import Bools
 from gantline.core.snapshot import Snapshot
 
 _MOST_SAID = 20
-MOST = 200  # jobs of the past that are kept, to say how others come
+MOST = 200  # jobs of the past that are kept, to draw how others arrive
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Remembered:
         return lost
 
     def new_of(self, notes: Iterable[str]) -> list[str]:
-        """Those that have not been said before, and the room to remember them: a few."""
+        """The notes that are new; only a few are remembered."""
         found = [note for note in dict.fromkeys(notes) if note not in self.said][: _MOST_SAID - len(self.said)]
         self.said += found
         return found
