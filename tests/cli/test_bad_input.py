@@ -36,7 +36,7 @@ BAD_OPTIONS = [
     (["--policy", "srft"], 3, ["no policy 'srft'", "did you mean 'srtf'"]),
     (["--policy", "zzz"], 3, ["no policy 'zzz'", "known:", "fifo"]),
     (["--policy", "fifo", "--set", "backfil=easy"], 2, ["no parameter 'backfil'", "did you mean 'backfill'"]),
-    (["--policy", "fifo", "--set", "backfill=never"], 2, ["backfill is 'never'", "conservative"]),
+    (["--policy", "fifo", "--set", "backfill=never"], 2, ["'backfill' is 'never'", "conservative"]),
     (["--policy", "srtf", "--set", "x=1"], 2, ["no parameter 'x'", "no parameters"]),
     (["--policy", "tiresias", "--set", "promote=soon"], 2, ["'promote' is 'soon'"]),
     (["--policy", "fifo", "--set", "backfill"], 2, ["'backfill' is not a setting"]),

@@ -192,9 +192,10 @@ def test_policies_in_one_call_are_rolled_forward_as_alone() -> None:
         assert (together[name].finish == rollout(snapshot, name, draws=2)[0].finish).all(), name
 
 
-def test_without_a_limit_jobs_that_were_held_back_are_let_in_whoever_rolls() -> None:
+def test_a_limit_holds_jobs_back_and_without_one_they_are_let_in_whichever_loop_rolls() -> None:
     snapshot = instant(8, 3, 6)
-    limited = Candidate(load_policy("afs"), "afs behind a limit", admission="load-limit:1.2")
-    free, refused = rollout(snapshot, [Candidate(load_policy("afs")), limited], held=[7, 8])
+    limited = Candidate(load_policy("afs"), "afs behind a limit", admission="load-limit:0.6")
+    free, behind = rollout(snapshot, [Candidate(load_policy("afs")), limited], held=[7, 8])
     assert (free.finish == rollout(snapshot, "afs")[0].finish).all()
-    assert "an admission limit needs futures that count devices" in refused.lost
+    assert (behind.start[:, :7] == free.start[:, :7]).all()
+    assert (behind.start[:, 7:] > free.start[:, 7:]).all()

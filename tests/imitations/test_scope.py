@@ -67,7 +67,7 @@ OPTION_VALUES: dict[str, Any] = {
 }
 FILES = {
     "throughputs": "nowhere.json", "profiles": "nowhere", "carbon": "nowhere.csv", "electricity": "nowhere.csv", "power": "nowhere.csv",
-    "series_start": "3", "device_speeds": "nowhere.csv",
+    "series_start": "3", "device_speeds": "nowhere.csv", "performance": "nowhere.py:Model",
 }  # fmt: skip
 
 

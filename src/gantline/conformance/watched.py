@@ -105,7 +105,7 @@ class Watched(Policy):
             return
         assigned = {int(job) for job in plan.assignments.job}
         try:
-            outcomes = carry_out_on(snapshot, plan)
+            outcomes = carry_out_on(snapshot, plan, "first-free")  # a stricter rule may make gangs wait that fit by number
         except GantlineError as error:
             self._breach("feasible", snapshot, str(error))
             return

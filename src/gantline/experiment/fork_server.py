@@ -27,6 +27,7 @@ NEEDED = (
     "gantline.report.doubts", "gantline.report.frames", "gantline.report.metrics", "gantline.report.rundir",
     "gantline.workload.generators.arrivals", "gantline.workload.cells", "gantline.workload.faults", "gantline.workload.read",
     "gantline.workload.rename", "gantline.drivers.python_keys.run", "gantline.drivers.python_keys.questions", "gantline.assembly.goodput",
+    "gantline.assembly.scaling",
     "gantline.assembly.throughputs", "gantline.performance.parameter_servers", "gantline.performance.scaling", "numpy.ma",
     "llvmlite.binding",
 )  # fmt: skip
