@@ -88,7 +88,7 @@ def simulate(
     with simulated_jobs(len(jobs)) as tick:
         lost = simulate_words.LostTurnWords()
         run = run_simulation(jobs, place, chosen, on_progress=tick, on_lost=lost, record=record is not None, spec=spec)
-    code = simulate_words.report(run, math.isfinite(spec.until))
+    code = simulate_words.report_run(run, math.isfinite(spec.until))
     if verify_skips:
         with simulated_jobs(len(jobs), "stepping") as tick:
             stepped = run_simulation(jobs, place, chosen, on_progress=tick, step_all=True, spec=spec)

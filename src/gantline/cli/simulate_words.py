@@ -50,7 +50,7 @@ class LostTurnWords:
             say(f"warning: {self.count} turns lost until t={incident.time:g}")
 
 
-def report(run: Run, bounded: bool) -> int:
+def report_run(run: Run, bounded: bool) -> int:
     """Report lost turns, jobs that did not end and an excessive load; returns the exit code."""
     code = _report_ends(run, bounded)
     for said in (free_stops, wholes_for_parts, ways_left_out):

@@ -21,7 +21,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
-from gantline.engine.same_grants import PlanDifference
+from gantline.engine.same_grants import WhatChanges
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
@@ -39,11 +39,11 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
     if not grants.left and grants.repeats.seen(planned, table):
         state.out[:] = 0
         return
-    difference = PlanDifference.NOT_READ if by_hand else _difference(grants, planned, table)
-    if difference is PlanDifference.NOT_READ:
+    difference = WhatChanges.NOT_READ if by_hand else _difference(grants, planned, table)
+    if difference is WhatChanges.NOT_READ:
         unmoved = Commit(grants, planned, table, _named(grants, planned), by_hand).run()
-    elif difference is PlanDifference.SAME or (difference is PlanDifference.ONLY_STARTS and _start(grants, planned, table)):
-        unmoved = difference is PlanDifference.SAME
+    elif difference is WhatChanges.SAME or (difference is WhatChanges.ONLY_STARTS and _start(grants, planned, table)):
+        unmoved = difference is WhatChanges.SAME
     else:
         changes = ~grants.plan_reader.seen.kept[: len(planned)]
         unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned)).run()
@@ -54,15 +54,15 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
         grants.repeats.forget(planned)
 
 
-def _difference(grants: Grants, planned: Ints, table: Assignments) -> PlanDifference:
+def _difference(grants: Grants, planned: Ints, table: Assignments) -> WhatChanges:
     """Which rows have what the plan gives them, where it gives nothing but devices, or nothing but options."""
     if grants.left or grants.used_fluid:
-        return PlanDifference.NOT_READ
+        return WhatChanges.NOT_READ
     grants.state.out[:] = 0
     if grants.by_row:
-        return grants.plan_reader.by_devices(planned, table) if grants.in_force.only_devices(table) else PlanDifference.NOT_READ
+        return grants.plan_reader.by_devices(planned, table) if grants.in_force.only_devices(table) else WhatChanges.NOT_READ
     plain = grants.in_force.nothing_special and table.tells_at_most("option")
-    return grants.plan_reader.by_option(planned, table) if plain else PlanDifference.NOT_READ
+    return grants.plan_reader.by_option(planned, table) if plain else WhatChanges.NOT_READ
 
 
 def _start(grants: Grants, planned: Ints, table: Assignments) -> bool:

@@ -28,7 +28,7 @@ from gantline.engine.state import State
 _DEFERRED = int(Reason.DEFERRED)
 
 
-class PlanDifference(Enum):
+class WhatChanges(Enum):
     """How a plan differs from what the rows have."""
 
     NOT_READ = "it says more than is compared here"
@@ -62,7 +62,7 @@ class PlanReader:
         self.seen = Seen(columns[0], columns[1], np.zeros(rows, dtype=np.bool_), columns[2], places)
         self.turns = GangTurns(columns[3], columns[4], work, listed)  # of the waiting rows, filled by the comparison
 
-    def by_devices(self, rows: Ints, table: Assignments) -> PlanDifference:
+    def by_devices(self, rows: Ints, table: Assignments) -> WhatChanges:
         """Whether rows keep their devices."""
         granted, asked = self.force.column("devices")[rows].tolist(), table.entries("devices")
         same = np.fromiter(map(eq, granted, asked), dtype=np.bool_, count=len(rows))
@@ -72,7 +72,7 @@ class PlanReader:
         self.seen.kept[: len(rows)] = same
         return self._compare(rows, True)
 
-    def by_option(self, rows: Ints, table: Assignments) -> PlanDifference:
+    def by_option(self, rows: Ints, table: Assignments) -> WhatChanges:
         """Whether rows keep their option."""
         self._fit(len(rows))
         self.seen.option[: len(rows)] = table.column("option") if table.has("option") else -1
@@ -84,14 +84,14 @@ class PlanReader:
         if rows > len(self.seen.rows) or rows + devices > len(self.turns.listed):
             self._make(rows, devices)
 
-    def _compare(self, rows: Ints, by_devices: bool) -> PlanDifference:
+    def _compare(self, rows: Ints, by_devices: bool) -> WhatChanges:
         state = self.state
         self._number += 1
         self.seen.rows[: len(rows)] = rows
         changes, self.waiting = _compare(
             state.matrices, state.lists, self.seen, self.turns, self.force.epoch, len(rows), by_devices, self._number
         )
-        return PlanDifference.CHANGES if changes else PlanDifference.ONLY_STARTS if self.waiting else PlanDifference.SAME
+        return WhatChanges.CHANGES if changes else WhatChanges.ONLY_STARTS if self.waiting else WhatChanges.SAME
 
 
 @kernel
