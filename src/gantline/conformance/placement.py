@@ -87,16 +87,16 @@ def check_placement(rule: PlacementRule | DeviceRule | str, *, worlds: int = WOR
 
 def _unseen(case: _Case) -> dict[str, str]:
     """The rules that were not checked, and why not."""
-    said = case.rule.properties
+    declared = case.rule.properties
     found: dict[str, str] = {}
     if not case.answered:
         found |= dict.fromkeys(_RULES, "it gave no answer that could be checked")
     if not case.ran:
         found["two clocks"] = "no run while other rules are broken"
-    found |= {name: "does not say so" for name in ("counts", "monotone", "one_node") if not said[name]}
+    found |= {name: "the rule does not declare it" for name in ("counts", "monotone", "one_node") if not declared[name]}
     if case.rule.picks:
         found |= dict.fromkeys(("counts", "monotone"), "the engine counts for a rule in Python")
-    return found | ({"together": "does not say so"} if said["together"] == Together.NEVER.name.lower() else {})
+    return found | ({"together": "the rule does not declare it"} if declared["together"] == Together.NEVER.name.lower() else {})
 
 
 def a_world(number: int) -> ClusterInUse:
@@ -182,19 +182,19 @@ def _hold_to_properties(
     case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]
 ) -> None:
     """Check the properties that the rule declares."""
-    said, free = case.rule.properties, world.tables.NI[c.N_FREE]
+    declared, free = case.rule.properties, world.tables.NI[c.N_FREE]
     node = world.cluster.device_node
     largest = max((one.gpus for k, one in enumerate(world.cluster.nodes) if world.tables.NI[c.N_UP, k] == 1), default=0)
     spread = len({int(node[device]) for device in found or ()})
     where = f"a gang of {gpus} got {found}; {world}"
-    if said["counts"] and (found is not None) != (gpus <= len(world.free)):
+    if declared["counts"] and (found is not None) != (gpus <= len(world.free)):
         case.breach("counts", where)
-    if said["monotone"] and found is not None:
-        for size in (size for size in misfits if not (said["one_node"] and size <= largest < gpus)):
+    if declared["monotone"] and found is not None:
+        for size in (size for size in misfits if not (declared["one_node"] and size <= largest < gpus)):
             case.breach("monotone", f"{where}, but a gang of {size} does not fit")
-    if said["one_node"] and gpus <= largest and spread > 1:
+    if declared["one_node"] and gpus <= largest and spread > 1:
         case.breach("one_node", where)
-    likes = said["together"] == Together.ALWAYS.name.lower() or (said["together"] == Together.SENSITIVE.name.lower() and sensitive)
+    likes = declared["together"] == Together.ALWAYS.name.lower() or (declared["together"] == Together.SENSITIVE.name.lower() and sensitive)
     if likes and spread > 1 and (free >= gpus).any():
         case.breach("together", where)
 

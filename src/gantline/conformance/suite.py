@@ -51,7 +51,7 @@ _RULES = {
     "compiled key": "the key as compiled code evaluates it and key(), asked at every decision, give the same run",
     "two clocks": "through orders and reports without delay it gives the same run as on virtual time",
     "ties": "among equal jobs the earlier one starts first",
-    "faults": "every job ends although messages are late, lost and doubled and machines fail",
+    "faults": "every job ends although messages are late, lost and duplicated and machines fail",
     "refusals": "keeps answering while every grant is refused",
 }
 

@@ -54,12 +54,12 @@ class Watched(Policy):
             self.plans.append(self._encoded(snapshot, plan) or "")
             return plan
         before = fingerprint(tables_behind(snapshot))
-        remembered = _told(snapshot.memory)
+        remembered = _as_text(snapshot.memory)
         with fence() as crossed:
             plan = self.inner.decide(snapshot)
         if crossed:
             self._breach("purity", snapshot, crossed[0])
-        if fingerprint(tables_behind(snapshot)) != before or _told(snapshot.memory) != remembered:
+        if fingerprint(tables_behind(snapshot)) != before or _as_text(snapshot.memory) != remembered:
             self._breach("input", snapshot, "the snapshot or its memory was changed")
         answer = self._encoded(snapshot, plan)
         self.plans.append(answer or "")
@@ -132,7 +132,7 @@ def is_in_flight(snapshot: Snapshot) -> bool:
     return bool(((jobs.running & (jobs.phase != Phase.RUNNING)) | jobs.locked).any())
 
 
-def _told(memory: object) -> str:
+def _as_text(memory: object) -> str:
     try:
         return memories.encode(memory)
     except GantlineError:

@@ -125,12 +125,12 @@ class PickSizes:
         return None
 
 
-def _size(sizes: list[JobSize], wanted: int, asked: int, left: Ints) -> JobSize | None:
+def _size(sizes: list[JobSize], wanted: int, requested: int, left: Ints) -> JobSize | None:
     """The size that is meant, or the largest below it that is left; of several types the fastest."""
     if not wanted or not sizes:
         return None
     least, most = min(size.gpus for size in sizes), max(size.gpus for size in sizes)
-    meant = (0, least, min(max(asked, least), most), most)[wanted]
+    meant = (0, least, min(max(requested, least), most), most)[wanted]
     fits = [size for size in sizes if size.gpus <= meant and size.gpus <= left[size.type]]
     return max(fits, key=lambda size: (size.gpus, size.rate), default=None)
 

@@ -173,17 +173,17 @@ def guesses(blind: Collection[str]) -> list[str]:
 
 
 def _lines(found: list[Forecast], blind: Collection[str]) -> list[str]:
-    def spelled(one: Forecast, instant: float) -> str:
+    def written(one: Forecast, instant: float) -> str:
         return human_seconds(instant - one.now) if math.isfinite(instant) else "beyond the horizon"
 
     def start(one: Forecast) -> str:
         runs = one.start_p90 <= one.now
-        return "runs" if runs else f"starts in {spelled(one, one.start_p50)} (P50), {spelled(one, one.start_p90)} (P90)"
+        return "runs" if runs else f"starts in {written(one, one.start_p50)} (P50), {written(one, one.start_p90)} (P90)"
 
     def end(one: Forecast) -> str:
         if one.job in blind:
             return "its end is not known: it has no estimate"
-        return f"ends in {spelled(one, one.finish_p50)} (P50), {spelled(one, one.finish_p90)} (P90)"
+        return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90)"
 
     return [f"{one.job}: {start(one)}; {end(one)}" for one in found]
 

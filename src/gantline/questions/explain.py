@@ -135,8 +135,8 @@ def _more(count: int) -> str:
 
 
 def _expected(one: Forecast, runs: bool) -> str:
-    def spelled(instant: float) -> str:
+    def written(instant: float) -> str:
         return f"in {human_seconds(instant - one.now)}" if math.isfinite(instant) else "not within the horizon"
 
-    start = "" if runs else f"expected start {spelled(one.start_p50)} (P50), {spelled(one.start_p90)} (P90); "
-    return f"{start}expected end {spelled(one.finish_p50)} (P50), {spelled(one.finish_p90)} (P90)"
+    start = "" if runs else f"expected start {written(one.start_p50)} (P50), {written(one.start_p90)} (P90); "
+    return f"{start}expected end {written(one.finish_p50)} (P50), {written(one.finish_p90)} (P90)"

@@ -166,10 +166,10 @@ def changed(cluster: Cluster, add: str, lose: Sequence[str]) -> Cluster:
         if name not in names:
             raise NotFoundError(f"no node '{name}'", where="--lose", fix=near(name, names))
     added = [replace(node, name=f"added{number}") for number, node in enumerate(parse_cluster(add).nodes)] if add else []
-    kept = tuple(node for node in cluster.nodes if node.name not in lose) + tuple(added)
-    if not kept:
+    nodes = tuple(node for node in cluster.nodes if node.name not in lose) + tuple(added)
+    if not nodes:
         raise UsageError("no node is left", where="--lose", fix="keep at least one")
-    return replace(cluster, nodes=kept, spec="") if add or lose else cluster
+    return replace(cluster, nodes=nodes, spec="") if add or lose else cluster
 
 
 def _numbers(trace: Trace, cluster: Cluster, policy: Policy | str, options: dict[str, Any]) -> dict[str, float]:

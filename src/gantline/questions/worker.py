@@ -44,5 +44,5 @@ def main(source: TextIO, target: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    said, sys.stdout = sys.stdout, sys.stderr  # what a policy prints must not mix with answers
-    main(sys.stdin, said)
+    output, sys.stdout = sys.stdout, sys.stderr  # what a policy prints must not mix with answers
+    main(sys.stdin, output)

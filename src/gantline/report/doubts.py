@@ -58,8 +58,8 @@ def wholes_for_parts(summary: Mapping[str, Any]) -> str:
     count = summary.get("wholes_for_parts", 0)
     if not count:
         return ""
-    asked = f"{count:,} of {summary['jobs']:,} jobs {'needs' if count == 1 else 'need'} a part of a GPU"
-    return f"{asked} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
+    parts = f"{count:,} of {summary['jobs']:,} jobs {'needs' if count == 1 else 'need'} a part of a GPU"
+    return f"{parts} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
 
 
 def turned_away(summary: Mapping[str, Any]) -> str:

@@ -105,12 +105,13 @@ def judge(
         return Steadiness(math.nan, ())
     # The last arrival closes the stretch, so its work belongs to the next one.
     inside = (arrivals >= start) & (arrivals < end)
-    asked, more = float(work[inside].sum()), 0.0 if lost is None else float(lost[inside].sum())
+    requested, more = float(work[inside].sum()), 0.0 if lost is None else float(lost[inside].sum())
     capacity = mean(devices, start, end) * (end - start)
     edges = np.linspace(start, end, windows + 1)
     means = tuple((np.diff(integral(*queue, edges)) / np.diff(edges)).tolist())
-    none = [math.inf if found > 0 else 0.0 for found in (asked, asked + more)]  # jobs of CPUs alone ask a cluster without GPUs for none
-    load, needed = (asked / capacity, (asked + more) / capacity) if capacity > 0 else none
+    # Without GPUs: jobs of CPUs alone need none.
+    none = [math.inf if found > 0 else 0.0 for found in (requested, requested + more)]
+    load, needed = (requested / capacity, (requested + more) / capacity) if capacity > 0 else none
     idle = mean((queue[0], (queue[1] <= 0).astype(np.float64)), (start + end) / 2, end)
     missing = 0.0 if warmup > 0 or capacity <= 0 else from_empty_share(work, needed, capacity / (end - start))
     return Steadiness(load, means, needed, idle, missing, int(arrivals.size))

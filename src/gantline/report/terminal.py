@@ -70,7 +70,7 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     parts += _groups(run)
     guard = steadiness(run)
     warnings = [doubt for doubt in doubts_of_run(run) if doubt != UNSTEADY] + [str(guard)] * (not guard.steady)
-    for warning in (*warnings, *(said(run.summary) for said in (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest))):
+    for warning in (*warnings, *(remark(run.summary) for remark in (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest))):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
     if decided := policies_in_charge(run):
         parts += [Text(), Text(printable(decided))]

@@ -45,8 +45,8 @@ def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str
         jobs = here.scheduler.view().jobs.values()
         blind = [one.id for one in jobs if one.finished is None and one.estimate is None and one.state != "held"]
         past = {"learn": history_rows(jobs)} if draws.learn else {}
-        asked = {"samples": draws.samples, "sigma": draws.sigma, "jobs": [], "unestimated": blind}
-        return ask_now(here, "forecast", draws.newcomers, **asked, **past)
+        question = {"samples": draws.samples, "sigma": draws.sigma, "jobs": [], "unestimated": blind}
+        return ask_now(here, "forecast", draws.newcomers, **question, **past)
 
     return here.service.shared.get(draws, make, since)
 
@@ -84,6 +84,6 @@ def shared_changes(here: Context, job: str, since: int) -> dict[str, Any] | None
 
 def shared_what_if(here: Context, since: int, draws: ForecastDraws, **change: Any) -> dict[str, Any] | None:
     """The present under another policy or on other nodes, made once for all equal requests; None: it is being made."""
-    spelled = tuple((name, tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value)) for name, value in change.items())
-    asked = {"samples": draws.samples, "sigma": draws.sigma, **change}
-    return here.service.shared.get(("what-if", draws, spelled), lambda: ask_now(here, "what-if", draws.newcomers, **asked), since)
+    key = tuple((name, tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value)) for name, value in change.items())
+    question = {"samples": draws.samples, "sigma": draws.sigma, **change}
+    return here.service.shared.get(("what-if", draws, key), lambda: ask_now(here, "what-if", draws.newcomers, **question), since)

@@ -69,23 +69,23 @@ class Client(HttpClient):
     # --- questions --------------------------------------------------------------------------------------------------------
     def explain(self, id: str, *, wait: bool = False, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
         """Why a job waits and what is ahead of it, at once; `wait` for its `forecast`, and for what would start it."""
-        path, asked = f"/v1/jobs/{path_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
-        return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **asked)
+        path, query = f"/v1/jobs/{path_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
+        return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **query)
 
     def forecast(
         self, *jobs: str, wait: bool = True, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False
     ) -> dict[str, Any]:
         """When jobs are expected to start and to end; `newcomers`: others arrive as in the past; `learn`: jobs are late as in the past."""
-        asked = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
-        return self._until(_is_ready if wait else lambda found: True, "/v1/forecast", **asked)
+        query = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
+        return self._until(_is_ready if wait else lambda found: True, "/v1/forecast", **query)
 
-    def _until(self, enough: Callable[[dict[str, Any]], bool], path: str, **asked: Any) -> dict[str, Any]:
+    def _until(self, enough: Callable[[dict[str, Any]], bool], path: str, **query: Any) -> dict[str, Any]:
         """Ask again until the answer is complete; one about the state at the first request will do."""
-        found, pause = self._get(path, **asked), 0.05
+        found, pause = self._get(path, **query), 0.05
         while not enough(found):
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-            found = self._get(path, **asked, since=found["since"])
+            found = self._get(path, **query, since=found["since"])
         return found
 
     def what_if(
@@ -100,8 +100,8 @@ class Client(HttpClient):
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """The present queue under another policy with its `settings`, with nodes added or lost."""
-        asked = {"samples": samples, "sigma": sigma, "newcomers": newcomers, "set": [f"{key}={value}" for key, value in settings.items()]}
-        return self._until(_is_ready, "/v1/what-if", other=other, add=add, lose=list(lose), **asked)
+        query = {"samples": samples, "sigma": sigma, "newcomers": newcomers, "set": [f"{key}={value}" for key, value in settings.items()]}
+        return self._until(_is_ready, "/v1/what-if", other=other, add=add, lose=list(lose), **query)
 
     def past_what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), replicas: int = 20) -> dict[str, Any]:
         """The jobs that have ended under another policy, with nodes added or lost."""
@@ -213,8 +213,8 @@ class Client(HttpClient):
 
         Without an epoch it is that of the newest incarnation; if the one before it broke, its last lines come first.
         """
-        asked = {key: value for key, value in (("tail", tail), ("rank", rank), ("epoch", epoch)) if value is not None}
-        place: dict[str, Any] = dict(asked)
+        query = {key: value for key, value in (("tail", tail), ("rank", rank), ("epoch", epoch)) if value is not None}
+        place: dict[str, Any] = dict(query)
         now: int | None = epoch
         while True:
             piece = self._get(f"/v1/jobs/{path_part(id)}/logs", **place)
@@ -269,8 +269,8 @@ class Client(HttpClient):
         places: Sequence[str] = (), name: str | None = None, users: Sequence[str] = (), queues: Sequence[str] = (),
     ) -> dict[str, Any]:  # fmt: skip
         """Keep so many nodes, so many devices or those at `places` free from `start` (seconds since 1970; None: now) for so long."""
-        asked = {"name": name, "nodes": nodes, "gpus": gpus, "start": start, "seconds": seconds}
-        return self._send("POST", "/v1/reservations", {**asked, "places": list(places), "users": list(users), "queues": list(queues)})
+        window = {"name": name, "nodes": nodes, "gpus": gpus, "start": start, "seconds": seconds}
+        return self._send("POST", "/v1/reservations", {**window, "places": list(places), "users": list(users), "queues": list(queues)})
 
     def cancel_reservation(self, name: str) -> dict[str, Any]:
         return self._send("DELETE", f"/v1/reservations/{path_part(name)}")

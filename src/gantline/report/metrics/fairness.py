@@ -32,9 +32,9 @@ def received_share(jobs: pl.DataFrame, end: float, by: str) -> pl.DataFrame:
     nothing.
     """
     left = pl.when(pl.col("finish").is_finite()).then(pl.col("finish")).otherwise(end)
-    asked = (pl.col("gpus") * (left - pl.col("arrival"))).sum()
+    requested = (pl.col("gpus") * (left - pl.col("arrival"))).sum()
     held = pl.col("gpu_seconds").sum()
-    share = pl.when(asked > 0).then(held / asked).otherwise(None)
+    share = pl.when(requested > 0).then(held / requested).otherwise(None)
     present = jobs.filter(pl.col("state") != "rejected")
     return present.group_by(by).agg(share.alias("received")).sort(by)
 
@@ -43,9 +43,9 @@ def received_by_user(jobs: JobColumns, end: float) -> Floats:
     """The same as `received_share` per user, from arrays; NaN for one that asked for nothing."""
     present = jobs.take(jobs.state != REJECTED)
     users, codes = np.unique(present.user, return_inverse=True)
-    asked = np.bincount(codes, present.gpus * (departures(present, end) - present.arrival), users.size)
+    requested = np.bincount(codes, present.gpus * (departures(present, end) - present.arrival), users.size)
     held = np.bincount(codes, present.gpu_seconds, users.size)
-    return np.where(asked > 0, held / np.where(asked > 0, asked, 1.0), math.nan)
+    return np.where(requested > 0, held / np.where(requested > 0, requested, 1.0), math.nan)
 
 
 def finish_time_fairness(

@@ -52,12 +52,12 @@ def folded(doubts: Sequence[str], notes: Sequence[str]) -> list[str]:
 
 def doubts_about(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Sequence[str]]) -> list[str]:
     """A sentence for every reason to doubt the numbers, with the runs that it concerns."""
-    said: dict[str, list[str]] = {}
+    runs_by_doubt: dict[str, list[str]] = {}
     for name, run, own in zip(names, runs, doubts):
         guard = steadiness(run)
         for one in [one for one in own if one != UNSTEADY] + ([] if guard.steady else [str(guard)]):
-            said.setdefault(one, []).append(name)
-    return [f"{', '.join(own)}: {one}" if len(runs) > 1 else one for one, own in said.items()]
+            runs_by_doubt.setdefault(one, []).append(name)
+    return [f"{', '.join(own)}: {one}" if len(runs) > 1 else one for one, own in runs_by_doubt.items()]
 
 
 def uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
@@ -69,6 +69,6 @@ def uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
 def notes_about(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     """What is no doubt, but should be mentioned."""
     remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
-    notes = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
+    notes = [(name, remark(run.summary)) for remark in remarks for name, run in zip(names, runs)]
     notes += [(name, policies_in_charge(run)) for name, run in zip(names, runs)]
     return [f"{name}: {text}." if len(runs) > 1 else f"{text}." for name, text in notes if text]

@@ -21,16 +21,16 @@ def series_of_window(
     edges = np.linspace(begin, end, width + 1)
     sizes = np.diff(past.first).astype(np.float64)
     stays, waits = (past.start, past.stop), (past.wait_start, past.wait_stop)
-    asked = np.array([float(one.gpus) for one in past.jobs] or [0.0])[past.wait_job]
+    requested = np.array([float(one.gpus) for one in past.jobs] or [0.0])[past.wait_job]
     one_each = (np.ones(len(past.start)), np.ones(len(past.wait_start)))
     held, due = {}, {}
     for kind in ("queue", "user"):
         named = [getattr(one, kind) if seen(one) else OTHERS for one in past.jobs]
-        holds, wants = (_by_group(edges, named, *part) for part in ((past.job, *stays, sizes), (past.wait_job, *waits, asked)))
+        holds, wants = (_by_group(edges, named, *part) for part in ((past.job, *stays, sizes), (past.wait_job, *waits, requested)))
         held[kind], due[kind] = _shares(holds, wants, past.device_count, weights if kind == "queue" else {})
     return {
-        "from": begin, "to": end, "time": edges.tolist(), "devices": past.device_count, "busy": _told(means(edges, *stays, sizes)),
-        "running": _told(means(edges, *stays, one_each[0])), "waiting": _told(means(edges, *waits, one_each[1])), "held": held, "due": due,
+        "from": begin, "to": end, "time": edges.tolist(), "devices": past.device_count, "busy": _rounded(means(edges, *stays, sizes)),
+        "running": _rounded(means(edges, *stays, one_each[0])), "waiting": _rounded(means(edges, *waits, one_each[1])), "held": held, "due": due,
     }  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _shares(
     if len(names) > _MOST:
         names = [*names[:_MOST], REST]
         has, due = (np.vstack([part[:_MOST], part[_MOST:].sum(axis=0)]) for part in (has, due))
-    return {name: _told(has[k]) for k, name in enumerate(names)}, {name: _told(due[k]) for k, name in enumerate(names)}
+    return {name: _rounded(has[k]) for k, name in enumerate(names)}, {name: _rounded(due[k]) for k, name in enumerate(names)}
 
 
 def fair_shares(demand: Floats, weight: Floats, devices: float) -> Floats:
@@ -95,5 +95,5 @@ def fair_shares(demand: Floats, weight: Floats, devices: float) -> Floats:
     return given
 
 
-def _told(values: Floats) -> list[float]:
+def _rounded(values: Floats) -> list[float]:
     return [round(value, 4) for value in values.tolist()]

@@ -209,8 +209,8 @@ class ManyChanges(Changes):
 @router.at("PATCH", "/v1/jobs", Role.SUBMITTER)
 def change_jobs(changes: ManyChanges, here: Here) -> dict[str, Any]:
     """Change several jobs alike; the number of an array means its tasks that have not ended."""
-    asked = set(changes.jobs)
-    jobs = [job for job in here.named(changes.jobs) if job.id in asked or job.finished is None]
+    named = set(changes.jobs)
+    jobs = [job for job in here.named(changes.jobs) if job.id in named or job.finished is None]
     here.check_at_hand(jobs, "set")
     if not jobs:
         raise RefusedError(f"no task of {', '.join(changes.jobs)[:64]} is left to change", where="set", fix="see gantline get jobs")
@@ -223,10 +223,10 @@ def act(requests: ActionBody, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
     jobs = here.named(requests.jobs)
     here.check_at_hand(jobs, requests.action)
-    asked, kind = set(requests.jobs), Action(requests.action)
+    named, kind = set(requests.jobs), Action(requests.action)
     if kind is Action.RESIZE and not requests.gpus:
         raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")
-    chosen = [job.id for job in jobs if job.id in asked or (job.finished is None and (kind is not Action.SAVE or job.devices))]
+    chosen = [job.id for job in jobs if job.id in named or (job.finished is None and (kind is not Action.SAVE or job.devices))]
     if not chosen:
         raise RefusedError(
             f"no task of {', '.join(requests.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs"

@@ -54,8 +54,8 @@ def _policies() -> str:
             {"name": one.name, "type": one.type, "default": _spelled(one.default), "takes": one.takes, "help": one.help}
             for one in parameters(policy)
         ]
-        words = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
-        found.append({"name": name, "help": words, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
+        summary = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
+        found.append({"name": name, "help": summary, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
     return json.dumps({"policies": found}, ensure_ascii=False, allow_nan=False)
 
 

@@ -30,7 +30,7 @@ router = Router(tags=["questions"])
 Samples = Annotated[int, Query(ge=1, le=1000)]
 Sigma = Annotated[float, Query(ge=0, le=10)]
 Since = Annotated[int | None, Query(ge=0, description="A state that was seen: an answer about it, or about a later one, will do.")]
-Newcomers = Annotated[bool, Query(description="Let others come as those of the past came.")]
+Newcomers = Annotated[bool, Query(description="Let other jobs arrive as in the past.")]
 RUNS_OR_WAITS = ("pending", "starting", "running", "resizing", "preempting")
 _PENDING = {"status": "pending"}
 
@@ -70,23 +70,23 @@ def forecast(
     samples: Samples = 40,
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
-    learn: Annotated[bool, Query(description="Stretch forecasts as those of the past would have been late.")] = False,
+    learn: Annotated[bool, Query(description="Stretch forecasts by how late past ones would have been.")] = False,
     since: Since = None,
 ) -> dict[str, Any]:
     """When jobs are expected to start and to end; by default all that the caller may see and that wait or run. `pending`: ask again."""
     seen, version = here.jobs(), here.scheduler.view().standing.version if since is None else since
     wanted = {here.job(name).id for name in job or ()} or {name for name, one in seen.items() if one.state in RUNS_OR_WAITS}
     out = [one for one in left_out(here) if not job or one["job"] in wanted]
-    words = [f"{one['job']}: left out: {one['why']}" for one in out]
+    left_out_lines = [f"{one['job']}: left out: {one['why']}" for one in out]
     if not any(one.id in wanted and one.state in RUNS_OR_WAITS for one in seen.values()):
-        return {"status": "ready", "since": version, "jobs": [], "left_out": out, "lines": words or ["nothing waits or runs"]}
+        return {"status": "ready", "since": version, "jobs": [], "left_out": out, "lines": left_out_lines or ["nothing waits or runs"]}
     whole = shared_forecast(here, version, ForecastDraws(samples, sigma, newcomers, learn))
     if whole is None:
         return {"status": "pending", "since": version, "jobs": [], "left_out": out, "lines": ["the forecast is being made"]}
-    kept = [place for place, one in enumerate(whole["jobs"]) if one["job"] in wanted]
+    places = [place for place, one in enumerate(whole["jobs"]) if one["job"] in wanted]
     notes = [line for line in whole["lines"] if line.startswith("note:")]
-    lines = [*(whole["lines"][place] for place in kept), *words, *notes]
-    jobs = [{**whole["jobs"][place], **on_the_clock(here, whole["jobs"][place])} for place in kept]
+    lines = [*(whole["lines"][place] for place in places), *left_out_lines, *notes]
+    jobs = [{**whole["jobs"][place], **on_the_clock(here, whole["jobs"][place])} for place in places]
     return {**whole, "status": "ready", "since": version, "jobs": jobs, "left_out": out, "lines": lines}
 
 

@@ -52,8 +52,8 @@ def reserve(new: NewWindow, here: Here) -> dict[str, Any]:
     now = here.scheduler.clock.now()
     start = now if new.start is None else now + new.start - here.scheduler.wall()
     lists = (tuple(new.places), tuple(new.users), tuple(new.queues))
-    asked = AdvanceWindow(start, start + new.seconds, new.name or "", new.nodes or 0, new.gpus or 0, *lists)
-    window = here.scheduler.reserve(asked)
+    wanted = AdvanceWindow(start, start + new.seconds, new.name or "", new.nodes or 0, new.gpus or 0, *lists)
+    window = here.scheduler.reserve(wanted)
     here.note("reserve", why=f"{window.name}: {', '.join(window.places)}", **new.model_dump(exclude_defaults=True))
     return _shown(here, window)
 
