@@ -30,7 +30,8 @@ def series_of_window(
         held[kind], due[kind] = _shares(holds, wants, past.device_count, weights if kind == "queue" else {})
     return {
         "from": begin, "to": end, "time": edges.tolist(), "devices": past.device_count, "busy": _rounded(means(edges, *stays, sizes)),
-        "running": _rounded(means(edges, *stays, one_each[0])), "waiting": _rounded(means(edges, *waits, one_each[1])), "held": held, "due": due,
+        "running": _rounded(means(edges, *stays, one_each[0])), "waiting": _rounded(means(edges, *waits, one_each[1])),
+        "held": held, "due": due,
     }  # fmt: skip
 
 
