@@ -36,5 +36,5 @@ def check_rule(name: RuleName, /, *, output: Form = "table") -> int:
     from gantline.conformance.placement import check_placement
 
     report = check_placement(name)
-    show(Sheet.of("result rule told", [(one.result, one.rule, one.message) for one in report.findings]), output)
+    show(Sheet.of("result rule message", [(one.result, one.rule, one.message) for one in report.findings]), output)
     return 0 if report.passed else 1

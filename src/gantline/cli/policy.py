@@ -102,7 +102,7 @@ def check_policy(
             on_story=tick,
         )
     rows = [(finding.result, finding.rule, finding.message) for finding in report.findings]
-    show(Sheet.of("result rule told", rows), output)
+    show(Sheet.of("result rule message", rows), output)
     return 0 if report.passed else 1
 
 
