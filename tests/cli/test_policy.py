@@ -80,7 +80,7 @@ def test_check_has_a_line_per_rule(cli: Cli) -> None:
     told = cli("policy", "check", "fifo", "--set", "backfill=skip")
     assert told.code == 0
     head, *rows = [line.split("\t") for line in told.out.splitlines()]
-    assert head == ["result", "rule", "told"]
+    assert head == ["result", "rule", "message"]
     assert {row[0] for row in rows} == {"ok"}
     assert "purity" in {row[1] for row in rows}
 
