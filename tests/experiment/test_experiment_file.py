@@ -85,7 +85,7 @@ def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.Monkey
         ),
         ("name: las-gpu", "nmae: las-gpu", r"las\.yaml:11: field 'policies\.1\.nmae': there is no such field \(did you mean 'name'"),
         ("[0.5, 0.9]", "[0.5, high]", r"las\.yaml:12: field 'loads': 'high' is not a number"),
-        ("seeds: 2", "seeds: 0", r"las\.yaml:13: field 'seeds': 0 seeds are none"),
+        ("seeds: 2", "seeds: 0", r"las\.yaml:13: field 'seeds': 0 is not a number of seeds"),
         ("placement: [", "plaecment: [", r"las\.yaml:15: field 'vary\.plaecment': nothing called 'plaecment' can be varied \(did you mean"),
         ("placement: [first-free, consolidated]", "placement: random", r"las\.yaml:15: field 'vary\.placement': 'random' is not a list"),
         ("first-free,", "first-fee,", r"no placement 'first-fee' \(did you mean 'first-free'"),

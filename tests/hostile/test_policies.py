@@ -160,7 +160,7 @@ def test_what_a_policy_says_outside_of_its_turns_is_bounded(where: str, fault: s
         ("def backfill_depth(self): return 'one'", r"backfill_depth\(\) is 'one' \(a number\)"),
         ("misfit = 'skip'", r"misfit is 'skip' \(a gantline.Misfit\)"),
         ("preempt = 'no'", r"preempt is 'no' \(True or False\)"),
-        ("needs = {'remaning'}", r"there is no need 'remaning' \(did you mean 'remaining'"),
+        ("needs = {'remaning'}", r"unknown need 'remaning' \(did you mean 'remaining'"),
     ],
 )
 def test_what_a_policy_cannot_mean_is_refused(line: str, told: str, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_blocks_give_the_same_or_say_that_they_cannot(rule: Any, tmp_path: Path)
         whole = simulate(str(file), CLUSTER, "srtf", placement=rule).summary["log_hash"]
         assert simulate_in_blocks(file, CLUSTER, "srtf", placement=rule, block=7)["log_hash"] == whole
     else:
-        with pytest.raises(RefusedError, match=r"--block: a run in blocks (is|does not know)"):
+        with pytest.raises(RefusedError, match=r"--block: a run in blocks (is|does not support)"):
             simulate_in_blocks(file, CLUSTER, "srtf", **options_of(rule), block=7)
 
 

@@ -112,7 +112,7 @@ def test_what_cannot_be_is_refused_with_the_reason(jobs: pl.DataFrame, rule: str
 
 def test_a_run_in_blocks_refuses_the_rule(tmp_path: Path) -> None:
     trace(LEVEL).write_parquet(tmp_path / "jobs.parquet")
-    with pytest.raises(GantlineError, match="does not know --end-by"):
+    with pytest.raises(GantlineError, match="does not support --end-by"):
         simulate_in_blocks(tmp_path / "jobs.parquet", "1x1", "fifo", end_by=RULE)
 
 

@@ -44,7 +44,7 @@ def _check(policy: Policy) -> None:
     where = f"policy '{kind_of(policy).__name__}'"
     for need in frozenset(policy.needs):
         if need not in NEEDS:
-            raise UsageError(f"there is no need '{need}'", where=where, fix=near(str(need), NEEDS))
+            raise UsageError(f"unknown need '{need}'", where=where, fix=near(str(need), NEEDS))
     if isinstance(policy, OrderPolicy):
         stated = (
             ("misfit", policy.misfit, (Misfit,), "a gantline.Misfit"),

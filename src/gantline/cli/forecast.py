@@ -51,7 +51,7 @@ def forecast(
 
     with connect(options.home) as client:
         if learn not in ("", "past"):
-            raise UsageError("the service knows its own past only", where="--learn", fix="write --learn past")
+            raise UsageError("the service has only its own past", where="--learn", fix="write --learn past")
         return show_answer(client.forecast(*jobs, learn=bool(learn), **options.asked()), options.output)
 
 

@@ -65,7 +65,7 @@ class QuestionOptions:
     def asked(self) -> dict[str, Any]:
         """What the service receives on how to answer."""
         if self.newcomers not in ("", "past"):
-            raise UsageError("the service knows its own past only", where="--newcomers", fix="write --newcomers past")
+            raise UsageError("the service has only its own past", where="--newcomers", fix="write --newcomers past")
         return {"samples": self.samples, "sigma": self.sigma, "newcomers": bool(self.newcomers)}
 
 

@@ -81,6 +81,6 @@ def _report(about: dict[str, str], result: Replayed, output: str) -> int:
     if result.before:
         say(f"note: the store was compacted: its record begins after decision {result.before}")
     if difference is not None:
-        say(f"error: the replay parts from the record at {difference}")
+        say(f"error: the replay differs from the record at {difference}")
         return 1
     return 0

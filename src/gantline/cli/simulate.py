@@ -123,7 +123,7 @@ def _in_blocks(
     from gantline.workload.blocks import TraceBlocks
 
     if unknown or options.format:
-        raise UsageError(f"a run in blocks does not know {(unknown or ['--format'])[0]}", where="--block", fix="leave one of them out")
+        raise UsageError(f"a run in blocks does not support {(unknown or ['--format'])[0]}", where="--block", fix="leave one of them out")
     with simulated_jobs(len(TraceBlocks(Path(trace), block))) as tick:
         summary = simulate_in_blocks(trace, place, policy, block=block, jobs_out=jobs_out, on_progress=tick, spec=options.spec())
     return simulate_words.report_blocks(summary, form)

@@ -77,9 +77,7 @@ def check(
     """List every contradiction with file, line and field; exit code 1 if there is one."""
     if repair is not None:
         if cluster is not None:
-            raise UsageError(
-                "what a trace and a cluster say against each other has no one right answer", where="--repair", fix="leave one out"
-            )
+            raise UsageError("a contradiction between a trace and a cluster has no single repair", where="--repair", fix="leave one out")
         from gantline.cli.outputs import check_table_target
         from gantline.workload.repair import repair as put_right
 

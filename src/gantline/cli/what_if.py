@@ -59,7 +59,7 @@ def what_if(
 def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:
     """When a job would start, of the service; nothing else may be different at the same time."""
     if any(change.values()) or options.snapshot is not None:
-        raise UsageError("a job alone is asked about", where="--job", fix="leave the other changes and --snapshot out")
+        raise UsageError("a question about one job takes no other changes", where="--job", fix="leave the other changes and --snapshot out")
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:

@@ -116,4 +116,4 @@ def require_axis(results: pl.DataFrame, axis: str) -> None:
     if not varies(results, axis) or not results[axis].dtype.is_numeric():
         known = [name for name in axes_of(results) if varies(results, name) and results[name].dtype.is_numeric()]
         fix = f"name one with --by: {', '.join(known)}" if known else "sweep over --load or --seeds"
-        raise UsageError(f"the sweep has no several numbers of '{axis}'", where="plot", fix=fix)
+        raise UsageError(f"the sweep has fewer than two numbers of '{axis}'", where="plot", fix=fix)

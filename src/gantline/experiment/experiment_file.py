@@ -138,5 +138,5 @@ def _seeds(value: Any) -> tuple[int, ...]:
         return tuple(whole(item, "seeds") for item in value)
     count = whole(value, "seeds")
     if count < 1:
-        raise UsageError(f"{count} seeds are none", where="seeds", fix="write seeds: 5 or seeds: [1, 2, 3]")
+        raise UsageError(f"{count} is not a number of seeds", where="seeds", fix="write seeds: 5 or seeds: [1, 2, 3]")
     return tuple(range(count))

@@ -110,7 +110,7 @@ def _checked(spec: RunSpec) -> RunSpec:
     for known in OPTIONS.values():
         if known.name not in _KNOWN and getattr(spec, known.name) != known.default:
             fix = f"leave out {known.flag}, or run without --block"
-            raise RefusedError(f"a run in blocks does not know {known.flag}", where="--block", fix=fix)
+            raise RefusedError(f"a run in blocks does not support {known.flag}", where="--block", fix=fix)
     return spec
 
 

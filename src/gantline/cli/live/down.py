@@ -32,7 +32,7 @@ def down(
     with connect(home) as client:
         answer = client.shutdown(drain=not keep_jobs)
         if answer.get("why"):
-            say(f"warning: the jobs are left running, for that they stop cannot be recorded: {answer['why']}")
+            say(f"warning: the jobs are left running, because their stop cannot be recorded: {answer['why']}")
         while time.monotonic() < end:
             if not _answers(client) and not _announced(home, answer["pid"]):
                 say(f"note: process {answer['pid']} has ended" + ("" if answer["drain"] else "; its jobs go on"))

@@ -33,7 +33,7 @@ def repair(
 
     found = mend(Home.find(home), store or os.environ.get("GANTLINE_STORE", ""), dry_run=dry_run)
     if not found:
-        say("note: nothing to mend")
+        say("note: nothing to repair")
         return 0
     show_rows([{"where": one.where, "found": one.what, "done": one.done or "nothing: see docs/live.md"} for one in found], output, "where")
     if dry_run:

@@ -45,7 +45,7 @@ def reserve(
 ) -> None:
     """Keep devices free for a window of time. Without --queue and --user nothing runs on them then."""
     if sum(bool(one) for one in (nodes, gpus, on)) != 1:
-        raise UsageError("it is not said what to reserve", where="reserve", fix="give one of --nodes N, --gpus N and --on NODE")
+        raise UsageError("nothing is named to reserve", where="reserve", fix="give one of --nodes N, --gpus N and --on NODE")
     length = seconds(lasts, "--for")
     start = None if begins == "now" else wall_time(begins, time.time())
     with connect(home) as client:

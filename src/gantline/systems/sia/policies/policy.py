@@ -50,7 +50,7 @@ class Sia(Policy):
         default="artifact", metadata=about("how models are fitted: 'artifact' stops where the artifact does, 'compiled'", one_of=FITS)
     )
     placement: str = field(
-        default="sticky", metadata=about("'sticky' moves as few as it can, 'fast' places everyone anew each round", one_of=PLACEMENTS)
+        default="sticky", metadata=about("'sticky' moves as few as it can, 'fast' places all jobs anew each round", one_of=PLACEMENTS)
     )
     layout: str = field(default="engine", metadata=about(LAYOUT + " (regimes of the engine; not 'sia')", one_of=LAYOUTS))
     move_cost: str = field(default="auto", metadata=about(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
