@@ -83,7 +83,7 @@ def commit_both(both: tuple[Engine, Engine], step: int, rows: list[Assignment]) 
     for engine in both:
         engine.state.now, engine.state.decision = 10.0 * step, step
     compiled.commit(Plan.assign(rows))
-    commit_assignments(general.grants, general.state.rows, Assignments.of(rows), by_hand=True)
+    commit_assignments(general.grants, general.state.rows, Assignments.of(rows), general=True)
     ours, theirs = general.state.tables, compiled.state.tables
     np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
     np.testing.assert_array_equal(ours.NI, theirs.NI)
@@ -94,13 +94,13 @@ def commit_both(both: tuple[Engine, Engine], step: int, rows: list[Assignment]) 
     assert check_books(compiled.state, compiled.grants) == []
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_another_option_of_the_same_shape_changes_the_speed(by_hand: bool) -> None:
+@pytest.mark.parametrize("general", [False, True])
+def test_another_option_of_the_same_shape_changes_the_speed(general: bool) -> None:
     engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "gpu:1=100|gpu:1=50"}], "1x1")
     F = engine.state.tables.F
     for at, option in ((0.0, 0), (10.0, 1)):
         engine.state.now = at
-        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), by_hand)
+        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), general)
     assert F[c.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
     assert F[c.DONE, 0] == pytest.approx(10.0)
 

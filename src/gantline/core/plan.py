@@ -203,7 +203,7 @@ class Assignments(Sequence[Assignment]):
         columns: dict[str, Any] = {name: column[at] for name, column in self._columns.items()}
         return Assignments(self.job[at], **columns, **{name: [entries[k] for k in places] for name, entries in self._ragged.items()})
 
-    def told(self) -> Iterator[tuple[str, NDArray[Any] | tuple[Any, ...]]]:
+    def filled_columns(self) -> Iterator[tuple[str, NDArray[Any] | tuple[Any, ...]]]:
         """The columns that the plan says something about, by name."""
         yield "job", self.job
         for name in sorted([*self._columns, *self._ragged]):

@@ -73,7 +73,7 @@ def plan_hash(plan: Plan) -> str:
         if plan.ranking.placement is not None:
             digest.update(plan.ranking.placement.encode())
     if plan.assignments is not None:
-        for name, column in plan.assignments.told():
+        for name, column in plan.assignments.filled_columns():
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(column).tobytes() if isinstance(column, np.ndarray) else repr(column).encode())
     rest = (plan.reservations, plan.refusals, plan.release, plan.valid_until, plan.notes)

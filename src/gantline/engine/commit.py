@@ -25,23 +25,23 @@ from gantline.engine.same_grants import WhatChanges
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
-def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False, keeps: Ints | None = None) -> None:
+def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: bool = False, keeps: Ints | None = None) -> None:
     """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot, `keeps` go on as they are.
 
-    With `by_hand` no compiled code runs; the result is the same.
+    With `general` no compiled code runs; the result is the same.
     """
     state, planned = grants.state, rows[table.job]
     if keeps is not None and len(keeps):
-        Commit(grants, planned, table, _named(grants, np.concatenate([planned, keeps])), by_hand).run()
+        Commit(grants, planned, table, _named(grants, np.concatenate([planned, keeps])), general).run()
         state.rebuild()
         grants.repeats.forget(np.concatenate([planned, keeps]))
         return
     if not grants.left and grants.repeats.seen(planned, table):
         state.out[:] = 0
         return
-    difference = WhatChanges.NOT_READ if by_hand else _difference(grants, planned, table)
+    difference = WhatChanges.NOT_READ if general else _difference(grants, planned, table)
     if difference is WhatChanges.NOT_READ:
-        unmoved = Commit(grants, planned, table, _named(grants, planned), by_hand).run()
+        unmoved = Commit(grants, planned, table, _named(grants, planned), general).run()
     elif difference is WhatChanges.SAME or (difference is WhatChanges.ONLY_STARTS and _start(grants, planned, table)):
         unmoved = difference is WhatChanges.SAME
     else:
@@ -85,8 +85,8 @@ def _named(grants: Grants, planned: Ints) -> Bools:
 class Commit:
     """One commit of the assignments of a plan; `rows` are the rows that they name, one each, and `named` all rows that may go on."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, named: Bools, by_hand: bool = False) -> None:
-        self.grants, self.rows, self.table, self.all_by_hand = grants, rows, table, by_hand
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, named: Bools, general: bool = False) -> None:
+        self.grants, self.rows, self.table, self.all_general = grants, rows, table, general
         self.state, self.t = grants.state, grants.state.tables
         self.out = self.state.out
         self.groups = Groups(rows, table)
@@ -201,26 +201,26 @@ class Commit:
     def _change(self, moving: Ints) -> None:
         """Compiled code handles unshared gangs; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
         easy = self._easy(moving)
-        by_hand = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist())
+        general = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
         self.grants.used_fluid |= bool(self.fluid.any())
-        by_hand.give_up()
+        general.give_up()
         compiled.give_up()
         before, begin = np.cumsum(easy), 0
         first: dict[int, int] = {}
         for place, row in enumerate(self.rows[moving].tolist()):
             first.setdefault(row, place)
-        for row, w in by_hand.wanted.items():
+        for row, w in general.wanted.items():
             end = int(before[first[row]])
             compiled.turns(begin, end)
             begin = end
-            by_hand.turn(w)
+            general.turn(w)
         compiled.turns(begin, int(easy.sum()))
-        self._enter(moving, by_hand, compiled)
+        self._enter(moving, general, compiled)
 
     def _easy(self, moving: Ints) -> Bools:
         """Which rows want a gang that the engine places without further requirements, and hold nothing but such a gang."""
-        if self.all_by_hand or self.made_up[moving].all():
+        if self.all_general or self.made_up[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
         placed = self.made_up | _filled(self.table, "nodes", "within")
         shared = (self.groups.number >= 0) & (self.table.column("mode") != Mode.EXCLUSIVE)
@@ -232,13 +232,13 @@ class Commit:
         return found
 
     # --- 5. costs and speeds ----------------------------------------------------------------------------------------
-    def _enter(self, moving: Ints, by_hand: CommitGeneral, compiled: CompiledTurns) -> None:
+    def _enter(self, moving: Ints, general: CommitGeneral, compiled: CompiledTurns) -> None:
         """Keep what is special about the new grants, and ask for their costs and speeds."""
         got: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
         compiled_rows = compiled.granted()
         got[compiled_rows] = True
-        touched = {*by_hand.touched, *self._enter_gangs(moving, got)}
-        got[list(by_hand.granted)] = True
+        touched = {*general.touched, *self._enter_gangs(moving, got)}
+        got[list(general.granted)] = True
         mine = got[self.rows[moving]]
         self._renew(moving[mine])
         force = self.grants.in_force
@@ -246,7 +246,7 @@ class Commit:
         force.note(self.rows, self.table, self.groups, moving[mine])
         force.shares = self._shares() if self.fluid.any() and got[self.rows[self.fluid]].all() else None
         if self.grants.speeds.about_costs:
-            self.grants.speeds.pay(*(np.concatenate(parts) for parts in zip(compiled.acts(), by_hand.acts())))
+            self.grants.speeds.pay(*(np.concatenate(parts) for parts in zip(compiled.acts(), general.acts())))
         touched.update(compiled.restyled().tolist())
         if self.grants.speeds.about_gangs:
             touched.update(compiled_rows.tolist())

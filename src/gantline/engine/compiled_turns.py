@@ -30,8 +30,8 @@ class CompiledTurns:
         state, t = self.state, self.state.tables
         saves = np.flatnonzero((t.I[c.PHASE][self.rows] != PENDING) & (t.F[c.CHECKPOINT][self.rows] > 0.0))
         for at in saves.tolist():
-            way = g.way_of(t.I, t.options.I, self.rows[at], self.options[at])
-            if way == g.KEEPS or (way == g.LEAVES and state.now >= t.F[c.LAST_START, self.rows[at]] + state.min_run):
+            change = g.change_of(t.I, t.options.I, self.rows[at], self.options[at])
+            if change == g.KEEPS or (change == g.LEAVES and state.now >= t.F[c.LAST_START, self.rows[at]] + state.min_run):
                 note_saves(state, int(self.rows[at]))
         g.part_with(state.matrices, self.of_all, state.now, state.min_run)
 
@@ -58,7 +58,7 @@ class CompiledTurns:
         if not len(self.rows):
             return self.rows
         work = self.work
-        changed: Bools = (work[g.W_WAY] == g.STAYS) & (work[g.W_OPTION] != self.options)
+        changed: Bools = (work[g.W_CHANGE] == g.STAYS) & (work[g.W_OPTION] != self.options)
         return self.rows[changed]
 
     def acts(self) -> tuple[Ints, Ints]:

@@ -30,7 +30,7 @@ LEAVES: Final = 3  # gives up all of them
 BOUND: Final = 4  # would have to leave within its minimum run
 
 #: rows of `GangTurns.work`: what it does; option and devices until now, where these are listed; what it paid for
-W_WAY, W_OPTION, W_HELD, W_FIRST, W_ACT, W_ROWS = range(6)
+W_CHANGE, W_OPTION, W_HELD, W_FIRST, W_ACT, W_ROWS = range(6)
 #: what it paid for, as in performance.model.Act; -1: nothing
 NOTHING, START, RESUME, RESIZE, MOVE = -1, 0, 1, 2, 3
 
@@ -43,12 +43,12 @@ class GangTurns(NamedTuple):
 
     rows: Ints
     options: Ints
-    work: Ints  # (W_WAY .. W_ACT, gang)
+    work: Ints  # (W_CHANGE .. W_ACT, gang)
     listed: Ints  # devices that gangs had, one after the other; -1 - node for a gang without devices
 
 
 @kernel
-def way_of(I: Ints, OI: Ints, row: int, option: int) -> int:
+def change_of(I: Ints, OI: Ints, row: int, option: int) -> int:
     """What the wanted option means for a gang that holds something: it stays if it is of the right type, spread and size."""
     held, spread = I[c.OPTION, row], OI[c.O_NODES, option]
     need = OI[c.O_GPUS, option]
@@ -67,18 +67,18 @@ def part_with(t: Matrices, turns: GangTurns, now: float, min_run: float) -> None
     at = 0
     for k in range(turns.rows.shape[0]):
         row, option = turns.rows[k], turns.options[k]
-        work[W_WAY, k], work[W_ACT, k] = WAITS, NOTHING
+        work[W_CHANGE, k], work[W_ACT, k] = WAITS, NOTHING
         if I[c.PHASE, row] == PENDING:
             continue
-        way = way_of(I, t.OI, row, option)
-        if way == LEAVES and now < F[c.LAST_START, row] + min_run:
-            way = BOUND
-        work[W_WAY, k], work[W_OPTION, k], work[W_HELD, k], work[W_FIRST, k] = way, I[c.OPTION, row], I[c.HELD, row], at
-        if way == STAYS:
+        change = change_of(I, t.OI, row, option)
+        if change == LEAVES and now < F[c.LAST_START, row] + min_run:
+            change = BOUND
+        work[W_CHANGE, k], work[W_OPTION, k], work[W_HELD, k], work[W_FIRST, k] = change, I[c.OPTION, row], I[c.HELD, row], at
+        if change == STAYS:
             if I[c.OPTION, row] != option:
                 restyle(t, row, option, True)
             continue
-        if way == BOUND:
+        if change == BOUND:
             continue
         settle(F, I, row, now)  # while it still counts as holding everything
         device = I[c.HEAD, row]
@@ -89,7 +89,7 @@ def part_with(t: Matrices, turns: GangTurns, now: float, min_run: float) -> None
         if I[c.NODE, row] >= 0:
             listed[at] = -1 - I[c.NODE, row]
             at += 1
-        if way == LEAVES:
+        if change == LEAVES:
             give_back(t, row)
         elif t.OI[c.O_GPUS, option] < I[c.HELD, row]:
             cut_chain(t, row, t.OI[c.O_GPUS, option])
@@ -111,10 +111,10 @@ def take_turns(
     """One gang after the other. `reserved` is, per type, what shares of the time were promised; out: started, stopped."""
     I, found = t.I, Spots(scratch[0], scratch[1], scratch[2], scratch[3])
     for k in range(begin, end):
-        row, option, way = turns.rows[k], turns.options[k], turns.work[W_WAY, k]
-        if way == BOUND:
+        row, option, change = turns.rows[k], turns.options[k], turns.work[W_CHANGE, k]
+        if change == BOUND:
             continue
-        if way == STAYS:
+        if change == STAYS:
             if I[c.OPTION, row] != option and not restyle(t, row, option, False):
                 I[c.REASON, row] = _RESOURCES
             continue
@@ -125,19 +125,19 @@ def take_turns(
                 free += t.NI[c.N_FREE, node]
         spare = free - reserved[kind] + 1e-6  # shares of the time come first
         used, lacks = 0, need == 0
-        if way == KEEPS:
-            way, used, lacks = _in_place_or_elsewhere(t, turns, k, spare, now, rules, found)
-            if way == KEEPS and used >= 0:
+        if change == KEEPS:
+            change, used, lacks = _in_place_or_elsewhere(t, turns, k, spare, now, rules, found)
+            if change == KEEPS and used >= 0:
                 _go_on(t, turns, k, used, now, rules, log, found)
                 continue
         elif need <= spare:
             used = find_place(t, rules, row, option, False, found.nodes, found.counts)
-        if used > 0 and way != KEEPS:
-            _begin_there(t, turns, k, way, used, now, rules, log, found, out)
+        if used > 0 and change != KEEPS:
+            _begin_there(t, turns, k, change, used, now, rules, log, found, out)
             continue
         reason = _FRAGMENTED if free >= need and not lacks else _RESOURCES
         I[c.REASON, row] = reason
-        if way == WAITS:
+        if change == WAITS:
             continue
         if not restore_gang(t, row, turns.work[W_OPTION, k], turns.listed, turns.work[W_FIRST, k], turns.work[W_HELD, k]):
             give_back(t, row)
@@ -197,12 +197,12 @@ def _go_on(t: Matrices, turns: GangTurns, k: int, used: int, now: float, rules: 
 
 @kernel
 def _begin_there(
-    t: Matrices, turns: GangTurns, k: int, way: int, used: int, now: float, rules: EngineRules, log: LogColumns, found: Spots, out: Ints
+    t: Matrices, turns: GangTurns, k: int, change: int, used: int, now: float, rules: EngineRules, log: LogColumns, found: Spots, out: Ints
 ) -> None:
     """It starts at the place that was found; one that leaves another for it pays for that."""
     F, I, row, option, work = t.F, t.I, turns.rows[k], turns.options[k], turns.work
     kind, need, amount = t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option], rules.amount
-    if way == LEAVES:
+    if change == LEAVES:
         resized = work[W_HELD, k] != need
         close_interval(I, row, now, _RESIZED if resized else _MOVED, log)
         rest(F, I, row, now)
@@ -213,6 +213,6 @@ def _begin_there(
     take(t, row, option, found.nodes, found.counts, used)
     start(t, row, now, rules, log)
     out[0] += 1
-    if way == LEAVES:
+    if change == LEAVES:
         F[c.SINCE, row] = now + price(amount[s.S_RESIZE] if work[W_ACT, k] == RESIZE else amount[s.S_MOVE], need, amount)
         set_due(F, row)

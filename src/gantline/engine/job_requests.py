@@ -13,7 +13,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.job_rows import JobRows
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
-from gantline.engine.resizing import fit_to_bounds, sizes_and_ways
+from gantline.engine.resizing import fit_to_bounds, sizes_and_options
 
 #: the phase in which a job is put that leaves the active ones, and the reason that it has there
 _PUT_OUT = {
@@ -37,7 +37,7 @@ class JobRequests:
         for name in value.jobs:
             row, phase = self.rows.known(name, value.action.value)
             if value.action is Action.RESIZE and not phase.terminal:
-                sizes_and_ways(self.state.tables, self.quotas, row, value)
+                sizes_and_options(self.state.tables, self.quotas, row, value)
             if value.action is Action.REQUEUE:
                 self._may_requeue(phase, name)
 
@@ -127,12 +127,12 @@ class JobRequests:
         t = self.state.tables
         if phase.terminal:
             return False
-        least, most, ways = sizes_and_ways(self.state.tables, self.quotas, row, value)
-        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(ways)
-        for option in ways:
+        least, most, options = sizes_and_options(self.state.tables, self.quotas, row, value)
+        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(options)
+        for option in options:
             t.options.append(option)
         t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
-        t.I[c.SMALLEST, row] = min(option.gpus for option in ways)
+        t.I[c.SMALLEST, row] = min(option.gpus for option in options)
         self.grants.options.forget(row)
         self.resized.add(row)
         self.state.make_room(row)

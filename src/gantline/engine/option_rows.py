@@ -86,21 +86,21 @@ class OptionRows:
 
     def _derive(self, row: int, base: int, kind: int, size: int, cpus: float, memory: float, same: bool) -> int:
         """Append a new option."""
-        way = self.tables.options[base]
-        rate = way.rate if same else self._rate(row, way, kind, size)
+        like = self.tables.options[base]
+        rate = like.rate if same else self._rate(row, like, kind, size)
         if rate is None:
             return IMPOSSIBLE
-        spread = way.rate if way.rate_spread is None else way.rate_spread
+        spread = like.rate if like.rate_spread is None else like.rate_spread
         workers = max(size, 1)
         return self.tables.options.append(
             Option(
                 kind,
                 size,
                 rate=rate,
-                rate_spread=rate * (spread / way.rate) if way.rate else rate,
-                cpus=way.cpus if math.isnan(cpus) else cpus / workers,
-                memory=way.memory if math.isnan(memory) else memory / workers,
-                nodes=way.nodes if same else 0,
+                rate_spread=rate * (spread / like.rate) if like.rate else rate,
+                cpus=like.cpus if math.isnan(cpus) else cpus / workers,
+                memory=like.memory if math.isnan(memory) else memory / workers,
+                nodes=like.nodes if same else 0,
             )
         )
 
@@ -111,8 +111,8 @@ class OptionRows:
         key = (-1 - first, kind, gpus, -1.0, -1.0)
         found = self.derived.get(key)
         if found is None:
-            way = self.tables.options[first]
-            found = self.derived[key] = self.tables.options.append(Option(kind, gpus, way.rate, way.rate_spread))
+            like = self.tables.options[first]
+            found = self.derived[key] = self.tables.options.append(Option(kind, gpus, like.rate, like.rate_spread))
         return found
 
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:
@@ -131,15 +131,15 @@ class OptionRows:
                 same_type = candidate if same_type < 0 else same_type
         return same_type if same_type >= 0 else first
 
-    def _rate(self, row: int, way: Option, kind: int, gpus: int) -> float | None:
+    def _rate(self, row: int, like: Option, kind: int, gpus: int) -> float | None:
         """Speed of a derived option: the model's, else linear in the size; the speed on another type is unknown."""
         model = self.tables.performance
         rate = None if model is None else model.rate(self.tables.ids[row], kind, gpus)
         if rate is not None:
             return float(rate)
-        if kind != way.type or way.gpus == 0:
+        if kind != like.type or like.gpus == 0:
             return None
-        return way.rate * gpus / way.gpus
+        return like.rate * gpus / like.gpus
 
 
 def sizes_in_steps(listed: set[int], least: int, asked: int, most: int) -> list[int]:

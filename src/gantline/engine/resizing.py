@@ -55,7 +55,7 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
     return True
 
 
-def sizes_and_ways(t: Tables, quotas: QuotaGate, row: int, value: JobRequest) -> tuple[int, int, list[Option]]:
+def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest) -> tuple[int, int, list[Option]]:
     """The least and the most that a job would take if it were resized so, and the options it would then have."""
     least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
     if not 0 < least <= value.gpus <= most:
@@ -65,17 +65,17 @@ def sizes_and_ways(t: Tables, quotas: QuotaGate, row: int, value: JobRequest) ->
     kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
     sizes = sizes_in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
 
-    def way(kind: int, size: int) -> Option:
+    def resized(kind: int, size: int) -> Option:
         like = next(option for option in old if option.type == kind and option.gpus > 0)
         rate = like.rate * (size / max(was, 1) if t.performance is None else 1.0)
         return Option(kind, size, rate, rate, like.cpus, like.memory)
 
-    ways = [*(way(kind, size) for kind in kinds for size in sizes), *rest]
+    options = [*(resized(kind, size) for kind in kinds for size in sizes), *rest]
     least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)
-    if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in ways):
+    if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in options):
         raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
     quotas.check_size(value.job, t.queues[int(t.I[c.QUEUE, row])], 0 if rest else least)
-    return least, most, ways
+    return least, most, options
 
 
 def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) -> Assignments:

@@ -20,7 +20,7 @@ from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
-from gantline.engine.gang_turns import NOTHING, W_ACT, W_ROWS, W_WAY, WAITS, GangTurns
+from gantline.engine.gang_turns import NOTHING, W_ACT, W_CHANGE, W_ROWS, WAITS, GangTurns
 from gantline.engine.in_force import InForce
 from gantline.engine.lists import Lists
 from gantline.engine.state import State
@@ -118,7 +118,7 @@ def _compare(
             t.F[c.UNTIL, row] = np.inf
         elif phase == PENDING and known:
             seen.places[waiting], turns.rows[waiting], turns.options[waiting] = k, row, option
-            turns.work[W_WAY, waiting], turns.work[W_ACT, waiting] = WAITS, NOTHING
+            turns.work[W_CHANGE, waiting], turns.work[W_ACT, waiting] = WAITS, NOTHING
             waiting += 1
         else:
             more = True

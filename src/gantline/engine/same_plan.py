@@ -25,7 +25,7 @@ _FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
 _INT_COLUMNS, _FLOAT_COLUMNS = np.array(_INTS)[:, None], np.array(_FLOATS)[:, None]
 
 
-class Stood(NamedTuple):
+class RowValues(NamedTuple):
     """Rows, and the values of their columns."""
 
     rows: Ints
@@ -40,7 +40,7 @@ class Repeats:
         self.state = state
         self._columns: dict[str, Any] | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
-        self._stood = Stood(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
+        self._values = RowValues(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
 
     def note(self, rows: Ints, table: Assignments) -> None:
         """A commit has just found every row as the plan wants it; copies, because a policy may write to its arrays again.
@@ -52,7 +52,7 @@ class Repeats:
             return
         t, active = self.state.tables, self.state.rows.copy()
         self._columns = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
-        self._stood = Stood(active, t.I[_INT_COLUMNS, active], t.F[_FLOAT_COLUMNS, active])
+        self._values = RowValues(active, t.I[_INT_COLUMNS, active], t.F[_FLOAT_COLUMNS, active])
 
     def forget(self, rows: Ints) -> None:
         """A commit has changed something, or its plan is about others; the rows are kept to see whether the next plan has them too."""
@@ -61,26 +61,26 @@ class Repeats:
     def seen(self, rows: Ints, table: Assignments) -> bool:
         """Whether this is that plan, and no row has changed since."""
         known, lists = self._columns, self.state.lists
-        if known is None or not np.array_equal(rows, self._rows) or not _stand_alike(self.state.matrices, lists, self._stood):
+        if known is None or not np.array_equal(rows, self._rows) or not _same_values(self.state.matrices, lists, self._values):
             return False
         now = dict(_beside_rows(table))
         return now.keys() == known.keys() and all(_alike(column, known[name]) for name, column in now.items())
 
 
 @kernel
-def _stand_alike(t: Matrices, lists: Lists, stood: Stood) -> bool:
+def _same_values(t: Matrices, lists: Lists, values: RowValues) -> bool:
     """Whether the active rows and their columns are the same; NaN equals NaN here."""
-    if lists.number[ls.ACTIVE] != stood.rows.shape[0]:
+    if lists.number[ls.ACTIVE] != values.rows.shape[0]:
         return False
-    for at in range(stood.rows.shape[0]):
+    for at in range(values.rows.shape[0]):
         row = lists.active[at]
-        if row != stood.rows[at]:
+        if row != values.rows[at]:
             return False
         for k in range(len(_INTS)):
-            if t.I[_INTS[k], row] != stood.ints[k, at]:
+            if t.I[_INTS[k], row] != values.ints[k, at]:
                 return False
         for k in range(len(_FLOATS)):
-            now, then = t.F[_FLOATS[k], row], stood.floats[k, at]
+            now, then = t.F[_FLOATS[k], row], values.floats[k, at]
             if now != then and (now == now or then == then):
                 return False
     return True
@@ -88,7 +88,7 @@ def _stand_alike(t: Matrices, lists: Lists, stood: Stood) -> bool:
 
 def _beside_rows(table: Assignments) -> Iterator[tuple[str, Any]]:
     """The columns of a plan except the rows."""
-    return ((name, column) for name, column in table.told() if name != "job")
+    return ((name, column) for name, column in table.filled_columns() if name != "job")
 
 
 def _alike(a: Any, b: Any) -> bool:

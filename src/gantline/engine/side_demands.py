@@ -11,19 +11,19 @@ from gantline.core.options import Option
 _SLACK = 1e-9
 
 
-def check_side_demands(cluster: Cluster, job: str, ways: Sequence[Option]) -> None:
+def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) -> None:
     """Refuse a job without an option that fits the CPUs and memory of a node: it would wait, and block others, for ever."""
-    short = [_shortage(cluster, way) for way in ways]
+    short = [_shortage(cluster, option) for option in options]
     if short and all(short):
         raise RefusedError(f"job '{job}' {short[0]}", where="resources", fix="ask for less, or leave it out")
 
 
-def _shortage(cluster: Cluster, way: Option) -> str:
+def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
-    nodes = [node for node in cluster.nodes if node.type == cluster.types[way.type]]
-    for what, unit, each in (("cpus", "CPUs", way.cpus), ("memory", "GB of memory", way.memory)):
+    nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]
+    for what, unit, each in (("cpus", "CPUs", option.cpus), ("memory", "GB of memory", option.memory)):
         has = [float(getattr(node, what)) for node in nodes]
-        whole = each * max(way.gpus, 1)
+        whole = each * max(option.gpus, 1)
         if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:
-            return f"asks for {whole:g} {unit}, and {cluster.types[way.type]} has {sum(has):g}"
+            return f"asks for {whole:g} {unit}, and {cluster.types[option.type]} has {sum(has):g}"
     return ""

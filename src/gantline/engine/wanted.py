@@ -81,10 +81,10 @@ def read_entries(tables: Tables, options: OptionRows, rows: Ints, table: Assignm
     for row, items in listed.items():
         members = tuple(frozenset(groups.get(item.group, ())) for item in items)
         kind = _kind(items, claims)
-        ways = tuple(_option(tables, options, row, item) for item in items)
+        chosen = tuple(_option(tables, options, row, item) for item in items)
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
-            ways = (IMPOSSIBLE,) * len(items)
-        found[row] = Wanted(row, tuple(items), members, ways, kind)
+            chosen = (IMPOSSIBLE,) * len(items)
+        found[row] = Wanted(row, tuple(items), members, chosen, kind)
     return found
 
 
