@@ -105,7 +105,7 @@ def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.sqlite").write_text("hello " * 1000, encoding="utf-8")
-    with pytest.raises(RefusedError, match="is no store"):
+    with pytest.raises(RefusedError, match="is not a Gantline store"):
         SqlStore.open(tmp_path / "a.sqlite")
     with pytest.raises(UsageError, match="no such store"):
         SqlStore.open(tmp_path / "b.sqlite", write=False)

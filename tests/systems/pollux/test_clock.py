@@ -169,12 +169,12 @@ class Mover:
         return {job: ((held[job] or (job,))[0] + 1 & 3,) for job in active}
 
 
-def test_a_run_in_which_nobody_gets_on_is_given_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_in_which_no_job_progresses_is_given_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gantline.systems.pollux.imitation.drive._decider", lambda *_: Mover())
     assert run([job("a", 0.0, 1)], round=60.0).summary["completed"] == 1
     found = run([job("a", 0.0, 1), job("b", 99.0, 1)], round=30.0)  # no longer than a start takes
     assert found.summary["completed"] == 0
-    assert "none got on for 200 intervals" in found.incidents[-1]
+    assert "none progressed for 200 intervals" in found.incidents[-1]
     assert found.allocations["reason"].to_list()[-1] == "end"
 
 
