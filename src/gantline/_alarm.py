@@ -15,7 +15,7 @@ import threading
 import time
 from _signal import signal as set_handler  # the public one also looks up enum members, which costs more than the rest of a turn's guard
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TypeVar
 
 Answer = TypeVar("Answer")
@@ -106,11 +106,13 @@ def with_alarm_anywhere(call: Callable[[], Answer], seconds: float) -> Answer:
         return call()
     if threading.current_thread() is threading.main_thread():
         return with_alarm(call, seconds)
-    here, lock, inside = ctypes.c_ulong(threading.get_ident()), threading.Lock(), True
+    here, lock, inside, rung = ctypes.c_ulong(threading.get_ident()), threading.Lock(), True, False
 
     def ring() -> None:
+        nonlocal rung
         with lock:
             if inside:
+                rung = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(here, ctypes.py_object(TimeOverError))
 
     timer = threading.Timer(seconds, ring)
@@ -122,7 +124,10 @@ def with_alarm_anywhere(call: Callable[[], Answer], seconds: float) -> Answer:
         finally:
             with lock:
                 inside = False
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(here, None)  # one that has not been raised yet comes too late
+            if rung:  # an error not raised yet is raised here; taken back by the C call, it would leave Python looking for it for good
+                with suppress(TimeOverError):
+                    for _ in range(10_000):
+                        pass
     finally:
         timer.cancel()
 

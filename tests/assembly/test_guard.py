@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from gantline._alarm import paused
+from gantline._alarm import TimeOverError, paused, with_alarm_anywhere
 from gantline.assembly.guard import OverBudgetError, within
 
 
@@ -120,3 +122,35 @@ def test_one_alarm_watches_over_many_calls(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_alarm_for_many_calls_rings_by_itself() -> None:
     with within(0.05).series() as guard, pytest.raises(OverBudgetError, match=r"interrupted after 0\.05 s"):
         guard(lambda: busy(30.0))
+
+
+AFTERWARDS = """
+import sys, threading
+from gantline._alarm import with_alarm_anywhere
+
+thread = threading.Thread(target=lambda: with_alarm_anywhere(lambda: None, 60.0))
+thread.start()
+thread.join()
+sys.setprofile(lambda *_: None)
+(lambda: None)()
+"""
+
+
+def test_a_bounded_call_in_a_thread_leaves_no_trace_in_the_interpreter() -> None:
+    """A flag left behind makes every profiled call spin for ever (CPython 3.11)."""
+    assert subprocess.run([sys.executable, "-c", AFTERWARDS], timeout=120).returncode == 0
+
+
+def test_a_call_that_hangs_in_a_thread_is_interrupted_and_the_thread_goes_on() -> None:
+    found: list[str] = []
+
+    def decide() -> None:
+        try:
+            with_alarm_anywhere(lambda: busy(60.0), 0.05)
+        except TimeOverError:
+            found.append(busy(0.1))
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    thread.join()
+    assert found == ["done"]

@@ -33,7 +33,7 @@ _WATCHED = _CLOCK | _SYSTEM | _DATES | _ENTROPY | _OPENING | _TALKING
 _OUTSIDE = {"_socket", "_posixsubprocess", "_sqlite3"}
 _ASKING = {"__getitem__", "__iter__", "__len__", "copy"}
 _ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in _ASKING}
-_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline.core.rng")
+_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline._alarm", "gantline.core.rng")
 
 
 @contextmanager
