@@ -89,7 +89,7 @@ def test_check_fails_with_code_1_and_says_how(cli: Cli, folder: Path) -> None:
     (folder / "mine.py").write_text(CLOCKED)
     told = cli("policy", "check", "mine.py", "-o", "json")
     assert told.code == 1
-    broken = {row["rule"]: row["told"] for row in told.json if row["result"] != "ok"}
+    broken = {row["rule"]: row["message"] for row in told.json if row["result"] != "ok"}
     assert list(broken) == ["purity"]
     assert "time.time in key(), line 9" in broken["purity"]
 
