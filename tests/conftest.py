@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from tests.cpu_seconds import CpuSeconds
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
 # Examples are the same in every run: what fails here fails everywhere; `--hypothesis-profile=search` looks for new ones.
@@ -31,6 +32,7 @@ ALL_EXAMPLES = ("engine",)  # the heart: a planted defect there was found by the
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all random examples and the large forms of tests: `make test-long`")
+    parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, slowest tests")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption(
         "--stories", type=int, default=0, help="how many seeded stories of the faulty executor to tell; 0: 80, or 240 with --long"
@@ -47,6 +49,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: the large form of a test, which runs in `make test-long` only")
+    if config.getoption("--cpu-seconds"):
+        config.pluginmanager.register(CpuSeconds())
 
 
 @pytest.fixture(scope="session")

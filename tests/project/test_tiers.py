@@ -57,3 +57,11 @@ def test_a_run_names_how_many_comparisons_it_could_not_make(pytester: pytest.Pyt
     skips = "import pytest\n@pytest.mark.parametrize('k', range(3))\ndef test_it(k): pytest.skip('no /some/shared/reference/blox')\n"
     assert "3 comparisons with the originals were not made" in tell(pytester, skips)
     assert "were not made" not in tell(pytester, "import pytest\ndef test_it(): pytest.skip('no root')\n")
+
+
+def test_a_run_says_where_its_processor_time_goes(pytester: pytest.Pytester) -> None:
+    """What a test computes is counted to that test, what it waits for is not."""
+    tests = "import time\ndef test_idle(): time.sleep(0.2)\ndef test_busy(): sum(range(6_000_000))\n"
+    told = tell(pytester, tests, "--cpu-seconds").partition("processor seconds by test")[2].splitlines()
+    assert [line.rpartition("::")[2] for line in told[1:3]] == ["test_busy", "test_idle"]
+    assert told[3].endswith("all 2 tests")
