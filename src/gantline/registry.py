@@ -34,6 +34,7 @@ KINDS = {
     "generators": "generator",
     "studies": "study",
     "performance_models": "performance model",
+    "profile_readers": "reader of profiles",
     "placements": "placement rule",
     "executors": "executor",
     "runners": "executor of a service",
@@ -77,6 +78,8 @@ class System:
     generators: Mapping[str, Place] = field(default_factory=dict)
     studies: Mapping[str, Place] = field(default_factory=dict)
     performance_models: Mapping[str, Place] = field(default_factory=dict)
+    profile_readers: Mapping[str, Place] = field(default_factory=dict)
+    """Regime or performance model -> what reads the folder of its profiles."""
     placements: Mapping[str, Place] = field(default_factory=dict)
     executors: Mapping[str, Place] = field(default_factory=dict)
     """What carries orders out in a simulation."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from gantline import DeviceRule, OrderPolicy, Trace
 from gantline.core import columns as c
+from gantline.core.errors import UsageError
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.regime import Regime
@@ -79,6 +80,26 @@ def slow(state, option):
     return FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(float(option), float(option))))
 
 
+def slowdown(folder):
+    return Slowed(float((folder / "slowdown.txt").read_text()))
+
+
+def slowed(jobs, cluster, profiles=None):
+    if profiles is None:
+        raise UsageError("no slowdown is known", where="--performance slowed", fix="give --profiles DIR")
+    return profiles
+
+
+@dataclass(frozen=True)
+class Slowed(PerformanceModel):
+    """Everything takes so many times as long."""
+
+    factor: float
+
+    def rates(self, gangs):
+        return gangs.listed / self.factor, np.full(len(gangs), np.inf)
+
+
 SYSTEM = System(
     name="acmesched",
     title="A scheduler that was never published",
@@ -136,7 +157,8 @@ EVERY_KIND = {
     "importers": "lengths = acmesched.parts:read",
     "generators": "twins = acmesched.parts:twins",
     "studies": "acme-figure = acmesched.study:Figure",
-    "performance_models": "half-speed = acmesched.parts:half_speed",
+    "performance_models": "half-speed = acmesched.parts:half_speed\nslowed = acmesched.parts:slowed",
+    "profile_readers": "slowed = acmesched.parts:slowdown",
     "placements": "last = acmesched.parts:Last",
     "executors": "slow = acmesched.parts:slow",
     "runners": "noted = acmesched.runner:Noted",

@@ -64,6 +64,22 @@ def test_a_policy_a_regime_a_format_and_a_generator_run_together(install: Instal
     assert imported.code == 0
 
 
+def test_a_model_reads_profiles_in_a_layout_of_its_own(install: Install, cli: Cli, folder: Path) -> None:  # noqa: F811
+    install(
+        performance_models="slowed = acmesched.parts:slowed",
+        profile_readers="slowed = acmesched.parts:slowdown",
+        generators="twins = acmesched.parts:twins",
+    )
+    (folder / "measured").mkdir()
+    (folder / "measured" / "slowdown.txt").write_text("3")
+    run = ("simulate", "twins", "--cluster", "1x2", "--policy", "fifo", "--performance", "slowed", "-o", "json")
+
+    told = cli(*run, "--profiles", "measured")
+    assert told.json["average_jct"] == 180.0
+    assert "no slowdown is known (give --profiles DIR)" in cli(*run).err
+    assert "no such folder" in cli(*run, "--profiles", "absent").err
+
+
 def test_a_file_goes_before_a_generator_of_an_installed_package(install: Install, folder: Path) -> None:  # noqa: F811
     install(generators="jobs.csv = acmesched.parts:twins")
     assert not is_generator("jobs.csv")

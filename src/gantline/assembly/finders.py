@@ -9,6 +9,7 @@ from typing import Any
 
 from gantline.admission.rules import find_admission
 from gantline.assembly.models import find_model
+from gantline.assembly.profile_readers import read_profiles_for
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
@@ -43,14 +44,6 @@ def _throughputs(path: str, cluster: Cluster) -> Any:
     from gantline.files.throughputs import read_throughputs
 
     return read_throughputs(path)
-
-
-def _profiles(path: str, cluster: Cluster) -> Any:
-    if not path:
-        return None
-    from gantline.files.profiles import read_profiles
-
-    return read_profiles(path)
 
 
 def _power(text: str, cluster: Cluster) -> Any:
@@ -98,13 +91,14 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "node_events": _node_events,
     "reserve": _windows,
     "throughputs": _throughputs,
-    "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),
     "power": _power,
     "carbon": _carbon,
     "electricity": _electricity,
     "device_speeds": _device_speeds,
 }
+#: the options that name something
+NAMING = (*FINDERS, "profiles")
 
 
 def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
@@ -112,6 +106,8 @@ def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
     value = getattr(spec, name)
     if name == "placement":
         return placement_of(value)
+    if name == "profiles":
+        return read_profiles_for(spec)
     return FINDERS[name](value, cluster) if isinstance(value, str) else value
 
 
@@ -119,7 +115,7 @@ def options_set(spec: RunSpec, cluster: Cluster) -> dict[str, str]:
     """The options that do not mean what they mean by default: name -> flag."""
 
     def meaning(one: RunSpec, name: str) -> Any:
-        return find(one, name, cluster) if name in FINDERS else getattr(one, name)
+        return find(one, name, cluster) if name in NAMING else getattr(one, name)
 
     usual = RunSpec()
     return {name: option.flag for name, option in OPTIONS.items() if meaning(spec, name) != meaning(usual, name)}
@@ -135,4 +131,4 @@ def usual_cluster(spec: RunSpec) -> str:
 
 def with_found(spec: RunSpec, cluster: Cluster) -> RunSpec:
     """The same options with the things in place of their names: each is looked up, and refused, before the work begins."""
-    return replace(spec, **{name: find(spec, name, cluster) for name in FINDERS})
+    return replace(spec, **{name: find(spec, name, cluster) for name in NAMING})

@@ -21,11 +21,11 @@ from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
+from gantline.performance.goodput.measured import Profiles
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
-    from gantline.performance.goodput.measured import Profiles
     from gantline.performance.throughput_table import ThroughputTable
 
 
@@ -36,7 +36,7 @@ class Assembled:
     rules: RunRules
     jobs: Trace  # as the run has them: with the sizes that profiles allow, and only the options that are reserved
     engine: Engine
-    profiles: Profiles | None
+    profiles: object  # measured ones, as the regime or the model of speeds reads them; None: there are none
     ends_early: Bools | None  # per row: whether its loss ends it before its work is done; None: no rule is in force
 
     @property
@@ -52,19 +52,21 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     """Put a run together. `imitated`: its regime has a loop of its own, which reads reservations from the trace."""
     regime, guard = rules.regime, rules.guard(policy)
     policy = rules.policy(policy, guard)
-    profiles: Profiles | None = find(spec, "profiles", cluster)
+    profiles = find(spec, "profiles", cluster)
     speeds: ThroughputTable | None = find(spec, "throughputs", cluster)
     model = find(spec, "performance", cluster)
-    if profiles is not None and not regime.profiles:
+    for_model = None if regime.profiles else profiles
+    if isinstance(for_model, Profiles):
         from gantline.assembly.goodput import check_alone, use_profiles
 
         check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
-        jobs, model = use_profiles(jobs, cluster, profiles, policy, regime.round)
+        jobs, model = use_profiles(jobs, cluster, for_model, policy, regime.round)
+        for_model = None
     if policy.keeps_reservations and not imitated:
         jobs = only_reserved(jobs, cluster)
     tables = rules.load(jobs, cluster)
     tables.queue_tree = find(spec, "queues", cluster)
-    tables.performance = _model(tables, jobs, spec, speeds, model)
+    tables.performance = _model(tables, jobs, spec, speeds, model, for_model)
     if not imitated:
         check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
@@ -74,14 +76,14 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles, early)
 
 
-def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, given: Any) -> Any:
+def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, given: Any, profiles: object) -> Any:
     """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: by their options."""
     if speeds is not None and not is_from_trace(given):
         raise RefusedError("speeds come from --throughputs and from a model at once", where="--performance", fix="leave one of them out")
     if spec.across_nodes and speeds is None:
         what = "how fast gangs are across nodes is part of a table of throughputs, and none is given"
         raise RefusedError(what, where="--across-nodes", fix="give --throughputs FILE")
-    model = model_of(given, jobs, tables.cluster)
+    model = model_of(given, jobs, tables.cluster, profiles)
     if speeds is not None:
         from gantline.assembly.throughputs import use_throughputs
 

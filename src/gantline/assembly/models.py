@@ -1,6 +1,7 @@
 """How fast gangs run, by name: as the trace says, by a model of an installed package (group ``gantline.performance_models``), or of a file.
 
 An entry is a model, a class that is made without arguments, or a function ``make(jobs, cluster)`` of the trace and the cluster.
+One with a reader of profiles of its own (`profile_readers`) takes what was read as a third argument, which is None where none were given.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def is_from_trace(given: Any) -> bool:
     return given is find_model(_TRACE)
 
 
-def model_of(given: Any, jobs: Trace, cluster: Cluster) -> PerformanceModel | None:
+def model_of(given: Any, jobs: Trace, cluster: Cluster, profiles: object = None) -> PerformanceModel | None:
     """The model of a run with these jobs on that cluster; None: jobs have the speeds of their options."""
     made = not isinstance(given, type) and (hasattr(given, "rates") or not callable(given))
     try:
-        found = given if made else given() if isinstance(given, type) else given(jobs, cluster)
+        found = given if made else given() if isinstance(given, type) else given(jobs, cluster, *(() if profiles is None else (profiles,)))
     except GantlineError:
         raise
     except Exception as error:  # whatever the code of a user raises

@@ -129,7 +129,9 @@ class RunSpec:
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
     scaling: str = option("listed", name, "Speeds at other sizes: listed (the truth), learned[:NOISE] from what jobs report.")
     across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")
-    profiles: Profiles | str = option("", path, "A folder of measured profiles, one folder per application (Pollux' layout).", file="in")
+    profiles: Profiles | str = option(
+        "", path, "A folder of measured profiles: Pollux' layout, or that of the regime or the model.", file="in"
+    )
     prices: str = option("", amounts, "Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.", file="in", inline="=")
     carbon: str = option("", path, "Carbon intensity over time, g/kWh: a CSV file with a column for time.", file="in")
     electricity: str = option("", path, "Money per kWh: a number, or a CSV file with prices over time.", file="in", number=True)

@@ -41,12 +41,14 @@ def import_trace(
     /,
     *,
     throughputs: Annotated[Path | None, Parameter(help="A table of speeds: Gavel's (JSON) or ElasticFlow's (CSV).")] = None,
+    profiles: Annotated[Path | None, Parameter(help="A folder of measured profiles, in the layout of the format's system.")] = None,
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is reported on stderr."""
     from gantline.workload.importers.reading import import_trace as read
 
-    given = dict(settings_of(set_)) | ({"throughputs": str(throughputs)} if throughputs is not None else {})
+    tables = {"throughputs": throughputs, "profiles": profiles}
+    given = dict(settings_of(set_)) | {name: str(path) for name, path in tables.items() if path is not None}
     _write(lambda: read(format_, source, given), out, source)
 
 

@@ -7,7 +7,7 @@ A run that needs nothing between two decisions but the policy's key is taken thr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.compiled import LoopReport, report_on, run_compiled
@@ -16,16 +16,13 @@ from gantline.drivers.stepping import Driver, Stepping
 from gantline.drivers.virtual import Virtual
 from gantline.engine import lists as ls
 
-if TYPE_CHECKING:
-    from gantline.performance.goodput.measured import Profiles
-
 
 @dataclass
 class Simulation(Stepping):
     """One run in virtual time."""
 
     checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes with a loop that can be resumed
-    profiles: Profiles | None = None  # of regimes with jobs that run by measured profiles
+    profiles: object = None  # of regimes with jobs that run by measured profiles, as their reader returns them
     pieces: Any = None  # rows that an imitated original reports, where they are not one per job
     driver: Driver = field(default_factory=Virtual, kw_only=True)
 

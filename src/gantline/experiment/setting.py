@@ -121,18 +121,18 @@ class Setting(RunSpec):
 
     def check(self, names: Iterable[str] | None = None) -> None:
         """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
-        from gantline.assembly.finders import FINDERS, find
+        from gantline.assembly.finders import NAMING, find
         from gantline.files.clusters import read_cluster
 
-        wanted = ("policy", "cluster", *FINDERS) if names is None else tuple(names)
+        wanted = ("policy", "cluster", *NAMING) if names is None else tuple(names)
         if "policy" in wanted:
             self._parameters()
         cluster = read_cluster(self.cluster)
         named = self.named_files()
         for name in wanted:
             if name in named and name in self.files:
-                _table(name, named[name], self.files[name], self.cluster)  # read once for all settings that name it
-            elif name in FINDERS:
+                self._table(name, named[name], self.files[name])  # read once for all settings that name it
+            elif name in NAMING:
                 find(self, name, cluster)
 
     def make_policy(self) -> Policy:
@@ -148,7 +148,10 @@ class Setting(RunSpec):
 
     def tables(self) -> dict[str, Any]:
         """What the named files hold; a worker reads each once for all its runs."""
-        return {name: _table(name, path, file_digest(path), self.cluster) for name, path in self.named_files().items()}
+        return {name: self._table(name, path, file_digest(path)) for name, path in self.named_files().items()}
+
+    def _table(self, name: str, path: str, digest: str) -> object:
+        return _table(name, path, digest, self.cluster, str(self.regime), str(self.performance))
 
 
 def run_setting(setting: Setting, key: str = "") -> Run:
@@ -164,12 +167,12 @@ def run_setting(setting: Setting, key: str = "") -> Run:
 
 
 @lru_cache(maxsize=8)
-def _table(name: str, path: str, digest: str, cluster: str) -> Any:
-    """What a file of this content holds."""
-    from gantline.assembly.finders import FINDERS
+def _table(name: str, path: str, digest: str, cluster: str, regime: str, performance: str) -> object:
+    """What a file of this content holds; a folder of profiles is read as the regime or the model has them."""
+    from gantline.assembly.finders import find
     from gantline.files.clusters import read_cluster
 
-    return FINDERS[name](path, read_cluster(cluster))
+    return find(RunSpec.of({name: path, "regime": regime, "performance": performance}), name, read_cluster(cluster))
 
 
 def _verify(setting: Setting) -> None:

@@ -11,7 +11,7 @@ from gantline.workload.trace import Trace
 
 def profiles_of(simulation: Simulation, trace: Trace, where: str) -> Profiles:
     """The profiles of a run; a trace with networks that have no profile is refused."""
-    if simulation.profiles is not None:
+    if isinstance(simulation.profiles, Profiles):
         return simulation.profiles
     made_up = example_profiles()
     named = [trace.frame[column].to_list() for column in ("app", "model") if column in trace.frame.columns]

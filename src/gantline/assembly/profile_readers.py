@@ -1,0 +1,30 @@
+"""Measured profiles of a run: what reads the folder depends on the regime, then on the performance model; else it has Pollux' layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gantline.assembly.spec import RunSpec
+from gantline.core.errors import NotFoundError
+from gantline.registry import Register
+
+_READERS = Register("profile_readers", {}, where="--profiles")
+
+
+def read_profiles_for(spec: RunSpec) -> object:
+    """The profiles that the run names, or that it was given; None: it has none."""
+    given = spec.profiles
+    if not isinstance(given, str):
+        return given
+    if not given:
+        return None
+    regime = spec.regime if isinstance(spec.regime, str) else spec.regime.name
+    for name in (regime, spec.performance):
+        if isinstance(name, str) and _READERS.find(name) is not None:
+            folder = Path(given)
+            if not folder.is_dir():
+                raise NotFoundError("no such folder", where=f"profiles {folder}", fix=f"name the folder with the profiles of '{name}'")
+            return _READERS.load(name)(folder)
+    from gantline.files.profiles import read_profiles
+
+    return read_profiles(given)
