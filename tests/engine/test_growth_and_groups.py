@@ -110,9 +110,10 @@ class Turns(Policy):
         return Plan.assign([Assignment(turn, group=0, mode=Mode.TIME)], valid_until=(snapshot.now // 100 + 1) * 100)
 
 
-def test_a_stop_is_a_preemption_if_nobody_of_its_group_goes_on() -> None:
+def test_a_stop_is_a_turn_if_the_next_plan_names_another_of_the_group() -> None:
     run = simulate(jobs(1, 1), "1x1", Turns(), until=450.0)
-    assert run.jobs["preemptions"].to_list() == [2, 2]
+    assert run.jobs["preemptions"].to_list() == [0, 0]
+    assert run.allocations["reason"].to_list() == ["turn"] * 4 + ["end"]
 
 
 @dataclass(frozen=True)

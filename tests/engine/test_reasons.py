@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.node_events import NodeEvent
-from gantline.core.plan import Assignment, Misfit, Plan, Refusal
+from gantline.core.plan import Assignment, Misfit, Mode, Plan, Refusal
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.snapshot import Snapshot
@@ -74,6 +74,10 @@ def assigned(*rows: Assignment) -> Callable[[Snapshot], Plan]:
     return lambda snapshot: Plan.assign([row for row in rows if row.job < len(snapshot.jobs)])
 
 
+def turn_of(job: int) -> Callable[[Snapshot], Plan]:
+    return assigned(Assignment(job, group=0, mode=Mode.TIME))
+
+
 def rejected(request: dict[str, Any]) -> set[Reason]:
     with pytest.raises(RejectedError) as refused:
         simulate([job("a")], "1x2", "fifo", inputs=[Submit(1.0, request)])
@@ -112,6 +116,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.REQUEUED: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.REQUEUE, "a")]),
     Reason.OVER_QUOTA: lambda: told([{**job("a", 3), "queue": "q"}], "1x4", "fifo", queues="q=2:0"),
     Reason.WINDOW: lambda: told(ONE, "1x1", "fifo", reserve="nodes=1,from=5,for=60", until=30.0),
+    Reason.TURN: lambda: told([job("a"), job("b")], "1x1", None, turn_of(0), turn_of(1), round=30.0),
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }
 

@@ -37,6 +37,7 @@ class Reason(IntEnum):
     OVER_QUOTA = 26  # larger than its queue may ever hold
     LOSS = 27  # completed before its work was done, because its loss said so
     WINDOW = 28  # devices are reserved for a window
+    TURN = 29  # others of its time-shared group have their turn
 
 
 _SENTENCES = {
@@ -69,6 +70,7 @@ _SENTENCES = {
     Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
     Reason.LOSS: "was ended by its loss",
     Reason.WINDOW: "devices that it would have are reserved for a window",
+    Reason.TURN: "waits for its next turn in its time-shared group",
 }
 
 

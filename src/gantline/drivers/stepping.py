@@ -21,6 +21,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.inputs import Input
 from gantline.core.plan import Plan
+from gantline.core.reasons import Reason
 from gantline.drivers.loop_clock import STALL
 from gantline.drivers.standstill import Standstill
 from gantline.engine import lists as ls
@@ -224,7 +225,12 @@ class Stepping:
         return nothing_runs and state.lists.number[ls.NEXT] >= state.tables.count and not self.inputs
 
     def give_up(self, why: str = f"jobs wait, but nothing changed in {STALL} decisions") -> None:
-        """The run ends although jobs are left; its incidents say why."""
+        """The run ends although jobs are left; its incidents say why, and which jobs were to have what cannot be."""
+        t, rows = self.state.tables, self.state.rows
+        never = rows[t.I[c.REASON][rows] == int(Reason.INFEASIBLE)]
+        if len(never):
+            more = f" and {len(never) - 1} more" if len(never) > 1 else ""
+            why = f"{why}; the plan asks for what the cluster cannot give job '{t.ids[never[0]]}'{more}"
         self.engine.incidents.append(Incident(self.state.now, self.state.decision, f"{why}: given up"))
 
     def _is_stuck(self, changed: bool, standstill: Standstill) -> bool:

@@ -188,14 +188,18 @@ class Commit:
         stopped = left_out[holds & past]
         over: list[int] = stopped[F[c.UNTIL][stopped] <= now].tolist()
         for row in stopped.tolist():
-            self.grants.stop(row, Reason.LEASE_ENDED if row in over else Reason.PREEMPTED, turn=self._is_turn(row))
+            turn = self._is_turn(row)
+            why = Reason.LEASE_ENDED if row in over else Reason.TURN if turn else Reason.PREEMPTED
+            self.grants.stop(row, why, turn)
             self.out[1] += 1
         return over
 
     def _is_turn(self, row: int) -> bool:
-        """Whether others of its time-shared group go on: then it only waits for its turn."""
+        """Whether others of its time-shared group go on, known by the number that the plan gives the group: it only waits for its turn."""
         grant = self.grants.by_row.get(row)
-        return grant is not None and grant.assignment.mode == Mode.TIME and any(self.named[mate] for mate in grant.members[0])
+        if grant is None or grant.assignment.mode != Mode.TIME:
+            return False
+        return grant.assignment.group in self.groups.taking_turns or any(self.named[mate] for mate in grant.members[0])
 
     # --- 3. and 4. changes ------------------------------------------------------------------------------------------
     def _change(self, moving: Ints) -> None:

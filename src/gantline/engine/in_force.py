@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from operator import eq
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
-from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
 
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
@@ -24,7 +25,7 @@ class Groups:
 
     def __init__(self, rows: Ints, table: Assignments) -> None:
         self.rows = rows
-        self.number = table.column("group")
+        self.number, self._mode = table.column("group"), table.column("mode")
         self.count = np.zeros(len(rows), dtype=np.int64)
         if not table.has("group"):
             self.leader, self.inside = self.number, self.count[:0]
@@ -38,6 +39,11 @@ class Groups:
             np.minimum.at(first, self._which, rows[self.inside])
             self.leader[self.inside] = first[self._which]
             self.count[self.inside] = np.bincount(self._which, minlength=groups)[self._which]
+
+    @cached_property
+    def taking_turns(self) -> frozenset[int]:
+        """The numbers of time-shared groups."""
+        return frozenset(self.number[(self.number >= 0) & (self._mode == int(Mode.TIME))].tolist())
 
     def spoil(self, quiet: Bools) -> None:
         """A group of which one member changes changes as a whole."""

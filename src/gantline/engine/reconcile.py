@@ -148,6 +148,9 @@ class Reconciler:
         """It is paused: others of its group may use its devices."""
         live.started = True
         if live.rest and report.revision >= live.revision:
+            if not live.suspended:  # for the log its turn has ended, although its processes are there
+                self._log_end(live)
+                live.interval = -1
             live.suspended = True
             live.next_try = self.state.now + self.silence
         return False
@@ -242,5 +245,8 @@ class Reconciler:
     def _clear(self, live: LiveGang) -> None:
         """The incarnation is gone; log until when it was there."""
         self.reality.leave(live)
+        self._log_end(live)
+
+    def _log_end(self, live: LiveGang) -> None:
         if live.interval >= 0 and int(self.state.tables.I[c.INTERVAL, live.row]) != live.interval:
             self.state.log.LF[L_END, live.interval] = self.state.now

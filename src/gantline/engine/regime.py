@@ -6,6 +6,7 @@ fall on multiples of it. The other regimes imitate published simulators and are 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,8 @@ class Regime:
     checkpoints: bool = False  # a run can be saved and resumed
     profiles: bool = False  # jobs run by measured profiles
     cluster: str = ""  # what the run has where no cluster is given; empty: one must be
+    equal_sizes: bool = False  # members of a group that shares have the same number of devices; other plans are refused
+    most_asked: float = math.inf  # of each device by all members of a group, as the sum of their fractions; other plans are refused
     sizes_bind: bool = True  # a job that asks for more than there is cannot run; else it may get less
 
     def with_round(self, seconds: float | None) -> Regime:

@@ -1,0 +1,49 @@
+"""Gandiva's turns: a time-shared group that the policy rotates by leaving members out (Xiao et al., OSDI 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from tests.probes.scenario import fact, job, spans
+
+from gantline import Assignment, Costs, Mode, Plan, Policy, Snapshot
+from gantline.simulator.simulate import simulate
+
+
+@dataclass(frozen=True)
+class OneAfterTheOther(Policy):
+    """One group for the whole server; whichever has run least has the next turn, alone."""
+
+    turn: float = 50.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        jobs, beat = snapshot.jobs, int(snapshot.now // self.turn)
+        chosen = beat % len(jobs) if len(jobs) else -1
+        rows = [Assignment(chosen, group=3, mode=Mode.TIME)] if chosen >= 0 else []
+        return Plan.assign(rows, valid_until=self.turn * (beat + 1))
+
+
+JOBS = [job("a", 1, 100), job("b", 1, 100), job("c", 1, 100)]
+
+
+def test_a_turn_that_ends_is_no_preemption_and_the_next_one_pays_the_switch() -> None:
+    run = simulate(JOBS, "1x1", OneAfterTheOther(), costs=Costs(start=10.0, resume=30.0, switch=1.0))
+
+    assert [why for _, _, _, why in spans(run, "b")][:2] == ["turn", "turn"]
+    assert [fact(run, name, "preemptions") for name in "abc"] == [0, 0, 0]
+    assert spans(run, "a")[0] == (0.0, 50.0, [0], "turn")  # 40 of 100 done after the start
+    assert fact(run, "a", "finish") == pytest.approx(300.0 + 1.0 + (100.0 - 40.0 - 49.0))  # the second turn and the third pay a second each
+    assert fact(run, "a", "restarts") == len(spans(run, "a")) - 1
+
+
+def test_a_job_that_leaves_the_group_for_one_outside_it_is_preempted() -> None:
+    class Outsider(OneAfterTheOther):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            late = snapshot.now >= 40.0
+            return Plan.assign([Assignment(1) if late else Assignment(0, group=3, mode=Mode.TIME)], valid_until=1e9 if late else 40.0)
+
+    run = simulate(JOBS[:2], "1x1", Outsider(), until=60.0)
+
+    assert spans(run, "a")[0] == (0.0, 40.0, [0], "preempted")
+    assert fact(run, "a", "preemptions") == 1
