@@ -43,6 +43,7 @@ def test_what_is_remembered_is_what_would_be_written() -> None:
             "duration": 30.0 + 17 * (k % 11),
             "model": f"m{k % 4}",
             "user": f"u{k % 3}",
+            "util": 10 * (k % 5),
         }
         for k in range(80)
     ]
@@ -65,6 +66,19 @@ def test_whoever_has_changed_is_written_anew(column: int) -> None:
     known.look(tables)
     encode_snapshot(now, known)
     tables.F[column, 1] = 77.0
+    known.look(tables)
+    assert encode_snapshot(now, known) == encode_snapshot(now)
+    assert known.written == 3
+
+
+@pytest.mark.parametrize("name", ["util", "loss"])
+def test_a_row_with_another_metric_is_written_anew(name: str) -> None:
+    jobs = [{"id": "a", "gpus": 2, "metrics": {"util": 3}}, {"id": "b", "gpus": 3, "metrics": {"util": 4}}]
+    now = decode_snapshot({"now": 9, "cluster": "1x4", "jobs": jobs})
+    tables, known = tables_behind(now), KnownRows()
+    known.look(tables)
+    encode_snapshot(now, known)
+    tables.metric(name)[1] = 77.0
     known.look(tables)
     assert encode_snapshot(now, known) == encode_snapshot(now)
     assert known.written == 3

@@ -19,7 +19,7 @@ from gantline.performance.model import Act, Gangs, Observed, PerformanceModel
 @dataclass(frozen=True)
 class Half(PerformanceModel):
     def rates(self, gangs: Gangs) -> Any:
-        return 0.5 * gangs.listed, np.full(len(gangs), np.inf)
+        return 0.5 * gangs.divided, np.full(len(gangs), np.inf)
 
 
 def one(gpus: int = 1, seconds: float = 10.0, count: int = 1) -> list[dict[str, Any]]:

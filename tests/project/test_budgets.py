@@ -49,7 +49,7 @@ MOST_PARAMETERS = 10
 LONG_LISTS: dict[str, int] = {
     "cli/advise.py advise": 11,
     "cli/live/get.py jobs": 12,
-    "cli/live/submit.py submit": 25,
+    "cli/live/submit.py submit": 26,
     "cli/live/up.py up": 29,
     "cli/profile.py run_profile": 15,
     "cli/simulate.py simulate": 14,

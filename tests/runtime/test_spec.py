@@ -100,6 +100,21 @@ def test_a_part_of_a_device_is_asked_for_in_one_word() -> None:
         parse_spec("run: a\nresources: {share: {fraction: 0.5}}")
 
 
+def test_numbers_that_policies_read_are_submitted_by_name() -> None:
+    spec = parse_spec("run: a\nresources: {gpus: 1, share: 0.25}\nmetrics: {device_memory: 12, stage_io: 0.3}")
+    assert spec.to_submit("1", 0.0).job["metrics"] == {"device_memory": 12.0, "stage_io": 0.3, "gpu_demand": 0.25}
+    assert spec_of(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [("{gpu_demand: 0.5}", "resources.share"), ("{util: much}", "metrics.util"), ("{util: .nan}", "metrics.util"), ("{' ': 1}", "no name")],
+)
+def test_metrics_are_numbers_with_names(metrics: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_spec(f"run: a\nmetrics: {metrics}")
+
+
 @pytest.mark.parametrize("policy", ["afs", "ffdl", "optimus", "sia", "voda.elastic_tiresias", "las"])
 def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
     spec = parse_spec("run: a\nresources: {gpus: 4}\nelastic: {min: 2, max: 9, step: 2}\nestimate: 400").on(["gpu"], 0.0)

@@ -68,7 +68,7 @@ class HalfSpeed(PerformanceModel):
     """Everything takes twice as long."""
 
     def rates(self, gangs):
-        return 0.5 * gangs.listed, np.full(len(gangs), np.inf)
+        return 0.5 * gangs.divided, np.full(len(gangs), np.inf)
 
 
 def half_speed(jobs, cluster):

@@ -48,8 +48,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
         I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
     if "reserved" in trace.columns:
         I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
-    if "gpu_demand" in trace.columns:
-        tables.metrics["gpu_demand"] = trace.frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
+    tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
     one_way = _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)

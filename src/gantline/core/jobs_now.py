@@ -234,12 +234,12 @@ class Jobs:
         return self._lent.grant(int(self._rows[position]))
 
     def metric(self, name: str) -> Floats:
-        """A measured value per job; NaN where unknown."""
+        """A number per job that its trace or its spec says, or that was measured; NaN where unknown."""
         return self._lent.metric(name, self._rows)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the values that were measured."""
+        """Names of the metrics that are known of any job."""
         return self._lent.metrics()
 
     def matrices(self) -> tuple[Floats, Ints]:

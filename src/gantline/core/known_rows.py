@@ -23,6 +23,7 @@ class KnownRows:
         self._rows: Ints = np.empty(0, dtype=np.int64)  # those that waited at the last look, and how they were then
         self._F: Floats = np.empty((0, 0))
         self._I: Ints = np.empty((0, 0), dtype=np.int64)
+        self._metrics: dict[str, Floats] = {}
         self.written = 0  # rows that had to be written anew
 
     def look(self, tables: Tables) -> None:
@@ -30,9 +31,13 @@ class KnownRows:
         if len(self._rows):
             F, I = tables.F[:, self._rows], tables.I[:, self._rows]
             same = _equal(F, self._F) & (I == self._I).all(axis=0)
+            for name, values in tables.metrics.items():
+                before = self._metrics.get(name, np.full(len(self._rows), np.nan))
+                same &= _equal(values[None, self._rows], before[None, :])
             self._jobs = {row: self._jobs[row] for row in self._rows[same].tolist() if row in self._jobs}
         self._rows = np.flatnonzero(np.isin(tables.I[c.PHASE, : len(tables.ids)], _WAIT))
         self._F, self._I = tables.F[:, self._rows], tables.I[:, self._rows]
+        self._metrics = {name: values[self._rows] for name, values in tables.metrics.items()}
 
     def encode(self, tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
         """As `encode_job` has it."""
@@ -41,10 +46,10 @@ class KnownRows:
         if found is None:
             found = encode_job(tables, row, now, first)
             self.written += 1
-            plain = row not in tables.granted and row not in tables.waits_for_turn and "metrics" not in found
+            plain = row not in tables.granted and row not in tables.waits_for_turn
             if plain and int(tables.I[c.PHASE, row]) in _WAIT:
                 self._jobs[row] = found
-        elif any(not np.isnan(values[row]) for values in tables.metrics.values()) or row in tables.waits_for_turn:
+        elif row in tables.waits_for_turn:
             return encode_job(tables, row, now, packed)
         return dict(found) if first == packed else {**found, "first_option": first}
 

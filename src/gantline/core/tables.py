@@ -53,7 +53,9 @@ class Tables:
     windows: dict[str, AdvanceWindow] = field(default_factory=dict)  # devices that are reserved in advance
     kept_free: set[int] = field(default_factory=set)  # devices that are cordoned for windows, and for nothing else
     unestimated: set[int] = field(default_factory=set)  # rows whose length is unknown: their estimate is a guess
-    metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
+    metrics: dict[str, Floats] = field(default_factory=dict)  # by name, one value per row: what its trace or its spec says, what was
+    # measured; NaN where unknown
+    verdicts: dict[str, Floats] = field(default_factory=dict)  # of a finished run: columns of its table of jobs, hidden from policies
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
@@ -118,7 +120,7 @@ class Tables:
                 values[rest] = values[row]
 
     def metric(self, name: str) -> Floats:
-        """The column of a measured value; NaN where nothing was measured yet."""
+        """The column of a metric, made of NaN where there is none yet."""
         known = self.metrics.get(name)
         if known is None or len(known) < self.F.shape[1]:
             fresh = np.full(self.F.shape[1], np.nan)

@@ -151,12 +151,7 @@ class Grants:
             return
         state.learned = seen.learned
         for name, values in seen.metrics.items():
-            column = t.metrics.get(name)
-            if column is None or len(column) < t.F.shape[1]:
-                fresh = np.full(t.F.shape[1], np.nan)
-                fresh[: 0 if column is None else len(column)] = () if column is None else column
-                column = t.metrics[name] = fresh
-            column[gangs.rows] = values
+            t.metric(name)[gangs.rows] = values
 
     def dissolve(self) -> int:
         """A ranking gives every job an unshared gang: rows that share, have parts or a share of the time give it up. How many stop."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,16 @@ _BLINK = 1e-3  # a model is not asked again sooner, so that rounding cannot make
 def asks_about_gangs(model: Any) -> bool:
     """Whether a performance model must be asked about unshared gangs: for speeds, costs, or to inspect them."""
     return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
+
+
+class _Pieces(NamedTuple):
+    """What some rows hold, one entry per gang: a row with shares of the time on several types has one per type."""
+
+    owner: Ints | None  # the place of its row among those asked about; None: as they stand
+    option: Ints
+    alone: Floats  # work per second by its option
+    divided: Floats  # the same by its part of what it shares
+    grants: list[Grant | None]
 
 
 class Speeds:
@@ -124,16 +134,17 @@ class Speeds:
         rows = rows[(phase == RUNNING) | (phase == STARTING)]
         if not len(rows):
             return
-        owner, option, speeds, grants = self._granted(rows)
+        pieces = self._pieces(rows)
+        owner, speeds, grants = pieces.owner, pieces.divided, pieces.grants
         if model is None:
             until = np.full(len(speeds), math.inf)
         else:
-            gangs = self._shown(rows, owner, option, speeds, grants)
+            gangs = self._shown(rows, pieces)
             rate, end = model.rates(gangs)
             speeds, until = np.asarray(rate, dtype=np.float64), np.asarray(end, dtype=np.float64)
-            if not (speeds.shape == until.shape == gangs.listed.shape) or (speeds < 0.0).any():
+            if not (speeds.shape == until.shape == gangs.divided.shape) or (speeds < 0.0).any():
                 raise UsageError("its rates are not one per gang from zero on", where="performance model", fix="see rates()")
-            speeds = np.where(speeds == speeds, speeds, gangs.listed)
+            speeds = np.where(speeds == speeds, speeds, gangs.divided)
             until = np.maximum(until, now + _BLINK)
         if owner is not None:
             speeds, until = self._summed(grants, owner, speeds, until, len(rows))
@@ -156,37 +167,36 @@ class Speeds:
 
     def _gangs(self, rows: Ints) -> tuple[Gangs, Ints | None]:
         """Gangs as columns; where a row has shares of the time also the place in `rows` that each belongs to."""
-        owner, option, listed, grants = self._granted(rows)
-        return self._shown(rows, owner, option, listed, grants), owner
+        pieces = self._pieces(rows)
+        return self._shown(rows, pieces), pieces.owner
 
-    def _granted(self, rows: Ints) -> tuple[Ints | None, Ints, Floats, list[Grant | None]]:
-        """Per gang: the place in `rows` that it belongs to (None: as they stand), its option, its speed by that, its grant."""
+    def _pieces(self, rows: Ints) -> _Pieces:
         t, granted = self.state.tables, self.state.tables.granted
-        option, listed = t.I[c.OPTION][rows], self.by_options(rows)
-        grants: list[Grant | None] = [granted.get(row) for row in rows.tolist()] if granted else [None] * len(rows)
-        owner, shares = None, []
-        for at, grant in enumerate(grants) if granted else ():
+        option, alone = t.I[c.OPTION][rows], self.by_options(rows)
+        if not granted:
+            return _Pieces(None, option, alone, alone.copy(), [None] * len(rows))
+        grants, divided, shares = [granted.get(row) for row in rows.tolist()], alone.copy(), []
+        for at, grant in enumerate(grants):
             if grant is not None and grant.fluid:
                 shares.append(at)
             elif grant is not None:
-                listed[at] = SPEEDS[grant.kind](grant, self.mates(int(rows[at]), grant), float(listed[at]))
-        if shares:
-            owner, option, listed = self._divided(rows, shares, option, listed, grants)
-        return owner, option, listed, grants
+                divided[at] = SPEEDS[grant.kind](grant, self.mates(int(rows[at]), grant), float(alone[at]))
+        found = _Pieces(None, option, alone, divided, grants)
+        return self._by_type(rows, shares, found) if shares else found
 
-    def _shown(self, rows: Ints, owner: Ints | None, option: Ints, listed: Floats, grants: list[Grant | None]) -> Gangs:
-        state, t = self.state, self.state.tables
-        owners = rows if owner is None else rows[owner]
+    def _shown(self, rows: Ints, pieces: _Pieces) -> Gangs:
+        state, t, option = self.state, self.state.tables, pieces.option
+        owners = rows if pieces.owner is None else rows[pieces.owner]
         held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][owners])
-        moves = (moving(t.F, t.I, owners, state.now, c.DONE), np.maximum(t.F[c.SINCE][owners], state.now), listed)
-        ask: dict[str, Any] = {"_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
-        return Gangs(state.now, state.learned, t.cluster, owners, *held, *moves, tuple(grants), **ask)
+        moves = (moving(t.F, t.I, owners, state.now, c.DONE), np.maximum(t.F[c.SINCE][owners], state.now))
+        ask: dict[str, Any] = {"_metric": t.lent.metric, "_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
+        speeds = (pieces.alone, pieces.divided)
+        return Gangs(state.now, state.learned, t.cluster, owners, *held, *moves, *speeds, tuple(pieces.grants), **ask)
 
-    def _divided(
-        self, rows: Ints, shares: list[int], option: Ints, listed: Floats, grants: list[Grant | None]
-    ) -> tuple[Ints, Ints, Floats]:
-        """A row with shares of the time is one gang per type, the further ones after all rows: owner, option and speed of each."""
-        owners, options, speeds = list(range(len(rows))), option.tolist(), listed.tolist()
+    def _by_type(self, rows: Ints, shares: list[int], pieces: _Pieces) -> _Pieces:
+        """The rows at `shares` have shares of the time: one gang per type, the further ones after all rows."""
+        owners, options, grants = list(range(len(rows))), pieces.option.tolist(), pieces.grants
+        whole, speeds = pieces.alone.tolist(), pieces.divided.tolist()
         for at in shares:
             grant, row = grants[at], int(rows[at])
             assert grant is not None
@@ -195,13 +205,14 @@ class Speeds:
                 alone = float(self.state.tables.options.F[c.O_RATE, given[0]])
                 speed = SPEEDS[piece.kind](piece, self.mates(row, piece), alone)
                 if number == 0:
-                    grants[at], speeds[at], options[at] = piece, speed, given[0]
+                    grants[at], whole[at], speeds[at], options[at] = piece, alone, speed, given[0]
                 else:
                     grants.append(piece)
+                    whole.append(alone)
                     speeds.append(speed)
                     options.append(given[0])
                     owners.append(at)
-        return np.array(owners), np.array(options), np.array(speeds)
+        return _Pieces(np.array(owners), np.array(options), np.array(whole), np.array(speeds), grants)
 
     def _name(self, row: int) -> tuple[str, str]:
         t = self.state.tables

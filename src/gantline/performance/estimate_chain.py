@@ -103,13 +103,7 @@ class Estimates:
 def note_range(tables: Tables, rows: Ints, low: Any, high: Any) -> None:
     """Between which values the work of these rows is thought to lie; policies read `jobs.estimate_low` and `jobs.estimate_high`."""
     for name, value in ((LOW, low), (HIGH, high)):
-        column = tables.metrics.get(name)
-        if column is None or len(column) < tables.F.shape[1]:
-            longer = np.full(tables.F.shape[1], np.nan)
-            if column is not None:
-                longer[: len(column)] = column
-            column = tables.metrics[name] = longer
-        column[rows] = value
+        tables.metric(name)[rows] = value
 
 
 def find_estimates(text: str) -> Estimates:

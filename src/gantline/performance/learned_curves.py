@@ -29,7 +29,7 @@ _KEPT_JOBS = 5000
 
 @dataclass(frozen=True)
 class LearnedCurves(PerformanceModel):
-    """Gangs go as `truth` says (None: as listed); policies know what was reported, each report off by a factor with deviation `noise`."""
+    """Gangs go as `truth` says (None: as divided); policies know what was reported, each report off by a factor with deviation `noise`."""
 
     truth: Any = None
     noise: float = 0.05
@@ -40,7 +40,7 @@ class LearnedCurves(PerformanceModel):
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         if self.truth is None:
-            return gangs.listed.copy(), np.full(len(gangs), np.inf)
+            return gangs.divided.copy(), np.full(len(gangs), np.inf)
         rate, until = self.truth.rates(gangs)
         return np.asarray(rate, dtype=np.float64), np.asarray(until, dtype=np.float64)
 

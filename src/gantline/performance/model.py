@@ -9,7 +9,7 @@ Subclass `PerformanceModel` and override what you know; everything else stays as
     @dataclass(frozen=True)
     class HalfSpeed(PerformanceModel):
         def rates(self, gangs):
-            return 0.5 * gangs.listed, np.full(len(gangs), np.inf)
+            return 0.5 * gangs.divided, np.full(len(gangs), np.inf)
 """
 
 from __future__ import annotations
@@ -65,12 +65,18 @@ class Gang:
     nodes: int  # nodes that it spans
     done: float  # work done so far
     since: float  # from when on it does work: now, or the end of its start
-    listed: float  # work per second by options, shares and fractions alone
+    alone: float  # work per second by its option alone
+    divided: float  # the same by its part of the devices that it shares, as fractions and shares of the time say
     grant: Grant | None  # what it holds beyond a gang of its own: batch, parts, devices, group
     mates: tuple[Mate, ...]  # the others of its group that hold something
     now: float
     learned: Any
     cluster: Cluster
+    _metric: Callable[[str, Ints], Floats] = field(repr=False)
+
+    def metric(self, name: str) -> float:
+        """A value that its trace, its spec or a measurement says; NaN where unknown."""
+        return float(self._metric(name, np.array([self.row]))[0])
 
 
 @dataclass(frozen=True)
@@ -86,9 +92,11 @@ class Gangs:
     nodes: Ints
     done: Floats
     since: Floats
-    listed: Floats
+    alone: Floats
+    divided: Floats
     grants: tuple[Grant | None, ...]
     act: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # for `cost`: what each does, see `Act`
+    _metric: Callable[[str, Ints], Floats] = field(default=lambda name, rows: np.full(len(rows), np.nan), repr=False)
     _name: Callable[[int], tuple[str, str]] = field(default=lambda row: (str(row), ""), repr=False)
     _mates: Callable[[int, Grant], Mapping[int, Grant]] = field(default=lambda row, grant: {}, repr=False)
     _devices: Callable[[int], tuple[int, ...]] = field(default=lambda row: (), repr=False)
@@ -105,6 +113,10 @@ class Gangs:
     def models(self) -> list[str]:
         """What they train."""
         return [self._name(row)[1] for row in self.rows.tolist()]
+
+    def metric(self, name: str) -> Floats:
+        """A value per gang that its trace, its spec or a measurement says; NaN where unknown."""
+        return self._metric(name, self.rows)
 
     def devices(self, at: int) -> tuple[int, ...]:
         """The devices of one gang, in rank order."""
@@ -123,8 +135,8 @@ class Gangs:
         near = {} if grant is None else self._mates(row, grant)
         mates = tuple(Mate(mate, *self._name(mate), theirs) for mate, theirs in near.items())
         held = (int(self.type[at]), int(self.gpus[at]), int(self.nodes[at]))
-        moves = (float(self.done[at]), float(self.since[at]), float(self.listed[at]))
-        return Gang(row, *self._name(row), *held, *moves, grant, mates, self.now, self.learned, self.cluster)
+        moves = (float(self.done[at]), float(self.since[at]), float(self.alone[at]), float(self.divided[at]))
+        return Gang(row, *self._name(row), *held, *moves, grant, mates, self.now, self.learned, self.cluster, self._metric)
 
 
 class PerformanceModel(Protocol):
@@ -138,9 +150,9 @@ class PerformanceModel(Protocol):
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """Work per second of each gang, and the instant until which that holds (infinity: until it or its company changes).
 
-        Here: as listed, but for gangs with a grant, of which `granted` is asked.
+        Here: divided as grants say, and `granted` for gangs with a grant.
         """
-        rate, until = gangs.listed.copy(), np.full(len(gangs), np.inf)
+        rate, until = gangs.divided.copy(), np.full(len(gangs), np.inf)
         for at, grant in enumerate(gangs.grants):
             found = None if grant is None else self.granted(gangs[at])
             if found is not None:
@@ -148,7 +160,7 @@ class PerformanceModel(Protocol):
         return rate, until
 
     def granted(self, gang: Gang) -> float | tuple[float, float] | None:
-        """The same for one gang whose grant says more than its option: work per second, or (that, until when); None: as listed."""
+        """The same for one gang whose grant says more than its option: work per second, or (that, until when); None: divided."""
         return None
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:

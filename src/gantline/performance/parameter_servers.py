@@ -150,7 +150,7 @@ class ServerModel(PerformanceModel):
         return self.jobs[job].speed.speed(servers, workers)
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        rate = gangs.listed.copy()
+        rate = gangs.divided.copy()
         for at, job in enumerate(gangs.jobs):
             if job in self.jobs:
                 rate[at] = self._true(gangs, at, job) / self.unit[job]
@@ -192,7 +192,7 @@ class ServerModel(PerformanceModel):
             before = known.get(job, {"speeds": [], "losses": [], "workers": []})
             servers, workers = _held(gangs.grants[at], int(gangs.gpus[at]))
             speeds, losses = before["speeds"], before["losses"]
-            works, seated = gangs.listed[at] > 0.0 and gangs.since[at] <= gangs.now, Seated.of(gangs, at)
+            works, seated = gangs.divided[at] > 0.0 and gangs.since[at] <= gangs.now, Seated.of(gangs, at)
             each = seated.speeds(job, self.jobs[job].slow)
             fresh_size = not any([p, w] == [servers, workers] for p, w, _ in speeds)
             if works and fresh_size and min(each, default=1.0) == 1.0:  # with a straggler it would speak of the straggler

@@ -42,13 +42,12 @@ class ProfiledModel(PerformanceModel):
         return speed.leave or 0.0 if speed is not None else 0.0
 
     def granted(self, gang: Gang) -> float | None:
-        """Next to others in space each is as much slower as was measured; one that was not measured gets its part, as listed."""
+        """Next to others in space each is as much slower as was measured; one that was not measured gets its part."""
         if gang.grant is None or gang.grant.assignment.mode is not Mode.SPACE:
             return None
         kind, profile = gang.cluster.types[gang.type], self.bundle.jobs.get(gang.model)
-        own, here = gang.grant.assignment.fraction, set(gang.grant.devices)
+        here, speed = set(gang.grant.devices), gang.alone
         mates = [mate for mate in gang.mates if not here.isdisjoint(mate.grant.devices)]
-        speed = gang.listed * max(1.0, own + sum(mate.grant.assignment.fraction for mate in mates)) / own
         for mate in mates:
             pairing = profile.pairs.get((kind, gang.gpus, mate.model)) if profile is not None else None
             if pairing is None:

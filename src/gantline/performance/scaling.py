@@ -185,7 +185,7 @@ class ScalingModel(PerformanceModel):
         return cluster.bandwidths.rack / slowest if slowest > 0.0 else 1.0
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        rate, always = gangs.listed.copy(), np.full(len(gangs), np.inf)
+        rate, always = gangs.divided.copy(), np.full(len(gangs), np.inf)
         for at, job in enumerate(gangs.jobs):
             curve, grant = self.curves.get(job), gangs.grants[at]
             if curve is not None and (grant is None or not (grant.shared or grant.fluid or grant.workers)):

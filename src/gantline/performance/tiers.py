@@ -43,7 +43,7 @@ class PlacementTiers(PerformanceModel):
         return self.networks.get(network, self.others)[level_of(cluster, nodes)]
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        rate = gangs.listed.copy()
+        rate = gangs.divided.copy()
         for at in np.flatnonzero(gangs.nodes > 1).tolist():
             rate[at] /= self.slowdown(gangs[at].model, gangs.places(at), gangs.cluster)
         return rate, np.full(len(gangs), np.inf)

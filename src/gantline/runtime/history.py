@@ -29,4 +29,4 @@ def history_rows(jobs: Iterable[JobView]) -> list[dict[str, Any]]:
 def _row(job: JobView) -> dict[str, Any]:
     row = {"job": job.id, "arrival": job.submitted, "gpus": job.gpus, "duration": max(job.service, _LEAST), "user": job.user}
     row |= {"queue": job.queue, "model": job.name, "min_gpus": job.min_gpus, "max_gpus": job.max_gpus, "priority": job.priority}
-    return {**row, "started": job.started, "ended": job.finished, "attempts": 1 + job.restarts}
+    return {**job.metrics, **row, "started": job.started, "ended": job.finished, "attempts": 1 + job.restarts}

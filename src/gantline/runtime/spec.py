@@ -27,6 +27,7 @@ from gantline.runtime.spec_parts import (
     Environment,
     Folder,
     Limits,
+    Metrics,
     Model,
     Name,
     Part,
@@ -107,6 +108,7 @@ class JobSpec(Part):
     checkpoint: Checkpoint | None = None
     progress: Progress = Progress()
     model: Annotated[Model | None, reads(lambda value, where: {"family": value} if isinstance(value, str) else value)] = None
+    metrics: Metrics = Field(default_factory=dict)  # numbers that policies and performance models read by name
     array: Annotated[Array | None, reads(lambda value, where: {"range": value} if isinstance(value, (str, int)) else value)] = None
     after: Annotated[tuple[After, ...], reads(_after)] = ()
     retry: Annotated[Retry, reads(lambda value, where: {"max": value} if isinstance(value, int) else value)] = Retry()
@@ -264,7 +266,8 @@ class JobSpec(Part):
             job["estimate"] = expected
         job["checkpoint"] = self.checkpoint.every if self.checkpoint is not None and self.checkpoint.every is not None else "inf"
         part = self.resources.share.fraction
-        job |= {"metrics": {"gpu_demand": part}} if part < 1.0 else {}  # what the policy 'sharing' reads
+        known = {**self.metrics, **({"gpu_demand": part} if part < 1.0 else {})}  # the latter is what the policy 'sharing' reads
+        job |= {"metrics": known} if known else {}
         topology = self.resources.topology
         job |= {"consolidate": 1} if topology.within == "node" and topology.mode == "required" else {}
         return Submit(now, job)

@@ -77,6 +77,15 @@ def _environment(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _metrics(values: dict[str, float]) -> dict[str, float]:
+    if "gpu_demand" in values:
+        raise mistake("'gpu_demand' is what resources.share says", "write resources: {share: 0.5}")
+    for key in values:
+        if not key.strip():
+            raise mistake("a metric has no name", "write {stage_io: 0.3}")
+    return values
+
+
 def _priority(value: Any, where: str) -> Any:
     if isinstance(value, str):
         if value not in _CLASSES:
@@ -100,6 +109,7 @@ Name = Annotated[str, AfterValidator(_name)]
 QueueName = Annotated[str, AfterValidator(_queue)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Environment = Annotated[dict[str, Text], reads(_variables), AfterValidator(_environment)]
+Metrics = Annotated[dict[Name, Annotated[float, Field(allow_inf_nan=False)]], AfterValidator(_metrics)]
 Seconds = Annotated[float, reads(step_of_time)]
 Priority = Annotated[StrictInt, reads(_priority), Field(ge=-1_000_000, le=1_000_000)]
 Sizes = Annotated[tuple[int, int], reads(amounts.sizes), PlainSerializer(lambda pair: amounts.spell_devices("", *pair), str)]

@@ -52,6 +52,7 @@ class JobView:
     row: int = -1
     resizes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     after: tuple[tuple[str, str], ...] = ()  # jobs that it depends on, and what must become of them
     is_archived: bool = False  # it has left the store
 
@@ -147,7 +148,7 @@ def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, .
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
         stop=phase.terminal or phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.HELD),
         batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),
-        after=job.launch.after,
+        metrics=job.spec.get("metrics", {}), after=job.launch.after,
     )  # fmt: skip
 
 
@@ -168,5 +169,6 @@ def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True, is_
         exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
         service=job.served, work=job.served, estimate=None, array=job.launch.array,
         held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=stop,
-        resizes=job.resizes, labels=spec.get("labels", {}), after=job.launch.after, is_archived=is_archived,
+        resizes=job.resizes, labels=spec.get("labels", {}), metrics=spec.get("metrics", {}), after=job.launch.after,
+        is_archived=is_archived,
     )  # fmt: skip

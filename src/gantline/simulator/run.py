@@ -72,11 +72,11 @@ class Run:
         """One row per job."""
         t, F, I = self.tables, self.tables.F, self.tables.I
         known, held = self._job_columns, self._jobs_held
-        judged = {name: pl.Series(name, t.metrics[name]) for name in ("exact_end",) if name in t.metrics}
-        if "met" in t.metrics:  # an imitation's own verdict on deadlines
-            judged["met"] = pl.Series("met", t.metrics["met"]).fill_nan(None).cast(pl.Boolean)
-        if ENDED_BY_LOSS in t.metrics:
-            judged[ENDED_BY_LOSS] = pl.Series(ENDED_BY_LOSS, t.metrics[ENDED_BY_LOSS] > 0)
+        judged = {name: pl.Series(name, t.verdicts[name]) for name in ("exact_end",) if name in t.verdicts}
+        if "met" in t.verdicts:  # an imitation's own verdict on deadlines
+            judged["met"] = pl.Series("met", t.verdicts["met"]).fill_nan(None).cast(pl.Boolean)
+        if ENDED_BY_LOSS in t.verdicts:
+            judged[ENDED_BY_LOSS] = pl.Series(ENDED_BY_LOSS, t.verdicts[ENDED_BY_LOSS] > 0)
         return pl.DataFrame(
             {
                 "job": pl.Series(t.ids, dtype=pl.String),

@@ -114,7 +114,7 @@ def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
     F, I = tables.F, tables.I
     arrival, finish, work = F[c.ARRIVAL], F[c.FINISH], F[c.WORK]
     jct = finish - arrival
-    met = tables.metrics.get("met")
+    met = tables.verdicts.get("met")
     return JobColumns(
         arrival=arrival,
         finish=finish,

@@ -170,7 +170,7 @@ def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dic
         return {}
     ended = np.zeros(tables.F.shape[1], dtype=bool)
     ended[: len(early)] = early & (tables.I[c.PHASE, : len(early)] == Phase.COMPLETED)
-    tables.metrics[ENDED_BY_LOSS] = ended.astype(np.float64)
+    tables.verdicts[ENDED_BY_LOSS] = ended.astype(np.float64)
     return {"end_by": str(rule), ENDED_BY_LOSS: int(ended.sum())}
 
 

@@ -97,6 +97,15 @@ def filled(series: pl.Series, value: object) -> pl.Series:
     return series.fill_null(value) if series.null_count() else series  # a question to polars costs more than a small run
 
 
+#: native columns that policies read as metrics: the others have a column of their own in a snapshot, or say how the job ends
+_METRICS = frozenset({"cpus", "memory", "gpu_demand", "batch_size"})
+
+
+def is_metric(name: str) -> bool:
+    """Whether a column, where it holds numbers, is a metric of its jobs: what a trace keeps beyond the schema is."""
+    return name in _METRICS or name not in COLUMNS
+
+
 def unknown_columns(frame: pl.DataFrame) -> list[str]:
     """Columns that the schema does not name; they are kept."""
     return [name for name in frame.columns if name not in COLUMNS]

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
 from gantline.workload.drawn import MOST, Drawn, codes_of
-from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, filled, unknown_columns
+from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, filled, is_metric, unknown_columns
 
 if TYPE_CHECKING:
     from gantline.workload.finding import Finding
@@ -173,6 +173,21 @@ class Trace:
             return codes_of(column.to_list())
         names = column.unique(maintain_order=True)
         return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Floats]:
+        """By name, what the trace says of its jobs in numbers beyond what has a meaning of its own; NaN where a cell is empty.
+
+        Policies and performance models read these columns. Worked out once, and read-only.
+        """
+        found: dict[str, Floats] = {}
+        for name in filter(is_metric, self.columns):
+            if isinstance(self.given, Drawn):
+                cells = self.given.columns[name]
+                found |= {} if isinstance(cells, list) else {name: cells.astype(np.float64)}
+            elif self.given.schema[name].is_numeric():
+                found[name] = filled(self.given[name].cast(pl.Float64), np.nan).to_numpy()
+        return found
 
     @cached_property
     def _codes(self) -> dict[str, tuple[list[str], Ints]]:

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from gantline.cli.console import say, show_json
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UsageError, near
-from gantline.core.fields import key_values
+from gantline.core.fields import key_values, number
 
 app = App(
     name="submit",
@@ -52,6 +52,9 @@ def submit(
     model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
     processes: Annotated[str | None, Parameter(help="How many ranks to start, or 'gpus' for one per device.")] = None,
     label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
+    metric: Annotated[
+        list[str] | None, Parameter(negative="", help="A number that policies and models read, NAME=NUMBER; may be repeated.")
+    ] = None,
     workdir: Annotated[Path | None, Parameter(help="Where to run it; by default here.")] = None,
     resumes: Annotated[bool | None, Parameter(negative="", help="It saves its work in GANTLINE_CHECKPOINT and goes on from there.")] = None,
     shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
@@ -84,6 +87,7 @@ def submit(
         _merge(value, "resources", {"accelerators": gpus, "cpus": cpus, "memory": memory, "share": share})
         _merge(value, "env", key_values(env or (), "--env"))
         _merge(value, "labels", key_values(label or (), "--label"))
+        _merge(value, "metrics", {key: number(one, f"--metric {key}") for key, one in key_values(metric or (), "--metric").items()})
         if after:
             value["after"] = [*value.get("after", ()), *after]
         if resumes and "checkpoint" not in value:

@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gantline.core import columns as c
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.estimates import HIGH, LOW
 from gantline.drivers.python_keys import expression as e
 from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term
 from gantline.engine.state import State
@@ -258,7 +259,7 @@ class NotedJobs:
 
     def __getattr__(self, name: str) -> Any:
         t = self._state.tables
-        if name in ("estimate", "estimate_low", "estimate_high") and (name == "estimate" or not t.metrics):
+        if name in ("estimate", "estimate_low", "estimate_high") and (name == "estimate" or t.metrics.keys().isdisjoint((LOW, HIGH))):
             known = bool((t.F[c.ESTIMATE] >= t.F[c.WORK]).all())  # else it is raised when it proves too low
             return NotedColumn(
                 e.fixed(t.F[c.ESTIMATE], "estimate") if known else Term("column", FLOAT, detail="estimate", moves=True), own=False

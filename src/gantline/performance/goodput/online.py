@@ -118,7 +118,7 @@ class OnlineGoodput(PerformanceModel):
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """As measured, until the epoch ends or the batch is chosen anew."""
-        rate, until = gangs.listed.copy(), np.full(len(gangs), np.inf)
+        rate, until = gangs.divided.copy(), np.full(len(gangs), np.inf)
         for at in range(len(gangs)):
             gang = gangs[at]
             job = self.jobs.get(gang.job)

@@ -36,9 +36,9 @@ def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool)
     _write_log(simulation, found)
     judged = found.exact if exact and found.exact is not None else found.end
     met = done & (judged <= found.deadline)
-    t.metrics["met"] = np.where(np.isinf(found.deadline), np.nan, met.astype(np.float64))
+    t.verdicts["met"] = np.where(np.isinf(found.deadline), np.nan, met.astype(np.float64))
     if found.exact is not None:
-        t.metrics["exact_end"] = np.where(done, found.exact, np.nan)
+        t.verdicts["exact_end"] = np.where(done, found.exact, np.nan)
     due = np.isfinite(found.deadline)
     accepted = int((met & due).sum())
     declined = int(found.rejected.sum() + (done & due & ~met).sum())

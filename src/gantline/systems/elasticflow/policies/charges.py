@@ -44,7 +44,7 @@ def _gangs(pool: Pool, act: Act) -> Gangs:
     names = {int(jobs.rows[k]): (ids[k], snapshot.models[int(jobs.model[k])]) for k in pool.jobs.tolist()}
     n = len(curves.size)
     held = (np.full(n, pool.kind), curves.size, -(-curves.size // most))
-    moves = (jobs.done[owner], np.full(n, snapshot.now), curves.rate)
+    moves = (jobs.done[owner], np.full(n, snapshot.now), curves.rate, curves.rate)
     now = (snapshot.now, snapshot.learned, snapshot.cluster.description)
     return Gangs(*now, jobs.rows[owner], *held, *moves, (None,) * n, act=np.full(n, int(act)), _name=names.__getitem__)
 

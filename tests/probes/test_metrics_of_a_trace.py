@@ -1,0 +1,99 @@
+"""What a trace says of a job in numbers reaches policies and performance models; a model sees the speed alone beside the divided one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tests.probes.scenario import FOREVER, fact, job
+
+from gantline.core.arrays import Floats
+from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.snapshot import Snapshot
+from gantline.performance.model import Gang, Gangs, PerformanceModel
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+JOBS = [job("loud", 1, 100, util=80, stage_io=0.5), job("calm", 1, 100, util=20), job("still", 1, 100)]
+
+
+@dataclass(frozen=True)
+class CalmFirst(OrderPolicy):
+    """The least used device first, as a packing policy would look at it; unknown utilisation last."""
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        used = snapshot.jobs.metric("util")
+        return np.where(np.isnan(used), 1e9, used)
+
+
+def test_a_policy_orders_jobs_by_a_column_that_the_schema_does_not_know() -> None:
+    run = simulate(JOBS, "1x1", CalmFirst())
+
+    assert [fact(run, name, "first_start") for name in ("calm", "loud", "still")] == [0.0, 100.0, 200.0]
+
+
+def test_columns_of_numbers_are_metrics_and_what_tells_the_end_of_a_job_is_not() -> None:
+    trace = Trace.from_records([job("a", cpus=8, note="x", ended=70.0, attempts=2, util=None), job("b", cpus=4, note="y", util=3)])
+
+    assert {name: values.tolist() for name, values in trace.metrics.items() if name != "util"} == {"cpus": [8.0, 4.0]}
+    assert math.isnan(trace.metrics["util"][0])
+    assert trace.metrics["util"][1] == 3.0
+
+
+@dataclass(frozen=True)
+class Together(Policy):
+    """All jobs share one device."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))], valid_until=FOREVER)
+
+
+@dataclass(frozen=True)
+class BySparePart(PerformanceModel):
+    """Each of a pair is slowed by what the device lacks for both; in bulk."""
+
+    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
+        crowd = np.nansum(gangs.metric("util")) / 100.0
+        return gangs.alone / max(1.0, crowd), np.full(len(gangs), np.inf)
+
+
+@dataclass(frozen=True)
+class OneByOne(BySparePart):
+    """The same, gang by gang."""
+
+    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
+        return PerformanceModel.rates(self, gangs)
+
+    def granted(self, gang: Gang) -> float:
+        others = sum(80.0 + 60.0 - gang.metric("util") for _ in gang.mates)
+        return gang.alone / max(1.0, (gang.metric("util") + others) / 100.0)
+
+
+@pytest.mark.parametrize("model", [BySparePart(), OneByOne()])
+def test_jobs_of_rate_two_slow_each_other_by_their_utilisation(model: PerformanceModel) -> None:
+    pair = [job("fast", 1, 100, options="gpu:1=50", util=80), job("slow", 1, 100, options="gpu:1=100", util=60)]
+
+    run = simulate(pair, "gpu:1x1", Together(), performance=model)
+
+    assert fact(run, "fast", "finish") == pytest.approx(70.0)  # 100 of work at 2 / 1.4
+    assert fact(run, "slow", "finish") == pytest.approx(70.0 + 50.0)  # half of it beside the fast one, the rest alone
+
+
+@dataclass(frozen=True)
+class Watching(PerformanceModel):
+    """Gangs go at what they are shown as divided."""
+
+    def granted(self, gang: Gang) -> float:
+        assert gang.divided == pytest.approx(gang.alone / (1 + len(gang.mates)))
+        return gang.divided
+
+
+def test_the_divided_speed_of_a_pair_is_half_of_the_speed_alone() -> None:
+    pair = [job("one", 1, 100, options="gpu:1=50"), job("two", 1, 100, options="gpu:1=50")]
+
+    run = simulate(pair, "gpu:1x1", Together(), performance=Watching())
+
+    assert fact(run, "one", "finish") == fact(run, "two", "finish") == pytest.approx(100.0)
