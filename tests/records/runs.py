@@ -18,6 +18,7 @@ SYSTEMS = {
     "gavel": ("gavel",),
     "allox": ("allox", "drf", "drf-ext", "drf-fifo", "drf-sjf", "es", "fs", "irfsim", "irfsim-known"),
     "elasticflow": ("elasticflow", "edf"),
+    "lucid": ("lucid", "qssf"),
     "pollux": ("pollux", "adaptdl"),
     "optimus": ("optimus",),
     "sizes": ("afs", "equal-share", "ffdl"),

@@ -30,6 +30,7 @@ EXCERPTS = {
     "gaia": "gaia.csv",
     "helios": "helios.csv",
     "irfsim": "irfsim.txt",
+    "lucid": "lucid_september.csv",
     "pal": "pal.csv",
     "openb": "openb.csv",
     "pai": "pai_task_table.csv",

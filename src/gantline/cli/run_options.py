@@ -68,7 +68,7 @@ class SingleRunOptions(TraceOptions, _flags(single=True)):  # type: ignore[misc]
 class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
     """How each run is made; the seed is an axis of its own."""
 
-    cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")]
+    cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).")]
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""

@@ -40,7 +40,7 @@ def simulate(
     trace: TraceName,
     /,
     *,
-    cluster: Annotated[str | None, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")] = None,
+    cluster: Annotated[str | None, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).")] = None,
     policy: PolicyName,
     set_: Settings = None,
     options: SingleRunOptions | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.files.clusters import is_cluster_file
 from gantline.files.policies import policy_file
 
 Move = Callable[[str], str]
@@ -15,7 +16,7 @@ Move = Callable[[str], str]
 
 def move_setting(setting: Setting, move: Move) -> Setting:
     """The setting with every path in it moved: trace, cluster file, policy file, tables."""
-    cluster = move(setting.cluster) if setting.cluster.endswith((".yaml", ".yml")) else setting.cluster
+    cluster = move(setting.cluster) if is_cluster_file(setting.cluster) else setting.cluster
     tables: dict[str, Any] = {name: move(path) for name, path in setting.named_files().items()}
     tables |= {name: move_policy(getattr(setting, name), move) for name in setting.named_code()}
     return replace(setting, trace=_move_trace(setting.trace, move), cluster=cluster, policy=move_policy(setting.policy, move), **tables)

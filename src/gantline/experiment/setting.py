@@ -97,8 +97,10 @@ class Setting(RunSpec):
 
     def pinned(self) -> Setting:
         """The same setting with the hash of every file it depends on: trace, cluster, policy, tables."""
+        from gantline.files.clusters import is_cluster_file
+
         named = self.trace.files() | self.named_files()
-        if self.cluster.endswith((".yaml", ".yml")):
+        if is_cluster_file(self.cluster):
             named["cluster"] = self.cluster
         if file := policy_file(self.policy):
             named["policy"] = file

@@ -1,4 +1,4 @@
-"""Clusters given by value, by short specification or by YAML file."""
+"""Clusters given by value, by short specification, by YAML file or by a CSV file of virtual clusters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,23 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
 from gantline.core.errors import NotFoundError, UsageError
 
+_FILES = (".yaml", ".yml", ".csv")
+
+
+def is_cluster_file(text: str) -> bool:
+    """Whether this names a file rather than writing a cluster out."""
+    return text.endswith(_FILES)
+
 
 def read_cluster(given: Cluster | str | Path) -> Cluster:
-    """The cluster that a value, a specification such as ``v100:4x8`` or a YAML file describes."""
+    """The cluster that a value, a specification such as ``v100:4x8`` or a file (YAML, CSV of virtual clusters) describes."""
     if isinstance(given, Cluster):
         cluster = given
-    elif isinstance(given, Path) or str(given).endswith((".yaml", ".yml")):
+    elif str(given).endswith(".csv"):
+        from gantline.files.virtual_clusters import read_virtual_clusters  # polars
+
+        cluster = read_virtual_clusters(Path(given))
+    elif isinstance(given, Path) or is_cluster_file(str(given)):
         path = Path(given)
         try:
             cluster = parse_cluster_yaml(path.read_text(encoding="utf-8"), str(path))
@@ -26,7 +37,7 @@ def read_cluster(given: Cluster | str | Path) -> Cluster:
     elif isinstance(given, str):
         cluster = parse_cluster(given)
     else:
-        fix = "write '8x4' (nodes x GPUs), name a YAML file, or give a Cluster"
+        fix = "write '8x4' (nodes x GPUs), name a file (YAML or CSV), or give a Cluster"
         raise UsageError(f"{given!r:.60} is no cluster", where="cluster", fix=fix)
     if not any(node.gpus or node.cpus for node in cluster.nodes):
         raise UsageError("the cluster has neither GPUs nor CPUs", where=f"cluster '{cluster}'", fix="give its nodes some")
@@ -35,7 +46,7 @@ def read_cluster(given: Cluster | str | Path) -> Cluster:
 
 def grown_cluster(text: str, share: float) -> str:
     """The specification of a cluster, given as one or as a file, with so much more nodes of every kind."""
-    if not text.endswith((".yaml", ".yml")):
+    if not is_cluster_file(text):
         return grown(text, share)
     cluster = read_cluster(text)
     if cluster.links or cluster.bandwidths != NO_BANDWIDTHS:

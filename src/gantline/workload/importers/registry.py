@@ -21,7 +21,7 @@ _IMPORTERS = Register(
     "importers",
     {
         "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
-        "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
+        "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log (CSV)"),
         "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
         "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
         "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),

@@ -1,0 +1,137 @@
+"""The loop of `--regime lucid`: each virtual cluster by itself, after a phase of profiling that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError, TraceError, listed
+from gantline.drivers.simulation import Simulation
+from gantline.systems.lucid.imitation.by_quota import QuotaWalk
+from gantline.systems.lucid.imitation.forecast import SharingSwitch, SubmissionForecast
+from gantline.systems.lucid.imitation.in_order import run_in_order
+from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, VirtualCluster, jobs_of
+from gantline.systems.lucid.imitation.lending import NodeLender
+from gantline.systems.lucid.imitation.nodes import GPUS, LucidNodes
+from gantline.systems.lucid.imitation.pairing import PairingJob, PairingPhase
+from gantline.systems.lucid.imitation.profiling import NodeLoan, ProfilerNodes
+from gantline.systems.lucid.imitation.result import write_result
+from gantline.systems.lucid.profiles import LucidProfiles
+from gantline.workload.trace import Trace
+
+_PROFILERS = ("vc8Gr", "vcefl")
+"""Virtual clusters that give a node each to the profiler, for the whole run."""
+_LENDER = "vcYVn"
+_FEW_JOBS = 2.0  # expected in ten minutes: sharing is off
+_NEGATIVE = 1000.0  # seconds, in place of a negative prediction
+
+Devices = dict[str, list[list[int]]]
+"""Virtual cluster -> the devices of each of its nodes."""
+
+
+def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
+    """Run the trace by the rules of Lucid's simulator."""
+    jobs, devices = jobs_of(trace), _devices(simulation.state.tables.cluster)
+    known = [job for job in jobs if job.vc in devices]
+    outcomes = [LucidOutcome() for _ in jobs]
+    policy = simulation.engine.policy.name
+    loans: Sequence[NodeLoan] = ()
+    if policy == "lucid":
+        passes, loans = _run_lucid(trace, known, devices, outcomes, _profiles(simulation))
+    else:
+        passes = _run_baseline(policy, known, devices, outcomes, simulation)
+    write_result(simulation, jobs, outcomes, {job.row for job in known})
+    simulation.engine.decisions = passes
+    found: dict[str, object] = {"unknown_vc": len(jobs) - len(known)} if len(known) < len(jobs) else {}
+    if policy == "lucid":
+        found["loans"] = [list(loan) for loan in loans]
+    return found
+
+
+def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, outcomes: Sequence[LucidOutcome], simulation: Simulation) -> int:
+    predicted = _predicted(_profiles(simulation), "lgb", jobs) if policy == "qssf" else {}
+    passes = 0
+    for cluster in _clusters(jobs, devices):
+        if policy in ("srtf", "tiresias"):
+            passes += QuotaWalk(cluster, outcomes, by_service=policy == "tiresias").run()
+        elif policy == "qssf":
+            passes += run_in_order(cluster, outcomes, key=lambda job: predicted[job.row] * job.gpus, newcomers=lambda job: job.gpus)
+        else:
+            passes += run_in_order(cluster, outcomes, key=lambda job: job.duration if policy == "sjf" else job.submit)
+    return passes
+
+
+def _run_lucid(
+    trace: Trace, jobs: Sequence[LucidJob], devices: Devices, outcomes: Sequence[LucidOutcome], profiles: LucidProfiles
+) -> tuple[int, Sequence[NodeLoan]]:
+    """Profile first, then the main phase of each virtual cluster; how many passes there were, and what was lent."""
+    missing = [name for name in (*_PROFILERS, _LENDER) if name not in devices]
+    if missing:
+        fix = f"name clusters {listed((*_PROFILERS, _LENDER))} in --cluster, or use the default regime"
+        raise RefusedError(f"no virtual cluster '{missing[0]}', of which Lucid's profiler has a node", where="--regime lucid", fix=fix)
+    asked = _asked(trace, jobs, profiles)
+    lent = devices[_LENDER][-1]
+    profiler = ProfilerNodes([devices[name][-1] for name in _PROFILERS], lent, SubmissionForecast(profiles.expected("pred_gpu_num")))
+    passes = profiler.run(jobs, outcomes)
+    left = {name: each[:-1] if name in _PROFILERS else each for name, each in devices.items()}
+    sharing = SharingSwitch(SubmissionForecast(profiles.expected("pred_gpu_job")), _FEW_JOBS)
+    for cluster in _clusters(jobs, left):
+        lender = NodeLender(profiler.loans, lent) if cluster.name == _LENDER else None
+        inside = [asked[job.row] for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
+        passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender).run()
+    return passes, profiler.loans
+
+
+def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> dict[int, PairingJob]:
+    """Priority and configuration of every job."""
+    frame, predicted = trace.frame, _predicted(profiles, "ebm", jobs)
+    keys = frame["model"].to_list() if "model" in frame.columns else [""] * frame.height
+    memory = frame["gmem"].to_list() if "gmem" in frame.columns else [None] * frame.height
+    found = {}
+    for job in jobs:
+        config = profiles.configurations.get(keys[job.row])
+        if config is None:
+            what = f"job '{job.name}' trains '{keys[job.row]}', which is not measured"
+            raise TraceError(what, file=trace.source, line=job.row + 2, field="model", fix="add it to single_data.csv")
+        own = memory[job.row]
+        if own is not None:
+            config = config._replace(memory=float(own))
+        expected = predicted[job.row]
+        found[job.row] = PairingJob(job, (_NEGATIVE if expected < 0 else expected) * job.gpus, config)
+    return found
+
+
+def _predicted(profiles: LucidProfiles, model: str, jobs: Sequence[LucidJob]) -> Mapping[int, float]:
+    """The predicted duration of every job, by row."""
+    known = profiles.predicted(model)
+    for job in jobs:
+        if job.name not in known:
+            fix = "add a row job_id,priority, or use the default regime, which learns from jobs that have ended"
+            raise TraceError(f"no prediction for job '{job.name}'", file=str(profiles.duration_file(model)), fix=fix)
+    return {job.row: known[job.name] for job in jobs}
+
+
+def _profiles(simulation: Simulation) -> LucidProfiles:
+    if not isinstance(simulation.profiles, LucidProfiles):
+        raise RefusedError("needs measurements and predictions", where="--regime lucid", fix="give --profiles DIR with Lucid's files")
+    return simulation.profiles
+
+
+def _devices(cluster: Cluster) -> Devices:
+    """The devices of each virtual cluster, which are the pools of the cluster."""
+    found: Devices = {}
+    for number, node in enumerate(cluster.nodes):
+        if node.gpus != GPUS or not node.pool:
+            fix = "give --cluster VC_CONFIG.csv (name,nodes), or a YAML file with pools of nodes that have 8 GPUs"
+            what = f"node '{node.name}' has {node.gpus} GPUs" if node.gpus != GPUS else f"node '{node.name}' is of no pool"
+            raise RefusedError(f"{what}; Lucid's simulator has virtual clusters of nodes with 8", where="--cluster", fix=fix)
+        first = int(cluster.first_device[number])
+        found.setdefault(node.pool, []).append(list(range(first, first + GPUS)))
+    return found
+
+
+def _clusters(jobs: Sequence[LucidJob], devices: Devices) -> list[VirtualCluster]:
+    own: dict[str, list[LucidJob]] = {name: [] for name in devices}
+    for job in jobs:
+        own[job.vc].append(job)
+    return [VirtualCluster(name, LucidNodes(each), own[name]) for name, each in devices.items()]

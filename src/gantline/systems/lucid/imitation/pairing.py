@@ -1,0 +1,189 @@
+"""The main phase of Lucid's simulator: jobs by predicted GPU time, two on the same GPUs where scores and memory allow."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from gantline.systems.lucid.imitation.forecast import SharingSwitch
+from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, RateChange, VirtualCluster
+from gantline.systems.lucid.imitation.lending import NodeLender
+from gantline.systems.lucid.imitation.nodes import GPUS, Held, give_back
+from gantline.systems.lucid.imitation.shared_work import WorkLeft
+from gantline.systems.lucid.importer import FIRST
+from gantline.systems.lucid.profiles import Configuration, LucidProfiles
+
+_DEVICE_MEMORY = 24_576.0  # MB
+_MOST_SCORE = 2
+_MOST_PRIORITY = 2  # times that of the host
+
+
+class PairingJob(NamedTuple):
+    """What the main phase knows of a job."""
+
+    job: LucidJob
+    priority: float
+    config: Configuration
+
+
+@dataclass(eq=False)
+class QueuedJob:
+    """A job in the queue; `seen`: how many hosts of its size had become available when it last found none."""
+
+    asked: PairingJob
+    seen: int = -1
+
+
+@dataclass(eq=False)
+class PairedJob:
+    """A job that runs. `number` is its place in the order of starts; pairs hold the GPUs together."""
+
+    asked: PairingJob
+    number: int
+    held: Held
+    work: WorkLeft
+    guest: bool = False  # it joined another job
+    mate: PairedJob | None = None
+
+    @property
+    def row(self) -> int:
+        return self.asked.job.row
+
+
+class PairingPhase:
+    """One virtual cluster in the main phase."""
+
+    def __init__(
+        self, cluster: VirtualCluster, asked: Sequence[PairingJob], outcomes: Sequence[LucidOutcome], profiles: LucidProfiles,
+        sharing: SharingSwitch, lender: NodeLender | None,
+    ) -> None:  # fmt: skip
+        self._nodes, self._outcomes, self._profiles, self._lender = cluster.nodes, outcomes, profiles, lender
+        self._sharing, self._now = sharing, FIRST
+        self._coming = list(reversed(asked))
+        self._queue: list[QueuedJob] = []
+        self._running: dict[int, PairedJob] = {}  # by number
+        self._alone: dict[int, list[tuple[int, PairedJob]]] = {}  # GPUs -> those that may become hosts, by number
+        self._offers: dict[int, int] = {}  # GPUs -> how many jobs have become available as hosts so far
+        self._started = 0
+
+    def run(self) -> int:
+        """Run until nothing is left to happen; how many passes that took."""
+        passes, again = 0, inf
+        while self._coming or self._queue or self._running:
+            now = self._next_instant(again)
+            if now == inf:
+                break
+            again = inf
+            self._advance(int(now))
+            self._pass(int(now))
+            passes += 1
+            if self._lender is not None and self._lender.act(int(now), self._nodes):
+                again = now + 1
+        return passes
+
+    def _next_instant(self, again: float) -> float:
+        arrival = self._coming[-1].job.submit if self._coming else inf
+        end = min((one.work.end for one in self._running.values()), default=inf)
+        change = inf if self._lender is None else self._lender.next_change()
+        switch = self._sharing.next_switch(self._now) if self._queue else inf
+        return min(arrival, end, change, switch, again)
+
+    def _advance(self, now: int) -> None:
+        """End what is done, in the order of starts, and let new jobs in."""
+        self._now = now
+        for one in [one for one in self._running.values() if one.work.end <= now]:
+            self._end(one, now)
+        came = False
+        while self._coming and self._coming[-1].job.submit <= now:
+            self._queue.append(QueuedJob(self._coming.pop()))
+            came = True
+        if came:
+            self._queue.sort(key=lambda waiting: waiting.asked.priority)
+
+    def _end(self, one: PairedJob, now: int) -> None:
+        """A host that its guest leaves is alone again; a guest that its host leaves keeps the rate of the pair, and stays as it is."""
+        del self._running[one.number]
+        found = self._outcomes[one.row]
+        found.end = now
+        found.ran(found.start, now, one.held)
+        mate = one.mate
+        if mate is None:
+            give_back(one.held)
+            self._withdraw(one)
+            return
+        mate.mate = None
+        if not mate.guest:
+            mate.work.change(1.0, now)
+            self._outcomes[mate.row].changes.append(RateChange(now, 1.0, ""))
+            self._offer(mate)
+
+    def _pass(self, now: int) -> None:
+        """Start what can be started. With sharing, jobs that cannot are passed by; without, the first of them ends the pass."""
+        sharing, left = self._sharing.on_at(now), []
+        room = self._nodes.widest()
+        for place, waiting in enumerate(self._queue):
+            asked = waiting.asked
+            host = self._find_host(waiting) if sharing and asked.job.gpus <= GPUS else None
+            if host is not None:
+                self._start(asked, host.held, now, host)
+                continue
+            held = self._nodes.take(asked.job.gpus) if asked.job.gpus <= room or asked.job.gpus > GPUS else None
+            if held is not None:
+                self._start(asked, held, now)
+                room = self._nodes.widest()
+            elif sharing:
+                left.append(waiting)
+            else:
+                left = self._queue[place:]
+                break
+        self._queue = left
+
+    def _find_host(self, waiting: QueuedJob) -> PairedJob | None:
+        """The job that started first among those that run alone on as many GPUs and that this one may join."""
+        gpus, asked = waiting.asked.job.gpus, waiting.asked
+        offers = self._offers.get(gpus, 0)
+        if waiting.seen == offers:
+            return None
+        for _, host in self._alone.get(gpus, ()):
+            theirs = host.asked
+            if (
+                theirs.config.memory < _DEVICE_MEMORY - asked.config.memory
+                and theirs.config.score + asked.config.score <= _MOST_SCORE
+                and asked.priority <= _MOST_PRIORITY * theirs.priority
+            ):
+                return host
+        waiting.seen = offers
+        return None
+
+    def _start(self, asked: PairingJob, held: Held, now: int, host: PairedJob | None = None) -> None:
+        """Start a job on GPUs of its own, or on those of its host."""
+        own, theirs = (1.0, 1.0) if host is None else self._profiles.rates(asked.config, host.asked.config)
+        one = PairedJob(asked, self._started, held, WorkLeft(float(asked.job.duration), now, own), guest=host is not None, mate=host)
+        self._started += 1
+        self._running[one.number] = one
+        found = self._outcomes[one.row]
+        found.start = now
+        found.waited = found.profiling_wait + now - asked.job.submit
+        if host is None:
+            self._offer(one)
+            return
+        self._withdraw(host)
+        host.mate = one
+        host.work.change(theirs, now)
+        found.changes.append(RateChange(now, own, host.asked.job.name))
+        self._outcomes[host.row].changes.append(RateChange(now, theirs, asked.job.name))
+
+    def _offer(self, one: PairedJob) -> None:
+        """It runs alone, so that others may join it."""
+        gpus = one.asked.job.gpus
+        if gpus <= GPUS:
+            insort(self._alone.setdefault(gpus, []), (one.number, one), key=lambda entry: entry[0])
+            self._offers[gpus] = self._offers.get(gpus, 0) + 1
+
+    def _withdraw(self, one: PairedJob) -> None:
+        """It no longer runs alone."""
+        if not one.guest and one.asked.job.gpus <= GPUS:
+            self._alone[one.asked.job.gpus].remove((one.number, one))

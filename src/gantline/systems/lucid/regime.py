@@ -1,0 +1,8 @@
+"""Lucid's simulator (ASPLOS 2023): seconds, virtual clusters of nodes with eight GPUs, and a first run of each small job for its profile.
+
+Its rules are in docs/policies/lucid.md.
+"""
+
+from gantline.engine.regime import Regime
+
+REGIME = Regime(name="lucid", tick=1.0, profiles=True)
