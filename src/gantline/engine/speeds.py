@@ -88,13 +88,8 @@ class Speeds:
         """After these rows started or left: ask about them and their mates, or about all rows if each depends on all others."""
         if self.about_everyone:
             self.refresh(self.state.rows)
-            return
-        granted = self.state.tables.granted
-        near = set(rows)
-        for row in list(near):
-            if row in granted:
-                near.update(mate for members in granted[row].members for mate in members if mate in granted)
-        self.refresh(np.array(sorted(near), dtype=np.int64))
+        else:
+            self.refresh(np.array(sorted(rows), dtype=np.int64))
 
     def begun(self, before: Ints) -> None:
         """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are the rows that ran until now."""
@@ -128,8 +123,11 @@ class Speeds:
             set_due(F, int(rows[at]))
 
     def refresh(self, rows: Ints) -> None:
-        """Bring the speeds of rows up to date, and with them when they are due; only those that hold something are asked about."""
+        """Bring the speeds of rows and their mates up to date, and with them when they are due; only those that hold something are asked
+        about. So a model that is asked about one member of a group is shown all of them, and can compute what they have in common once.
+        """
         F, I, now, model = self.state.tables.F, self.state.tables.I, self.state.now, self.model
+        rows = self._with_mates(rows)
         phase = I[c.PHASE][rows]
         rows = rows[(phase == RUNNING) | (phase == STARTING)]
         if not len(rows):
@@ -152,6 +150,13 @@ class Speeds:
         for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         set_speeds(F, I, rows, speeds, until, now)
+
+    def _with_mates(self, rows: Ints) -> Ints:
+        """The rows and the others of their groups, in rising order; just the rows where none has a group."""
+        granted = self.state.tables.granted
+        groups = {members for row in rows.tolist() if row in granted for members in granted[row].members} if granted else set()
+        mates = {mate for members in groups for mate in members if mate in granted}.difference(rows.tolist())
+        return np.sort(np.concatenate([rows, np.array(sorted(mates), dtype=np.int64)])) if mates else rows
 
     @staticmethod
     def _summed(grants: list[Grant | None], owner: Ints, speeds: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -103,6 +104,28 @@ class Gangs:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def group(self) -> Ints:
+        """A number per gang, the same for members of one group; -1: it has none. All members that hold something are shown together."""
+        numbers: dict[frozenset[int], int] = {}
+        named = (grant.members[0] if grant is not None else frozenset[int]() for grant in self.grants)
+        return np.array([numbers.setdefault(members, len(numbers)) if members else -1 for members in named], dtype=np.int64)
+
+    @cached_property
+    def offset(self) -> Floats:
+        """Seconds by which each is shifted against the period of its group."""
+        return np.array([0.0 if grant is None else grant.assignment.offset for grant in self.grants])
+
+    @cached_property
+    def place(self) -> Ints:
+        """Its place in its group, counted from zero, by offset and then by row; zero for gangs without a group."""
+        order = np.lexsort((self.rows, self.offset, self.group))
+        group = self.group[order]
+        first = np.maximum.accumulate(np.where(np.r_[True, group[1:] != group[:-1]], np.arange(len(order)), 0)) if len(order) else order
+        found = np.empty_like(order)
+        found[order] = np.where(group < 0, 0, np.arange(len(order)) - first)
+        return found
 
     @property
     def jobs(self) -> list[str]:
