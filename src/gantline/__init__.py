@@ -17,6 +17,7 @@ _EXPORTS = {
     "compare": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
     "tune": "gantline.experiment.python",
+    "fill": "gantline.experiment.filling.fill",
     "rollout": "gantline.simulator.rollout",
     "Candidate": "gantline.simulator.candidate",
     "Run": "gantline.simulator.run",

@@ -36,6 +36,7 @@ KINDS = {
     "performance_models": "performance model",
     "profile_readers": "reader of profiles",
     "placements": "placement rule",
+    "fillings": "scheme of a filling",
     "executors": "executor",
     "runners": "executor of a service",
 }
@@ -81,6 +82,8 @@ class System:
     profile_readers: Mapping[str, Place] = field(default_factory=dict)
     """Regime or performance model -> what reads the folder of its profiles."""
     placements: Mapping[str, Place] = field(default_factory=dict)
+    fillings: Mapping[str, Place] = field(default_factory=dict)
+    """How published filling experiments order their pods and count scores."""
     executors: Mapping[str, Place] = field(default_factory=dict)
     """What carries orders out in a simulation."""
     runners: Mapping[str, Place] = field(default_factory=dict)

@@ -27,6 +27,7 @@ COMMANDS = {
     "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
     "tune": "Search for the parameters of a policy that serve some workloads best, and try them on others.",
     "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
+    "fill": "Fill a cluster with pods that ask for parts of GPUs, and say how well a rule packs them.",
     "saturate": "Search for the load at which a policy saturates.",
     "reproduce": "Run a published figure again and hold it against what was published.",
     "benchmark": "Run every policy on the five workloads of the public benchmark.",
