@@ -32,6 +32,7 @@ COMPARISONS = {
     "elasticflow": ("tests/systems/elasticflow/test_reference.py", "tests/systems/elasticflow/test_baselines.py"),
     "gaia": ("tests/systems/gaia/test_gaia.py",),
     "gavel": ("tests/systems/gavel/test_gavel_golden.py", "tests/systems/gavel/test_gavel_reference.py"),
+    "muri": ("tests/systems/muri/test_muri_reference.py",),
     "optimus": ("tests/systems/pollux/test_reference.py",),
     "pal": ("tests/systems/pal",),
     "pollux": ("tests/systems/pollux/test_reference.py", "tests/performance/goodput/test_fit.py"),
@@ -45,6 +46,7 @@ BRIEF: dict[str, dict[str, Any]] = {  # searches long enough to tell one from an
     "pollux": {"size": 8, "generations": 6},
     "shockwave": {"window": 4, "beat": 4},
 }
+MURI_WAYS: tuple[dict[str, Any], ...] = ({"known": True}, {"known": False}, {"matching": False}, {"ordering": "worst"})
 ON_TWO_WORLDS = ("rounds", "elastic")
 ORDERS = ("fifo", "las", "srtf", "tiresias")
 PAL_RULES = ("packed", "packed-sticky", "pm-first", "pal", "random")
@@ -98,6 +100,8 @@ def _imitated(regime: str) -> list[Recorded]:
             Recorded(system, "gaia", regime, {"start": 0, "scheduling": way} | ({"reserved": 3} if way.endswith("-cost") else {}))
             for way in SCHEDULING
         ]
+    if regime == "muri":
+        return [Recorded(system, name, regime, way) for name in scope.policies for way in (MURI_WAYS if name == "muri" else ({},))]
     found = []
     for name in scope.policies:
         rigid = {"elasticflow": ("gandiva", "themis", "tiresias"), "sia": ("gavel.finish_time_fairness", "shockwave")}

@@ -29,6 +29,7 @@ v100,LM (batch size 80),1,6
 v100,ResNet-18 (batch size 128),2,30
 v100,ResNet-18 (batch size 256),2,18
 """
+STAGES = ((0.5, 0.125, 0.0625), (0.0625, 0.5, 0.125), (0.125, 0.25, 0.375), (0.25, 0.25, 0.25))
 CARBON = Signal((300.0, 120.0, 80.0, 260.0), step=600.0)
 
 
@@ -113,6 +114,17 @@ def changing_jobs(count: int) -> list[Job]:
     return jobs
 
 
+def staged_jobs(seed: int, count: int) -> list[Job]:
+    """Jobs whose iterations are cycles of stages with different bottlenecks; every third is opportunistic."""
+    draw, jobs = np.random.default_rng(seed), some_jobs(seed, count, gap=40, gpus=(1, 1, 2, 4, 8))
+    for number, job in enumerate(jobs):
+        load, gpu, network = STAGES[int(draw.integers(len(STAGES)))]
+        step = (load + gpu + network) * int(draw.integers(14, 17)) / 16
+        job |= {"stage_load": load, "stage_gpu": gpu, "stage_network": network, "iteration_time": step}
+        job |= {"iterations": float(int(job["duration"] / step)), "opportunistic": float(number % 3 == 2)}
+    return jobs
+
+
 def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
@@ -157,5 +169,6 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "sia, two jobs": world(measured_jobs(8, 2), "small:2x4,large:1x8", regime="sia", profiles=example_profiles()),
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
         "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
+        "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),
         "gaia": world(green, None, regime="gaia", carbon=str(month)),
     }

@@ -70,7 +70,7 @@ def test_tiresias_trace_of_60_jobs() -> None:
 @pytest.mark.parametrize(("name", "jobs"), [("trace1", 1494), ("trace2", 5755), ("trace3", 992), ("trace4", 2638), ("cluster_trace", 400)])
 def test_muri_traces_in_seconds(name: str, jobs: int) -> None:
     raw = pl.read_csv(REFERENCE / f"muri/{name}.csv")
-    frame = read("tiresias", f"muri/{name}.csv").frame
+    frame = read("muri", f"muri/{name}.csv").frame
     assert len(frame) == jobs
     assert frame["duration"].sum() == pytest.approx(raw["duration"].sum() / 1000)
 

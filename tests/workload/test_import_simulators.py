@@ -84,19 +84,48 @@ def test_gavel_lines_with_missing_fields_are_named(tmp_path: Path) -> None:
         import_trace("gavel", path)
 
 
-def test_tiresias_is_in_seconds_and_muri_in_milliseconds() -> None:
+def test_tiresias_is_in_seconds() -> None:
     tiresias = import_trace("tiresias", FIXTURES / "tiresias.csv")
     assert rows(tiresias, "job", "arrival", "gpus", "duration", "model", "iterations") == [
         ("0", 0.0, 4, 250.0, "resnet50", 500.0),
         ("1", 40.0, 1, 135.0, "vgg16", 80.0),
         ("2", 52.0, 16, 990.0, "alexnet", 310.0),
     ]
-    muri = import_trace("tiresias", FIXTURES / "muri.csv")
-    assert rows(muri, "arrival", "duration", "batch_size", "iteration_time_ms", "antman_opportunistic") == [
-        (0.0, 30.3, 8, 303.0, 0.0),
-        (1.5, 42.8, 32, 214.0, 1.0),
+    with pytest.raises(TraceError, match=r"milliseconds.*gantline trace import muri"):
+        import_trace("tiresias", FIXTURES / "muri.csv")
+
+
+def test_muri_is_in_milliseconds_and_keeps_the_stages_of_an_iteration() -> None:
+    muri = import_trace("muri", FIXTURES / "muri.csv")
+    stages = ("iteration_time", "stage_load", "stage_gpu", "stage_network", "opportunistic")
+    assert rows(muri, "arrival", "duration", "batch_size", *stages) == [
+        (0.0, 30.3, 8, 0.303, 0.0015, 0.25, 0.04, 0.0),
+        (1.5, 42.8, 32, 0.214, 0.09, 0.07, 0.0005, 1.0),
     ]
     assert "milliseconds" in muri.notes[0]
+    assert import_trace("muri", FIXTURES / "muri.csv", {"jobs": 1}).frame["job"].to_list() == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("0,8,0,100,bert,8,30300,1500,303,0,0,0,0", ":2: .*no stage takes any time"),
+        ("0,8,0,100,bert,8,30300,1500,303,-1,5,5,0", ":2: .*less than none"),
+        ("0,8,0,100,bert,8,30300,1500,0,1,5,5,0", ":2: .*no stage takes any time"),
+    ],
+)
+def test_muri_traces_with_impossible_stages_are_refused(tmp_path: Path, row: str, what: str) -> None:
+    head = (FIXTURES / "muri.csv").read_text().splitlines()[0]
+    (tmp_path / "bad.csv").write_text(f"{head}\n{row}\n")
+
+    with pytest.raises(TraceError, match=what):
+        import_trace("muri", tmp_path / "bad.csv")
+
+
+@pytest.mark.parametrize("jobs", [0, 3])
+def test_more_rows_than_there_are_are_refused(jobs: int) -> None:
+    with pytest.raises(TraceError, match=f"has 2 rows, and {jobs} were asked for"):
+        import_trace("muri", FIXTURES / "muri.csv", {"jobs": jobs})
 
 
 def test_pollux_gives_nominal_durations_and_says_so() -> None:

@@ -16,13 +16,10 @@ SYSTEM = System(
         "tiresias": ".regime:REGIME",
     },
     importers={
-        "tiresias": (".importer:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
+        "tiresias": (".importer:read", "Tiresias traces in seconds (CSV)"),
     },
     studies={
         "tiresias-comparison": ".studies.comparison:TiresiasComparison",
-    },
-    also_called={
-        "muri": "tiresias",
     },
     held_against=(
         HeldAgainst(

@@ -1,0 +1,101 @@
+"""The loop of `--regime muri`: Muri, its ablations and its baselines as its authors' simulator runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError
+from gantline.core.phases import Phase
+from gantline.core.policy import Policy
+from gantline.core.reasons import Reason
+from gantline.drivers.simulation import Simulation
+from gantline.engine.lost_turns import Incident
+from gantline.imitations.intervals import write_log
+from gantline.systems.muri.imitation.antman import AntMan
+from gantline.systems.muri.imitation.clock import MuriLives, Schedule, run_events
+from gantline.systems.muri.imitation.jobs import read_jobs
+from gantline.systems.muri.imitation.muri import Muri
+from gantline.systems.muri.imitation.orders import Shortest, Tiresias
+from gantline.systems.muri.imitation.themis import Themis
+from gantline.systems.muri.policies.policy import Muri as MuriPolicy
+from gantline.workload.trace import Trace
+
+
+def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run the trace until its last job is done."""
+    state = simulation.state
+    cluster = state.tables.cluster
+    if len(cluster.types) != 1:
+        raise RefusedError("Muri's simulator knows one type of device", where="--regime muri", fix="use a cluster such as 8x8")
+    jobs = read_jobs(trace, simulation.profiles or {})
+    lives = run_events(jobs, _schedule(simulation.engine.policy, cluster), simulation.until, simulation.on_progress)
+    _write(simulation, lives)
+    simulation.engine.decisions = lives.events
+    if lives.now < simulation.until and np.isnan(lives.end).any():
+        what = "jobs wait, each for devices that others have reserved: given up"
+        simulation.engine.incidents.append(Incident(lives.now, lives.events, what))
+    known = {} if simulation.profiles else {"profiles": "none: an event costs every job 10 s"}
+    return known | {"free_stops": False}
+
+
+def _schedule(policy: Policy, cluster: Cluster) -> Schedule:
+    devices = len(cluster.device_node)
+    if isinstance(policy, MuriPolicy):
+        worst = policy.ordering == "worst"
+        return Muri(devices, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
+    if policy.name == "antman":
+        seats: dict[int, list[int]] = {}
+        for device, node in enumerate(cluster.device_node):
+            seats.setdefault(int(node), []).append(device)
+        return AntMan(list(seats.values()))
+    if policy.name == "srtf":
+        return Shortest(devices, lambda job: job.alone)
+    if policy.name == "srsf":
+        return Shortest(devices, lambda job: job.alone * job.gpus)
+    return Themis(devices) if policy.name == "themis" else Tiresias(devices)
+
+
+def _write(simulation: Simulation, lives: MuriLives) -> None:
+    """Starts, ends, service and intervals, in the tables and the log of the run. Time that jobs share counts for each of them."""
+    state, t = simulation.state, simulation.state.tables
+    spells = sorted(lives.spells, key=lambda spell: (spell.begin, spell.row))
+    n = len(lives.end)
+    row = np.array([spell.row for spell in spells], dtype=np.int64)
+    begin, end = np.array([spell.begin for spell in spells]), np.array([spell.end for spell in spells])
+    first = np.full(n, np.nan)
+    np.fmin.at(first, row, begin)
+    finish = np.array(lives.end)
+    t.F[c.SERVICE] = lives.ran
+    t.F[c.GPUTIME] = t.F[c.SERVICE] * t.I[c.GPUS]
+    t.F[c.FIRST_START] = t.F[c.MARK] = first
+    t.F[c.FINISH] = finish
+    t.F[c.DONE] = t.F[c.SAFE] = t.F[c.WORK] * lives.done
+    reason = _reasons(row, begin, end, finish)
+    t.I[c.RESTARTS] = np.bincount(row, minlength=n).clip(1) - 1
+    t.I[c.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
+    t.I[c.PHASE] = np.where(np.isfinite(finish), int(Phase.COMPLETED), int(Phase.PENDING))
+    state.now = lives.now
+    write_log(
+        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=reason, begin=begin, end=end,
+        gpus=[len(spell.devices) for spell in spells], devices=[device for spell in spells for device in spell.devices],
+    )  # fmt: skip
+
+
+def _reasons(row: Ints, begin: Floats, end: Floats, finish: Floats) -> Ints:
+    """Why each spell ended: the job did, it moved at that instant, the run did, or others took its devices."""
+    again = set(zip(row.tolist(), begin.tolist()))
+    over = float(end.max(initial=0.0))
+    found = []
+    for each, until in zip(row.tolist(), end.tolist()):
+        if until == finish[each]:
+            found.append(Reason.FINISHED)
+        elif (each, until) in again:
+            found.append(Reason.MOVED)
+        else:
+            found.append(Reason.END if until == over else Reason.PREEMPTED)
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,75 @@
+"""Jobs as Muri's simulator sees them: so many iterations, each a cycle of three stages, and what an event costs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gantline.core.errors import TraceError
+from gantline.performance.cycle_periods import Stages, usable
+from gantline.performance.stage_cycles import ITERATION, STAGES
+from gantline.systems.muri.policies.grouping import SLOWER
+from gantline.systems.muri.profiles import Overheads
+from gantline.workload.trace import Trace
+
+OTHER_OVERHEAD = 10.0
+"""Seconds that an event costs a job whose restarts nobody measured."""
+
+
+@dataclass(slots=True, eq=False)
+class MuriJob:
+    """A job of the trace, and where it stands."""
+
+    row: int
+    submit: float
+    gpus: int
+    iterations: float
+    duration: float
+    step: float  # seconds of an iteration alone
+    stages: Stages
+    overhead: float
+    guest: bool  # an opportunistic job of AntMan
+    kind: int  # jobs of one kind have the same stages
+    left: float = field(init=False)  # iterations
+    ran: float = 0.0  # seconds on its devices, those that an event cost included
+    running: bool = False
+    period: float = 0.0  # seconds of an iteration as it runs now
+    charge: float = 0.0  # what the next event costs it
+    due: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.left = self.iterations
+
+    @property
+    def alone(self) -> float:
+        """Seconds that it needs to its end by itself."""
+        return self.left * self.step
+
+    def run(self, now: float, period: float, charge: float) -> None:
+        """It runs from now on; its end is foreseen as if nothing else happened."""
+        self.running, self.period, self.charge = True, period, charge
+        self.due = now + self.left * period
+
+    def advance(self, seconds: float) -> None:
+        """An event that is not its end: what it costs is paid, whether or not anything restarts."""
+        self.ran += seconds
+        self.left -= max(0.0, seconds - self.charge) / self.period
+
+
+def read_jobs(trace: Trace, overheads: Overheads) -> list[MuriJob]:
+    """The jobs of a trace, in its order."""
+    frame = trace.frame
+    names = ("arrival", "gpus", "duration", "iterations", ITERATION, *STAGES, "model")
+    for name in names:
+        if name not in frame.columns:
+            raise TraceError(f"column '{name}' is missing", file=trace.source, fix="write the trace with gantline trace import muri")
+    guests = frame["opportunistic"].to_list() if "opportunistic" in frame.columns else [0] * len(frame)
+    kinds: dict[Stages, int] = {}
+    jobs = []
+    for row, (arrival, gpus, duration, iterations, step, *times, model) in enumerate(zip(*(frame[name].to_list() for name in names))):
+        stages = Stages(*times)
+        if not all(each is not None and each > 0.0 for each in (iterations, step)) or not usable(stages):
+            what = f"job '{frame['job'][row]}' has {iterations} iterations of {step} s with stages of {times} s"
+            raise TraceError(what, file=trace.source, line=row + 2, fix="give iterations and times above 0, stages of 0 or more")
+        kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.get((gpus, model), OTHER_OVERHEAD)
+        jobs.append(MuriJob(row, arrival, gpus, iterations, duration, step * SLOWER, stages, overhead, bool(guests[row]), kind))
+    return jobs

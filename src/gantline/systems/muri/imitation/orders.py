@@ -1,0 +1,82 @@
+"""The schedulers that Muri is compared with and that keep an order: SRTF, SRSF and Tiresias, one job on a GPU at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from gantline.systems.muri.imitation.clock import MuriGroup
+from gantline.systems.muri.imitation.jobs import MuriJob
+
+LIMITS = (3250.0, 7200.0)
+"""GPU-seconds at which Tiresias moves a job to the next queue."""
+
+
+def admit(order: Iterable[MuriJob], devices: int) -> list[MuriGroup]:
+    """Jobs by themselves, in order, those that do not fit left out."""
+    groups = []
+    for job in order:
+        if job.gpus <= devices:
+            devices -= job.gpus
+            groups.append(MuriGroup((job,), job.step))
+    return groups
+
+
+class Shortest:
+    """By a key, least first; jobs of equal keys stay in the order in which the event before left them."""
+
+    def __init__(self, devices: int, key: Callable[[MuriJob], float]) -> None:
+        self._devices, self._key = devices, key
+        self._listed: list[MuriJob] = []
+
+    def arrive(self, job: MuriJob) -> None:
+        self._listed.append(job)
+
+    def end(self, job: MuriJob) -> None:
+        self._listed.remove(job)
+
+    def decide(self, now: float) -> list[MuriGroup]:
+        self._listed.sort(key=self._key)
+        return admit(self._listed, self._devices)
+
+    def look_again(self, now: float) -> float:
+        return math.inf
+
+
+class Tiresias:
+    """Three queues by attained GPU-time; in each the jobs that run stand before those that wait."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self._runnable: list[MuriJob] = []
+        self._queues: list[list[MuriJob]] = [[] for _ in range(len(LIMITS) + 1)]
+        self._level: dict[MuriJob, int] = {}
+
+    def arrive(self, job: MuriJob) -> None:
+        self._runnable.append(job)
+        self._queues[0].append(job)
+        self._level[job] = 0
+
+    def end(self, job: MuriJob) -> None:
+        self._runnable.remove(job)
+        self._queues[self._level.pop(job)].remove(job)
+
+    def decide(self, now: float) -> list[MuriGroup]:
+        for job in self._runnable:
+            level = self._level[job]
+            if job.running and level < len(LIMITS) and job.ran * job.gpus >= LIMITS[level]:
+                self._queues[level].remove(job)
+                self._queues[level + 1].append(job)
+                self._level[job] = level + 1
+        groups = admit((job for queue in self._queues for job in queue), self._devices)
+        runs = {group.members[0] for group in groups}
+        for queue in self._queues:
+            queue.sort(key=lambda job: job not in runs)
+        return groups
+
+    def look_again(self, now: float) -> float:
+        """The next demotion; one that is overdue waits for whatever comes next, since a job moves by one queue an event."""
+        times = [
+            math.ceil(LIMITS[level] / job.gpus) - job.ran for level, queue in enumerate(self._queues[:-1]) for job in queue if job.running
+        ]
+        return now + min((after for after in times if after > 0.0), default=math.inf)

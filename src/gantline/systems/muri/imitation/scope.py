@@ -1,0 +1,15 @@
+"""What Muri's simulator reads: its own policy with its ablations, five baselines without parameters, and what events cost."""
+
+from gantline.imitations.scope import Scope
+
+SCOPE = Scope(
+    "Muri's simulator",
+    frozenset({"profiles", "until"}),
+    {
+        "muri": ("known", "matching", "ordering", "most"),
+        "srsf": (),
+        "srtf": (),
+        "themis": (),
+        "tiresias": (),
+    },
+)

@@ -1,0 +1,153 @@
+"""Which jobs share devices (Zhao et al., Muri, SIGCOMM 2022, sections 4.2 and 4.3): by repeated matchings, or in chunks of the order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from gantline.performance.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
+from gantline.solvers.matchings import PairsByKind
+
+SLOWER = 1.015
+"""An iteration takes this many times as long as it was measured."""
+MATCHED: Mapping[int, float] = {1: 1.0, 2: 1.33 / SLOWER, 3: 1.5 / SLOWER, 4: 1.37 / SLOWER}
+"""How many times longer than their stages say groups of a size take, as the authors measured: jobs disturb each other."""
+UNMATCHED: Mapping[int, float] = {**MATCHED, 4: 1.3 / SLOWER}
+
+Kinds = tuple[int, ...]
+
+
+class Cyclic(Protocol):
+    """A job as far as grouping knows it."""
+
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def kind(self) -> int:
+        """Jobs of one kind have the same stages; one of a kind below zero shares with none."""
+
+    @property
+    def stages(self) -> Stages: ...
+    @property
+    def step(self) -> float:
+        """Seconds of an iteration alone."""
+
+
+Job = TypeVar("Job", bound=Cyclic)
+
+
+class Grouping(Generic[Job]):
+    """How jobs are grouped on a number of devices."""
+
+    def __init__(self, *, matching: bool = True, worst: bool = False, most: int = MOST, slower: Mapping[int, float] = MATCHED) -> None:
+        self._matching, self._most, self._slower = matching, most, slower
+        self._cycle = longest_cycle if worst else shortest_cycle
+        self._pairs = PairsByKind(self._weight)
+        self._stages: dict[int, Stages] = {}
+        self._periods: dict[Kinds, float] = {}
+
+    def form(self, order: Sequence[Job], devices: int) -> list[tuple[Job, ...]]:
+        """Groups of the jobs that have a chance to run, in this order: as many of each size as fit where every slot is shared by the most.
+
+        They are joined only while they want more devices than there are, and not where each would be faster if they took turns.
+        """
+        for job in order:
+            self._stages[job.kind] = job.stages
+        chunks = self._admitted(order, devices)
+        bunches = self._match(chunks, devices) if self._matching else self._join(chunks, devices)
+        return [part for bunch in bunches for part in self._apart_if_slower(bunch)]
+
+    def period(self, bunch: Sequence[Job]) -> float:
+        """Seconds that an iteration takes each of them."""
+        return bunch[0].step if len(bunch) == 1 else self._together(_kinds(bunch))
+
+    def order(self, bunch: Sequence[Job]) -> tuple[int, ...]:
+        """The places of the members in the order in which they follow each other."""
+        return self._cycle(tuple(job.stages for job in bunch)).order if len(bunch) > 1 else (0,)
+
+    def _admitted(self, order: Sequence[Job], devices: int) -> dict[int, list[tuple[Job, ...]]]:
+        """By size, in order of first appearance: for every slot that fits, the next few jobs of that size."""
+        sizes: dict[int, list[Job]] = {}
+        for job in order:
+            sizes.setdefault(job.gpus, []).append(job)
+        chunks: dict[int, list[tuple[Job, ...]]] = {gpus: [] for gpus in sizes}
+        seen, taken = dict.fromkeys(sizes, 0), dict.fromkeys(sizes, 0)
+        for job in order:
+            gpus = job.gpus
+            at = seen[gpus]
+            seen[gpus] = at + 1
+            if at >= taken[gpus] and gpus <= devices:
+                devices -= gpus
+                chunks[gpus].append(tuple(sizes[gpus][at : at + self._most]))
+                taken[gpus] += self._most
+        return chunks
+
+    def _match(self, chunks: Mapping[int, list[tuple[Job, ...]]], devices: int) -> list[tuple[Job, ...]]:
+        """Rounds of matchings, size by size, whose pairs are joined while the jobs want more than there is."""
+        sizes: dict[int, list[tuple[Job, ...]]] = {gpus: [(job,) for chunk in each for job in chunk] for gpus, each in chunks.items()}
+        excess = sum(gpus * len(bunches) for gpus, bunches in sizes.items()) - devices
+        for _ in range(MOST):
+            if excess <= 0:
+                break
+            for gpus, bunches in sizes.items():
+                if len(bunches) > 1:
+                    excess, sizes[gpus] = self._joined(bunches, gpus, excess)
+        return [bunch for bunches in sizes.values() for bunch in bunches]
+
+    def _joined(self, bunches: list[tuple[Job, ...]], gpus: int, excess: int) -> tuple[int, list[tuple[Job, ...]]]:
+        """One size after its matching; a pair stands where its later member stood."""
+        pairs = self._pairs.match([_kinds(bunch) for bunch in bunches])
+        partner = {higher: lower for lower, higher in pairs}
+        gone = set(partner.values())
+        after: list[tuple[Job, ...]] = []
+        for at, bunch in enumerate(bunches):
+            if at in gone:
+                continue
+            if at not in partner:
+                after.append(bunch)
+            elif excess > 0:
+                after.append(bunches[partner[at]] + bunch)
+                excess -= gpus
+            else:
+                after += [bunches[partner[at]], bunch]
+        return excess, after
+
+    def _join(self, chunks: Mapping[int, list[tuple[Job, ...]]], devices: int) -> list[tuple[Job, ...]]:
+        """Without matching: each chunk's later jobs join its first while the jobs want more than there is."""
+        excess = sum(gpus * len(chunk) for gpus, each in chunks.items() for chunk in each) - devices
+        found: list[tuple[Job, ...]] = []
+        for gpus, each in chunks.items():
+            for chunk in each:
+                joins = min(len(chunk) - 1, max(0, math.ceil(excess / gpus)))
+                excess -= gpus * joins
+                found += [chunk[: joins + 1], *((job,) for job in chunk[joins + 1 :])]
+        return found
+
+    def _apart_if_slower(self, bunch: tuple[Job, ...]) -> list[tuple[Job, ...]]:
+        """Jobs that would be slower together than in turns stay by themselves; the best order is asked even where the worst one runs."""
+        if len(bunch) == 1:
+            return [bunch]
+        kinds = _kinds(bunch)
+        period = shortest_cycle(self._all_stages(kinds)).period * self._slower[len(bunch)] if kinds[0] >= 0 else math.inf
+        return [bunch] if period <= sum(job.step for job in bunch) else [(job,) for job in bunch]
+
+    def _together(self, kinds: Kinds) -> float:
+        """Seconds of an iteration of jobs of these kinds on the same devices."""
+        if kinds not in self._periods:
+            self._periods[kinds] = self._cycle(self._all_stages(kinds)).period * self._slower[len(kinds)]
+        return self._periods[kinds]
+
+    def _weight(self, one: Kinds, other: Kinds) -> float:
+        """How well two groups interleave; 0: they are too many, or stay alone."""
+        both = tuple(sorted(one + other))
+        if len(both) > self._most or both[0] < 0:
+            return 0.0
+        return interleaving_efficiency(self._all_stages(both), self._together(both))
+
+    def _all_stages(self, kinds: Kinds) -> tuple[Stages, ...]:
+        return tuple(self._stages[kind] for kind in kinds)
+
+
+def _kinds(bunch: Sequence[Cyclic]) -> Kinds:
+    return (bunch[0].kind,) if len(bunch) == 1 else tuple(sorted([job.kind for job in bunch]))

@@ -1,0 +1,107 @@
+"""Regime muri by hand: what an event costs, who shares, the queues, AntMan's reservations, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from gantline.core.errors import GantlineError
+from gantline.simulator.simulate import simulate
+from gantline.systems.muri.policies.grouping import MATCHED, SLOWER
+
+LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating
+PAIR = 1.5 * MATCHED[2]  # their period together: one loads while the other computes
+
+
+def job(name: str, iterations: int, stages: tuple[float, float, float] = LOADER, **more: Any) -> dict[str, Any]:
+    step = sum(stages)
+    row = {"job": name, "arrival": 0.0, "gpus": 1, "duration": iterations * step, "model": "net", "iterations": float(iterations)}
+    row |= {"iteration_time": step, "opportunistic": 0.0}
+    return row | dict(zip(("stage_load", "stage_gpu", "stage_network"), stages)) | more
+
+
+def ends(jobs: list[dict[str, Any]], policy: str = "muri", cluster: str = "1x1", **settings: Any) -> dict[str, float]:
+    run = simulate(pl.DataFrame(jobs), cluster, policy, settings=settings, regime="muri")
+    return dict(run.jobs.select("job", "finish").rows())
+
+
+def test_a_job_that_sees_no_event_pays_nothing_and_each_event_costs_the_others_ten_seconds() -> None:
+    assert ends([job("a", 100)]) == {"a": pytest.approx(100 * 1.5 * SLOWER)}
+
+    found = ends([job("a", 100), job("b", 20, arrival=50.0)], cluster="1x2")
+
+    assert found["b"] == pytest.approx(50 + 20 * 1.5 * SLOWER)
+    assert found["a"] == pytest.approx(100 * 1.5 * SLOWER + 20)  # the arrival and the end of b
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_jobs_that_interleave_share_where_the_cluster_is_too_small(known: bool) -> None:
+    found = ends([job("a", 100), job("b", 100, CRUNCHER)], known=known)
+
+    assert found == {"a": pytest.approx(100 * PAIR), "b": pytest.approx(100 * PAIR)}
+
+
+def test_jobs_stay_apart_where_there_is_room_or_where_turns_are_faster() -> None:
+    assert ends([job("a", 100), job("b", 100, CRUNCHER)], cluster="1x2")["a"] == pytest.approx(100 * 1.5 * SLOWER)
+
+    found = ends([job("a", 10, (0.0, 1.0, 0.0)), job("b", 20, (0.0, 1.0, 0.0))], known=True)
+
+    assert found == {"a": pytest.approx(10 * SLOWER), "b": pytest.approx(30 * SLOWER)}
+
+
+def test_without_matching_neighbours_in_the_order_share_although_others_would_fit_better() -> None:
+    jobs = [job("a", 100), job("b", 110), job("c", 120, CRUNCHER), job("d", 130, CRUNCHER)]
+
+    matched = ends(jobs, cluster="1x2", known=True, most=2)
+    chunks = ends(jobs, cluster="1x2", known=True, most=2, matching=False)
+
+    assert matched["a"] == pytest.approx(100 * PAIR)
+    assert chunks["a"] > matched["a"]
+
+
+def test_the_worst_order_is_slower_than_the_best() -> None:
+    jobs = [job("a", 100, (1.0, 0.2, 0.1)), job("b", 100, (0.2, 1.0, 0.1)), job("c", 100, (0.1, 0.2, 1.0))]
+
+    assert max(ends(jobs, ordering="worst").values()) > max(ends(jobs).values())
+
+
+def test_srtf_and_srsf_differ_by_the_gpus() -> None:
+    jobs = [job("wide", 10, gpus=2), job("thin", 15), job("thinner", 16)]
+
+    assert ends(jobs, "srtf", "1x2")["wide"] < ends(jobs, "srsf", "1x2")["wide"]
+
+
+def test_tiresias_lets_a_newcomer_pass_a_job_that_has_had_its_share() -> None:
+    jobs = [job("old", 4000), job("new", 100, arrival=4000.0)]
+
+    assert ends(jobs, "tiresias")["new"] == pytest.approx(4000 + 100 * 1.5 * SLOWER)
+
+
+def test_themis_prefers_a_job_that_has_never_run() -> None:
+    jobs = [job("old", 4000), job("new", 100, arrival=100.0)]
+
+    assert ends(jobs, "themis")["new"] == pytest.approx(100 + 100 * 1.5 * SLOWER)
+
+
+def test_what_the_original_has_nothing_like_is_refused() -> None:
+    def refused(what: str, *, jobs: list[dict[str, Any]] | None = None, cluster: str = "1x1", policy: str = "muri", **options: Any) -> None:
+        with pytest.raises(GantlineError, match=what):
+            simulate(pl.DataFrame(jobs or [job("a", 10)]), cluster, policy, regime="muri", **options)
+
+    refused("no policy 'fifo'", policy="fifo")
+    refused("does not read 'interval'", settings={"interval": 60})
+    refused("'ordering' is 'best-ish'", settings={"ordering": "best-ish"})
+    refused("--costs", costs="30")
+    refused("one type", cluster="a:1x1,b:1x1")
+    refused("column 'stage_load' is missing", jobs=[{name: value for name, value in job("a", 10).items() if name != "stage_load"}])
+    refused("stages of", jobs=[job("a", 10) | {"stage_load": 0.0, "stage_gpu": 0.0}])
+    refused("stages of", jobs=[job("a", 10) | {"stage_load": -1.0}])
+
+
+def test_a_run_that_is_cut_short_says_what_was_done_by_then() -> None:
+    run = simulate(pl.DataFrame([job("a", 100), job("b", 1000)]), "1x1", "srtf", regime="muri", until=300.0)
+
+    assert run.jobs["state"].to_list() == ["completed", "waiting"]
+    assert run.jobs["service"].to_list() == pytest.approx([152.25, 147.75])
