@@ -41,9 +41,7 @@ def test_the_period_is_that_of_a_long_walk_over_the_slots(seed: int, count: int)
         steps += [ends[slot - 1] + jobs[(slot + 3) % 4].load] if slot and (slot + 3) % 4 < count else []
         ends.append(max(steps))
 
-    assert cycle_period(jobs) == pytest.approx(
-        ends[400] - ends[396], rel=0.1
-    )  # the original stops when a period settles to 1e-3, or at eight
+    assert cycle_period(jobs) == pytest.approx(ends[400] - ends[396], rel=0.1)  # it stops when a period settles, or at the second
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -112,5 +112,5 @@ def _period(stages: Floats, order: Ints, worst: bool, ends: Floats) -> float:
     if jobs == 2:
         a, b = order[0], order[1]
         in_turns = max(stages[a, 0], stages[b, 1] + stages[b, 2]) + max(stages[b, 0], stages[a, 1] + stages[a, 2])
-        return max(period, in_turns) if worst else min(period, in_turns)
+        period = max(period, in_turns) if worst else min(period, in_turns)
     return period

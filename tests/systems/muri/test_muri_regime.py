@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -105,3 +106,20 @@ def test_a_run_that_is_cut_short_says_what_was_done_by_then() -> None:
 
     assert run.jobs["state"].to_list() == ["completed", "waiting"]
     assert run.jobs["service"].to_list() == pytest.approx([152.25, 147.75])
+
+
+def test_what_an_event_costs_is_read_from_a_folder_by_gpus_and_model(tmp_path: Path) -> None:
+    jobs = pl.DataFrame([job("a", 100), job("b", 20, arrival=50.0)])
+
+    def end(rows: str) -> float:
+        (tmp_path / "restart_overhead_s.csv").write_text(f"num_gpu,model,overhead_s\n{rows}")
+        run = simulate(jobs, "1x2", "srtf", regime="muri", profiles=str(tmp_path))
+        return float(run.jobs["finish"][0])
+
+    assert end("1,net,3\n2,net,40\n") == pytest.approx(100 * 1.5 * SLOWER + 2 * 3)
+    with pytest.raises(GantlineError, match="a second figure for net on 1 GPUs"):
+        end("1,net,3\n1,net,4\n")
+    with pytest.raises(GantlineError, match=r":2: .*is -3"):
+        end("1,net,-3\n")
+    with pytest.raises(GantlineError, match="holds no restart_overhead"):
+        simulate(jobs, "1x2", "srtf", regime="muri", profiles=str(tmp_path.parent))

@@ -21,6 +21,9 @@ SYSTEM = System(
     scopes={
         "muri": ".imitation.scope:SCOPE",
     },
+    profile_readers={
+        "muri": ".profiles:read",
+    },
     importers={
         "muri": (".importer:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),
     },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -10,10 +12,21 @@ from gantline.core.errors import NotFoundError
 from gantline.workload.importers.table import number, read_foreign, text
 
 _FILE = "restart_overhead_s.csv"
-Overheads = dict[tuple[int, str], float]
+OTHER = 10.0
+"""Seconds for a job whose restarts nobody measured."""
 
 
-def read(folder: Path) -> Overheads:
+@dataclass(frozen=True)
+class RestartOverheads:
+    """Seconds that an event costs a job."""
+
+    measured: Mapping[tuple[int, str], float] = field(default_factory=dict)
+
+    def of(self, gpus: int, model: str) -> float:
+        return self.measured.get((gpus, model), OTHER)
+
+
+def read(folder: Path) -> RestartOverheads:
     """The overheads of a folder."""
     path = folder / _FILE
     if not path.is_file():
@@ -25,8 +38,8 @@ def read(folder: Path) -> Overheads:
             row = int(bad.arg_true()[0])
             raise raw.error(f"is {column[row]:g}", row=row, field=column.name, fix=f"give {low:g} or more")
     rows = list(zip(gpus.cast(pl.Int64).to_list(), text(raw, "model").to_list(), seconds.to_list()))
-    found: Overheads = {}
+    found: dict[tuple[int, str], float] = {}
     for row, (count, model, each) in enumerate(rows):
         if found.setdefault((count, model), each) != each:
             raise raw.error(f"a second figure for {model} on {count} GPUs", row=row, field="overhead_s", fix="leave one of them out")
-    return found
+    return RestartOverheads(found)

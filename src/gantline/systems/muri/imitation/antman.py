@@ -18,7 +18,7 @@ _BY_GUARANTEED, _BY_RESERVED = 0.1, 0.09
 """How much a GPU is used by a job that runs, and by one that waits for more. A guest uses 0.9, and no other is let in above 0.8."""
 
 
-class AntMan:
+class AntManSchedule:
     """GPUs with their owner and their guest; a guaranteed job that does not fit whole keeps what it can get until it does."""
 
     def __init__(self, nodes: Sequence[Sequence[int]]) -> None:

@@ -27,7 +27,7 @@ class MuriGroup(NamedTuple):
         return tuple([job.row for job in self.members])
 
 
-class Schedule(Protocol):
+class EventSchedule(Protocol):
     """What runs from now on."""
 
     def arrive(self, job: MuriJob) -> None:
@@ -65,7 +65,7 @@ class MuriLives(NamedTuple):
 
 
 def run_events(
-    jobs: Sequence[MuriJob], schedule: Schedule, until: float = math.inf, on_progress: Callable[[float, int, int], None] | None = None
+    jobs: Sequence[MuriJob], schedule: EventSchedule, until: float = math.inf, on_progress: Callable[[float, int, int], None] | None = None
 ) -> MuriLives:
     """From the first arrival to the last end."""
     coming = sorted(jobs, key=lambda job: job.submit)

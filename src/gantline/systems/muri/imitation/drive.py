@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -16,48 +14,51 @@ from gantline.core.reasons import Reason
 from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.intervals import write_log
-from gantline.systems.muri.imitation.antman import AntMan
-from gantline.systems.muri.imitation.clock import MuriLives, Schedule, run_events
+from gantline.systems.muri.imitation.antman import AntManSchedule
+from gantline.systems.muri.imitation.clock import EventSchedule, MuriLives, run_events
 from gantline.systems.muri.imitation.jobs import read_jobs
-from gantline.systems.muri.imitation.muri import Muri
-from gantline.systems.muri.imitation.orders import Shortest, Tiresias
-from gantline.systems.muri.imitation.themis import Themis
-from gantline.systems.muri.policies.policy import Muri as MuriPolicy
+from gantline.systems.muri.imitation.muri import MuriSchedule
+from gantline.systems.muri.imitation.orders import ShortestSchedule, TiresiasSchedule
+from gantline.systems.muri.imitation.themis import ThemisSchedule
+from gantline.systems.muri.policies.policy import Muri
+from gantline.systems.muri.profiles import OTHER, RestartOverheads
 from gantline.workload.trace import Trace
 
 
-def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     """Run the trace until its last job is done."""
     state = simulation.state
     cluster = state.tables.cluster
     if len(cluster.types) != 1:
         raise RefusedError("Muri's simulator knows one type of device", where="--regime muri", fix="use a cluster such as 8x8")
-    jobs = read_jobs(trace, simulation.profiles or {})
+    overheads = simulation.profiles or RestartOverheads()
+    assert isinstance(overheads, RestartOverheads)
+    jobs = read_jobs(trace, overheads)
     lives = run_events(jobs, _schedule(simulation.engine.policy, cluster), simulation.until, simulation.on_progress)
     _write(simulation, lives)
     simulation.engine.decisions = lives.events
     if lives.now < simulation.until and np.isnan(lives.end).any():
         what = "jobs wait, each for devices that others have reserved: given up"
         simulation.engine.incidents.append(Incident(lives.now, lives.events, what))
-    known = {} if simulation.profiles else {"profiles": "none: an event costs every job 10 s"}
+    known = {} if overheads.measured else {"profiles": f"none: an event costs every job {OTHER:g} s"}
     return known | {"free_stops": False}
 
 
-def _schedule(policy: Policy, cluster: Cluster) -> Schedule:
+def _schedule(policy: Policy, cluster: Cluster) -> EventSchedule:
     devices = len(cluster.device_node)
-    if isinstance(policy, MuriPolicy):
+    if isinstance(policy, Muri):
         worst = policy.ordering == "worst"
-        return Muri(devices, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
+        return MuriSchedule(devices, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
     if policy.name == "antman":
         seats: dict[int, list[int]] = {}
         for device, node in enumerate(cluster.device_node):
             seats.setdefault(int(node), []).append(device)
-        return AntMan(list(seats.values()))
+        return AntManSchedule(list(seats.values()))
     if policy.name == "srtf":
-        return Shortest(devices, lambda job: job.alone)
+        return ShortestSchedule(devices, lambda job: job.alone)
     if policy.name == "srsf":
-        return Shortest(devices, lambda job: job.alone * job.gpus)
-    return Themis(devices) if policy.name == "themis" else Tiresias(devices)
+        return ShortestSchedule(devices, lambda job: job.alone * job.gpus)
+    return ThemisSchedule(devices) if policy.name == "themis" else TiresiasSchedule(devices)
 
 
 def _write(simulation: Simulation, lives: MuriLives) -> None:

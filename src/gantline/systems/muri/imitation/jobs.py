@@ -8,11 +8,8 @@ from gantline.core.errors import TraceError
 from gantline.performance.cycle_periods import Stages, usable
 from gantline.performance.stage_cycles import ITERATION, STAGES
 from gantline.systems.muri.policies.grouping import SLOWER
-from gantline.systems.muri.profiles import Overheads
+from gantline.systems.muri.profiles import RestartOverheads
 from gantline.workload.trace import Trace
-
-OTHER_OVERHEAD = 10.0
-"""Seconds that an event costs a job whose restarts nobody measured."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +52,7 @@ class MuriJob:
         self.left -= max(0.0, seconds - self.charge) / self.period
 
 
-def read_jobs(trace: Trace, overheads: Overheads) -> list[MuriJob]:
+def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
     """The jobs of a trace, in its order."""
     frame = trace.frame
     names = ("arrival", "gpus", "duration", "iterations", ITERATION, *STAGES, "model")
@@ -70,6 +67,6 @@ def read_jobs(trace: Trace, overheads: Overheads) -> list[MuriJob]:
         if not all(each is not None and each > 0.0 for each in (iterations, step)) or not usable(stages):
             what = f"job '{frame['job'][row]}' has {iterations} iterations of {step} s with stages of {times} s"
             raise TraceError(what, file=trace.source, line=row + 2, fix="give iterations and times above 0, stages of 0 or more")
-        kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.get((gpus, model), OTHER_OVERHEAD)
+        kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model)
         jobs.append(MuriJob(row, arrival, gpus, iterations, duration, step * SLOWER, stages, overhead, bool(guests[row]), kind))
     return jobs

@@ -9,7 +9,7 @@ from gantline.systems.muri.imitation.jobs import MuriJob
 from gantline.systems.muri.policies.grouping import MATCHED, UNMATCHED, Grouping
 
 
-class Muri:
+class MuriSchedule:
     """Jobs in order, grouped, and the groups in the order of their first members as far as they fit."""
 
     def __init__(self, devices: int, *, known: bool, matching: bool, worst: bool, most: int) -> None:

@@ -22,7 +22,7 @@ def admit(order: Iterable[MuriJob], devices: int) -> list[MuriGroup]:
     return groups
 
 
-class Shortest:
+class ShortestSchedule:
     """By a key, least first; jobs of equal keys stay in the order in which the event before left them."""
 
     def __init__(self, devices: int, key: Callable[[MuriJob], float]) -> None:
@@ -43,7 +43,7 @@ class Shortest:
         return math.inf
 
 
-class Tiresias:
+class TiresiasSchedule:
     """Three queues by attained GPU-time; in each the jobs that run stand before those that wait."""
 
     def __init__(self, devices: int) -> None:

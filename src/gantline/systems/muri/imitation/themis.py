@@ -19,7 +19,7 @@ _HALVINGS = 100
 _NEVER_RAN = 1e9
 
 
-class Themis:
+class ThemisSchedule:
     """Jobs by what they should have had, most first."""
 
     def __init__(self, devices: int) -> None:
