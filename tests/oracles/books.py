@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.beside import beside
 from gantline.core.phases import ALLOWED, Phase
 from gantline.engine import log as g
 from gantline.engine.grants import Grants
@@ -95,15 +96,14 @@ def _rows(state: State, grants: Grants) -> Iterator[str]:
 
 
 def _sides(state: State, grants: Grants) -> Iterator[str]:
-    """CPUs and memory: what is free is what the node has less what is used."""
+    """CPUs, memory and storage: what is free is what the node has less what is used."""
     t = state.tables
-    used = np.zeros((2, t.NI.shape[1]))
+    used = np.zeros((c.BESIDE, t.NI.shape[1]))
     for row in _holding_rows(state):
-        for node, (cpus, memory) in grants.holdings.demand(grants.holdings.of(row)).items():
-            used[0, node] += cpus
-            used[1, node] += memory
-    has = np.array([[node.cpus for node in t.cluster.nodes], [node.memory for node in t.cluster.nodes]])
-    for kind, name in enumerate(("CPUs", "GB")):
+        for node, amounts in grants.holdings.demand(grants.holdings.of(row)).items():
+            used[:, node] += amounts
+    has = np.array([beside(node) for node in t.cluster.nodes]).T
+    for kind, name in enumerate(("CPUs", "GB", "MB/s")):
         for node in np.flatnonzero(np.abs(has[kind] - used[kind] - t.NF[kind]) > 1e-6).tolist():
             yield f"node {node} has {has[kind, node]:g} {name}, {used[kind, node]:g} are used, but {t.NF[kind, node]:g} are free"
         for node in np.flatnonzero(t.NF[kind] < -1e-6).tolist():

@@ -134,7 +134,7 @@ def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] |
     tables.NI[c.N_FREE] = free
     before = tables.NI.copy()
     nodes, counts = np.zeros(20, dtype=np.int64), np.zeros(20, dtype=np.int64)
-    supply, picking = Supply(tables.NF, tables.NI, 0, 0.0, 0.0, False), fit.Picking(rule, True, False, 0)
+    supply, picking = Supply(tables.NF, tables.NI, 0, 0.0, 0.0, 0.0, False), fit.Picking(rule, True, False, 0)
     used = fit.choose(supply, need, 0, picking, NodeCounts(nodes, counts))
     assert (before == tables.NI).all()
     if used == 0:

@@ -122,7 +122,7 @@ def test_jobs_with_cpus_are_refused_where_a_rule_picks_devices() -> None:
     rules = RunRules(placement=placement_of("packed-sticky"))
     engine = rules.engine(rules.state(Tables.empty(cluster)), Policy())
     job = {"id": "a", "gpus": 1, "options": [{"type": "gpu", "gpus": 1, "cpus": 2.0}]}
-    with pytest.raises(RefusedError, match="does not count CPUs and memory, which job 'a' asks for"):
+    with pytest.raises(RefusedError, match="does not count the CPUs, memory or storage of job 'a'"):
         engine.apply(Submit(0.0, job))
 
 

@@ -1,8 +1,8 @@
 """One rule for options that cannot be had, checked before the run and the same under every policy.
 
-An option that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as
-is one on a type that the cluster does not have. A job without any option left is refused. One that has no option of the size that it asks
-for, listed or left, asks for the size of its first option.
+An option that the cluster cannot hold (too many devices of a type, or more CPUs, memory or storage beside them than its nodes have) is
+left out, as is one on a type that the cluster does not have. A job without any option left is refused. One that has no option of the size
+that it asks for, listed or left, asks for the size of its first option.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.beside import beside
 from gantline.core.cluster import Cluster
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
@@ -20,26 +21,25 @@ _SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
 
 
 def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
-    """Whether the cluster, with no other job on it, has the devices, the CPUs and the memory of each option."""
+    """Whether the cluster, with no other job on it, has the devices, CPUs, memory and storage of each option."""
     size, kind = table.I[c.O_GPUS], table.I[c.O_TYPE]
-    beside = np.stack([table.F[c.O_CPUS], table.F[c.O_MEMORY]])
+    amounts = table.F[c.O_CPUS : c.O_CPUS + c.BESIDE]
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
-    if not beside.any():
+    if not amounts.any():
         found: Bools = size <= capacity[kind]
         return found
-    return _with_sides(cluster, size, kind, beside)
+    return _with_sides(cluster, size, kind, amounts)
 
 
-def _with_sides(cluster: Cluster, size: Ints, kind: Ints, beside: Floats) -> Bools:
+def _with_sides(cluster: Cluster, size: Ints, kind: Ints, amounts: Floats) -> Bools:
     found = np.zeros(len(size), dtype=bool)
-    ways, which = np.unique(np.stack([kind, size == 0, *beside]), axis=1, return_inverse=True)
-    for number, (code, alone, cpus, memory) in enumerate(ways.T.tolist()):
+    ways, which = np.unique(np.stack([kind, size == 0, *amounts]), axis=1, return_inverse=True)
+    for number, (code, alone, *each) in enumerate(ways.T.tolist()):
         nodes = [node for node in cluster.nodes if node.type == cluster.types[int(code)]]
         if alone:
-            room = max((int(node.cpus + _SLACK >= cpus and node.memory + _SLACK >= memory) for node in nodes), default=0)
-            found[which.ravel() == number] = room > 0
+            found[which.ravel() == number] = any(min(map(_times, beside(node), each)) > 0 for node in nodes)
             continue
-        room = sum(min(node.gpus, _times(node.cpus, cpus), _times(node.memory, memory)) for node in nodes)
+        room = sum(min(node.gpus, *map(_times, beside(node), each)) for node in nodes)
         mine = which.ravel() == number
         found[mine] = size[mine] <= room
     return found

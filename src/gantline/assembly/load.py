@@ -92,15 +92,15 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         place = np.arange(len(owner)) - I[c.OPTION_FIRST][owner]
         kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
     table = OptionTable.rigid(kinds, I[c.GPUS][owner])
-    for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
+    for k, name in enumerate(c.BESIDE_NAMES):
         if (each := _per_device(trace, cluster, I, name)) is not None:
-            table.F[column] = each[owner]
+            table.F[c.O_CPUS + k] = each[owner]
     tables.options = table
     return len(default) == 1
 
 
 def _per_device(trace: Trace, cluster: Cluster, I: Ints, name: str) -> Floats | None:
-    """How many CPUs, or how much memory, jobs ask for beside each device; None where they do not say, or nodes do not."""
+    """The CPUs, memory or storage that jobs ask for beside each device; None where they do not say, or nodes do not."""
     if name not in trace.columns or not any(getattr(node, name) > 0 for node in cluster.nodes):
         return None
     found: Floats = np.nan_to_num(_floats(trace, name)) / np.maximum(I[c.GPUS], 1)
@@ -113,15 +113,15 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     F, I = tables.F, tables.I
     anywhere = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
     types = trace.texts("type") if "type" in trace.columns else [""] * len(trace)
-    cpus, memory = (_per_device(trace, cluster, I, name) for name in ("cpus", "memory"))
+    sides = [_per_device(trace, cluster, I, name) for name in c.BESIDE_NAMES]
     for row, text in enumerate(trace.frame["options"].to_list()):
         I[c.OPTION_FIRST, row] = len(listed)
         if not text:
-            beside = [0.0 if each is None else float(each[row]) for each in (cpus, memory)]
+            beside = [0.0 if each is None else float(each[row]) for each in sides]
             codes = [cluster.type_code(types[row])] if types[row] else anywhere
             if codes == [-1]:
                 raise _absent(trace, row, types[row], cluster)
-            listed += [Option(code, int(I[c.GPUS, row]), cpus=beside[0], memory=beside[1]) for code in codes]
+            listed += [_option(code, int(I[c.GPUS, row]), 1.0, beside) for code in codes]
         else:
             ways = parse_options(text)
             if all(cluster.type_code(way.type) < 0 for way in ways):
@@ -136,9 +136,15 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                         trace, row, "options", f"takes {way.duration:g} s on '{way.type}', more than 300 years", "times are in seconds"
                     )
                 per = max(way.gpus, 1)
-                listed.append(Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per))
+                beside = [way.cpus / per, way.memory / per, way.storage / per]
+                listed.append(_option(code, way.gpus, F[c.WORK, row] / way.duration, beside))
         I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
     tables.options = OptionTable.build(listed)
+
+
+def _option(kind: int, gpus: int, rate: float, beside: list[float]) -> Option:
+    cpus, memory, storage = beside
+    return Option(kind, gpus, rate, cpus=cpus, memory=memory, storage=storage)
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
@@ -166,7 +172,7 @@ def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, own
     more = f" ({count} such jobs)" if count > 1 else ""
     if (OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]])[owner == row].any():
         field = "options" if "options" in trace.frame.columns else "memory"
-        what = f"can never run on '{cluster}': no node has the CPUs and the memory that it asks for{more}"
+        what = f"can never run on '{cluster}': no node has the CPUs, the memory and the storage that it asks for{more}"
         return _row_error(trace, row, field, what, "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace")
     what = f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {int(capacity.max(initial=0))} of a kind{more}"
     return _row_error(trace, row, "gpus", what, "use a larger --cluster, or drop the job from the trace")

@@ -89,9 +89,9 @@ class RunRules:
         """The rule as it is on this cluster; one that picks devices is refused where it would have to be ignored."""
         if rule.device_rule is None:
             return rule
-        if (tables.options.F[c.O_CPUS] > 0).any() or (tables.options.F[c.O_MEMORY] > 0).any():
-            what = f"placement '{rule.name}' picks devices and does not count CPUs and memory, which jobs of this run ask for"
-            raise RefusedError(what, where="--placement", fix="use another placement, or jobs without cpus and memory")
+        if (tables.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE] > 0).any():
+            what = f"placement '{rule.name}' picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"
+            raise RefusedError(what, where="--placement", fix="use another placement, or jobs without cpus, memory and storage")
         if self.stops.min_run > 0 and not rule.sticky:
             what = f"placement '{rule.name}' moves gangs that run, and a minimum run forbids that"
             raise RefusedError(what, where="--min-run", fix="use a sticky placement, such as packed-sticky")

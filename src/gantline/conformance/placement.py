@@ -133,7 +133,7 @@ def choose(rule: PlacementRule, world: ClusterInUse, gpus: int, sensitive: bool 
         return chosen_devices(rule.name, rule.device_rule, gang, FreeDevices(tuple(free), world.cluster.device_node.tolist()))
     seats = NodeCounts(np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64), np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64))
     manner = fit.Picking(rule.code, rule.whole, sensitive, 12345 + gpus)
-    used = fit.choose(Supply(t.NF, t.NI, 0, 0.0, 0.0, False), gpus, 0, manner, seats)
+    used = fit.choose(Supply(t.NF, t.NI, 0, 0.0, 0.0, 0.0, False), gpus, 0, manner, seats)
     if used == 0:
         return None
     found: list[int] = []

@@ -14,7 +14,7 @@ from gantline.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine: some devices of one type, CPUs, memory, and where it stands."""
+    """One machine: some devices of one type, CPUs, memory, bandwidth to storage, and where it stands."""
 
     name: str
     type: str = "gpu"
@@ -23,6 +23,7 @@ class Node:
     memory: float = 0.0  # GB
     rack: str = ""
     pool: str = ""
+    storage: float = 0.0  # MB/s that it can read from storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Cluster:
             if node.name in seen:
                 raise UsageError(f"two nodes are called '{node.name}'", where="cluster", fix="give every node its own name")
             seen.add(node.name)
-            if node.gpus < 0 or node.cpus < 0 or node.memory < 0:
+            if min(node.gpus, node.cpus, node.memory, node.storage) < 0:
                 raise UsageError(f"node '{node.name}' has a negative amount of something", where="cluster", fix="use zero or more")
 
     @cached_property

@@ -10,14 +10,16 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.bandwidths import Bandwidths
+from gantline.core.beside import beside
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
 
-_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool")
+_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage")
 _LINK_KEYS = ("a", "b", "bandwidth", "kind")
+_NOTHING = (0.0,) * c.BESIDE
 
 
 def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
@@ -65,7 +67,7 @@ def _links(reader: Reader) -> Iterator[Link]:
 
 
 def encode_nodes(tables: Tables) -> dict[str, Any]:
-    """What differs from a cluster at rest: nodes that are down, devices that are shared, CPUs and memory that are taken."""
+    """What differs from a cluster at rest: nodes that are down, devices that are shared, CPUs, memory and storage that are taken."""
     names = [node.name for node in tables.cluster.nodes]
     found: dict[str, Any] = {}
     down = np.flatnonzero(tables.NI[c.N_UP] == 0)
@@ -77,12 +79,13 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
     shared = np.flatnonzero(tables.D[c.D_HOLDER] == c.SHARED)
     if len(shared):
         found["shared"] = shared.tolist()
-    if any(node.cpus or node.memory for node in tables.cluster.nodes):
+    if any(beside(node) != _NOTHING for node in tables.cluster.nodes):
         taken = {}
         for number, node in enumerate(tables.cluster.nodes):
-            cpus, memory = float(tables.NF[c.N_CPUS, number]), float(tables.NF[c.N_MEMORY, number])
-            if (cpus, memory) != (node.cpus, node.memory):
-                taken[node.name] = {"cpus": json_number(cpus), "memory": json_number(memory)}
+            free = tuple(tables.NF[: c.BESIDE, number].tolist())
+            if free != beside(node):
+                amounts = zip(c.BESIDE_NAMES, free, beside(node))
+                taken[node.name] = {name: json_number(left) for name, left, whole in amounts if left != whole}
         found["free"] = taken
     return found
 
@@ -111,24 +114,21 @@ def decode_nodes(reader: Reader, tables: Tables) -> None:
         for name in reader.raw("free"):
             node = _number_of(name, numbers, reader.at("free"))
             one = Reader(inner.raw(name), inner.at(name))
-            one.only(("cpus", "memory"))
-            tables.NF[c.N_CPUS, node] = one.number("cpus", tables.cluster.nodes[node].cpus)
-            tables.NF[c.N_MEMORY, node] = one.number("memory", tables.cluster.nodes[node].memory)
+            one.only(c.BESIDE_NAMES)
+            whole = beside(tables.cluster.nodes[node])
+            tables.NF[: c.BESIDE, node] = [one.number(name, usual) for name, usual in zip(c.BESIDE_NAMES, whole)]
     else:
         _take_side_demands(tables)
 
 
 def _take_side_demands(tables: Tables) -> None:
-    """CPUs and memory that the options in use take from their nodes, for files that do not say."""
-    F, I, D = tables.options.F, tables.I, tables.D
+    """What the options in use take of their nodes beside devices, for files that do not say."""
+    each, I, D = tables.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE], tables.I, tables.D
     for device, holder in enumerate(D[c.D_HOLDER].tolist()):
         if holder >= 0:
-            option = int(I[c.OPTION, holder])
-            tables.NF[c.N_CPUS, D[c.D_NODE, device]] -= F[c.O_CPUS, option]
-            tables.NF[c.N_MEMORY, D[c.D_NODE, device]] -= F[c.O_MEMORY, option]
+            tables.NF[: c.BESIDE, D[c.D_NODE, device]] -= each[:, I[c.OPTION, holder]]
     for row in np.flatnonzero(I[c.NODE] >= 0):
-        tables.NF[c.N_CPUS, I[c.NODE, row]] -= F[c.O_CPUS, I[c.OPTION, row]]
-        tables.NF[c.N_MEMORY, I[c.NODE, row]] -= F[c.O_MEMORY, I[c.OPTION, row]]
+        tables.NF[: c.BESIDE, I[c.NODE, row]] -= each[:, I[c.OPTION, row]]
 
 
 def encode_node(node: Node) -> dict[str, Any]:
@@ -147,6 +147,7 @@ def decode_node(reader: Reader, number: int) -> Node:
         reader.number("memory", 0.0),
         reader.text("rack", ""),
         reader.text("pool", ""),
+        reader.number("storage", 0.0),
     )
 
 

@@ -82,6 +82,11 @@ class ClusterNow:
         return self._lent.node_floats(c.N_MEMORY)
 
     @property
+    def node_storage_free(self) -> Floats:
+        """Free bandwidth to storage of each node, MB/s."""
+        return self._lent.node_floats(c.N_STORAGE)
+
+    @property
     def device_node(self) -> Ints:
         """The node of each device."""
         return self._lent.device_ints(c.D_NODE)

@@ -19,6 +19,7 @@ class Worker:
     devices: tuple[int, ...] = ()
     cpus: float = 0.0
     memory: float = 0.0
+    storage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Grant:
     devices: tuple[int, ...] = ()  # in rank order
     shared: bool = False  # whether others of its group may hold the same devices
     workers: tuple[Worker, ...] = ()  # which worker sits where, for grants with several roles
-    side: tuple[tuple[int, float, float], ...] = ()  # (node, CPUs, GB) held beside what the option in use says
+    side: tuple[tuple[int, float, float, float], ...] = ()  # (node, CPUs, GB, MB/s of storage) held beside what the option in use says
     fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
 
     @property

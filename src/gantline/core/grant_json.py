@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gantline.core import columns as c
+from gantline.core.columns import BESIDE_NAMES
 from gantline.core.grant import Grant, Worker
 from gantline.core.json_reader import Reader, as_number, as_whole, json_number
 from gantline.core.option_json import decode_option, encode_option
@@ -15,7 +16,7 @@ from gantline.core.plan_json import decode_plan, encode_plan
 from gantline.core.tables import Tables
 
 _KEYS = ("assignments", "members", "devices", "shared", "workers", "side", "fluid")
-_WORKER_KEYS = ("role", "node", "devices", "cpus", "memory")
+_WORKER_KEYS = ("role", "node", "devices", "cpus", "memory", "storage")
 
 
 def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
@@ -28,11 +29,11 @@ def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
         found["shared"] = True
     if grant.workers:
         found["workers"] = [
-            {"role": w.role, "node": w.node, "devices": list(w.devices), "cpus": json_number(w.cpus), "memory": json_number(w.memory)}
+            {"role": w.role, "node": w.node, "devices": list(w.devices)} | {name: json_number(getattr(w, name)) for name in BESIDE_NAMES}
             for w in grant.workers
         ]
     if grant.side:
-        found["side"] = [[node, json_number(cpus), json_number(memory)] for node, cpus, memory in grant.side]
+        found["side"] = [[node, *map(json_number, amounts)] for node, *amounts in grant.side]
     if grant.fluid:
         types = tables.cluster.types
         found["fluid"] = [
@@ -50,8 +51,9 @@ def decode_grant(reader: Reader) -> Grant:
         members.append(frozenset(Reader({"rows": group}, path).wholes("rows")))
     side = []
     for entry, path in reader.items("side"):
-        node, cpus, memory = entry
-        side.append((as_whole(node, path), as_number(cpus, path), as_number(memory, path)))
+        node, *amounts = entry
+        cpus, memory, storage = (as_number(amount, path) for amount in amounts)
+        side.append((as_whole(node, path), cpus, memory, storage))
     fluid = []
     for entry, path in reader.items("fluid"):
         one = Reader(entry, path)
@@ -79,5 +81,5 @@ def fluid_ways(reader: Reader, types: tuple[str, ...]) -> dict[int, Option]:
 def _decode_worker(reader: Reader) -> Worker:
     reader.only(_WORKER_KEYS)
     return Worker(
-        reader.text("role", ""), reader.whole("node"), reader.wholes("devices"), reader.number("cpus", 0.0), reader.number("memory", 0.0)
+        reader.text("role", ""), reader.whole("node"), reader.wholes("devices"), *(reader.number(name, 0.0) for name in BESIDE_NAMES)
     )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from gantline.core.columns import BESIDE_NAMES
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.options import Option
 
-_OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "row")
+_OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "storage", "row")
 
 
 def encode_option(option: Option, types: tuple[str, ...]) -> dict[str, Any]:
     """One way to run, with the name of its type."""
     found: dict[str, Any] = {"type": types[option.type], "gpus": option.gpus}
     spread = option.rate if option.rate_spread is None else option.rate_spread
-    amounts = (("rate", option.rate, 1.0), ("rate_spread", spread, option.rate), ("cpus", option.cpus, 0.0), ("memory", option.memory, 0.0))
+    amounts = [("rate", option.rate, 1.0), ("rate_spread", spread, option.rate)]
+    amounts += [(name, getattr(option, name), 0.0) for name in BESIDE_NAMES]
     found |= {key: json_number(value) for key, value, usual in amounts if value != usual}
     return found | ({"nodes": option.nodes} if option.nodes else {})
 
@@ -36,4 +38,5 @@ def decode_option(reader: Reader, types: tuple[str, ...]) -> Option:
         reader.number("cpus", 0.0),
         reader.number("memory", 0.0),
         reader.whole("nodes", 0),
+        reader.number("storage", 0.0),
     )

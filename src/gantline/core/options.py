@@ -1,4 +1,4 @@
-"""The ways in which a job may run: device type, count, nodes, CPUs, memory, and how fast it is that way.
+"""The ways in which a job may run: device type, count, nodes, CPUs, memory, storage bandwidth, and how fast it is that way.
 
 AlloX' CPU or GPU, Sia's configurations and "any of H100:8, A100:16" are the same thing: rows of one table. A rigid job on a cluster of
 one type has exactly one option.
@@ -25,6 +25,7 @@ class Option:
     cpus: float = 0.0  # per device; in all if gpus == 0
     memory: float = 0.0  # GB per device; in all if gpus == 0
     nodes: int = 0  # nodes to span exactly; 0: no matter
+    storage: float = 0.0  # MB/s per device; in all if gpus == 0
 
 
 class OptionTable:
@@ -54,7 +55,7 @@ class OptionTable:
 
     def _write(self, row: int, option: Option) -> None:
         spread = option.rate if option.rate_spread is None else option.rate_spread
-        self.F[:, row] = (option.rate, spread, option.cpus, option.memory)
+        self.F[:, row] = (option.rate, spread, option.cpus, option.memory, option.storage)
         self.I[:, row] = (option.type, option.gpus, option.nodes)
 
     def append(self, option: Option) -> int:
@@ -109,4 +110,5 @@ class OptionTable:
             cpus=float(self.F[c.O_CPUS, row]),
             memory=float(self.F[c.O_MEMORY, row]),
             nodes=int(self.I[c.O_NODES, row]),
+            storage=float(self.F[c.O_STORAGE, row]),
         )

@@ -51,6 +51,7 @@ class Part:
     memory: float = 0.0  # GB each
     nodes: tuple[int, ...] = ()  # where, one entry per worker (empty: the engine places)
     devices: tuple[int, ...] = ()  # exactly these, in rank order (empty: the engine places)
+    storage: float = 0.0  # MB/s each
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Assignment:
 
     Which devices: ``option``, or ``type`` and ``gpus``, and the engine places; ``nodes`` and ``within`` narrow that; ``devices`` names
     them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
-    ``memory``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
+    ``memory``, ``storage``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
     """
 
     job: int  # position in snapshot.jobs
@@ -74,6 +75,7 @@ class Assignment:
     parts: tuple[Part, ...] = ()  # several roles; replaces gpus/type/devices
     cpus: float = math.nan  # CPUs in all (NaN: as the option says); changing it alone restarts nothing
     memory: float = math.nan  # GB in all
+    storage: float = math.nan  # MB/s from storage in all
     within: str = ""  # keep the gang within one "node", "rack", ...
     required: bool = False  # whether `within` is a must
     group: int = -1  # members of one group share devices or links
@@ -117,6 +119,7 @@ _SCALARS: dict[str, Any] = {
     "type": np.int64,
     "cpus": np.float64,
     "memory": np.float64,
+    "storage": np.float64,
     "required": np.bool_,
     "group": np.int64,
     "mode": np.int64,

@@ -181,13 +181,14 @@ def _encode_part(part: Part) -> dict[str, Any]:
         "gpus": part.gpus,
         "cpus": json_number(part.cpus),
         "memory": json_number(part.memory),
+        "storage": json_number(part.storage),
         "nodes": list(part.nodes),
         "devices": list(part.devices),
     }
 
 
 def _decode_part(reader: Reader) -> Part:
-    reader.only(("role", "type", "count", "gpus", "cpus", "memory", "nodes", "devices"))
+    reader.only(("role", "type", "count", "gpus", "cpus", "memory", "nodes", "devices", "storage"))
     return Part(
         reader.text("role"),
         reader.whole("type"),
@@ -197,6 +198,7 @@ def _decode_part(reader: Reader) -> Part:
         reader.number("memory", 0.0),
         reader.wholes("nodes"),
         reader.wholes("devices"),
+        reader.number("storage", 0.0),
     )
 
 

@@ -164,8 +164,8 @@ class Tables:
 def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:
     n = len(cluster.nodes)
     NF = np.zeros((c.NF_COLUMNS, n))
-    NF[c.N_CPUS] = [node.cpus for node in cluster.nodes]
-    NF[c.N_MEMORY] = [node.memory for node in cluster.nodes]
+    for k, name in enumerate(c.BESIDE_NAMES):
+        NF[c.N_CPUS + k] = [getattr(node, name) for node in cluster.nodes]
     NI = np.zeros((c.NI_COLUMNS, n), dtype=np.int64)
     NI[c.N_TYPE] = cluster.node_type
     NI[c.N_FREE] = cluster.node_gpus

@@ -51,8 +51,8 @@ def why_not_on_records(state: State) -> str:
         return "jobs may run in several ways"
     if (OI[c.O_GPUS] <= 0).any() or OI[c.O_NODES].any():
         return "jobs ask for nodes, or for no GPU"
-    if OF[c.O_CPUS].any() or OF[c.O_MEMORY].any():
-        return "jobs ask for CPUs or memory"
+    if OF[c.O_CPUS : c.O_CPUS + c.BESIDE].any():
+        return "jobs ask for CPUs, memory or storage"
     if I[c.LOCKED].any():
         return "jobs must keep what they have"
     if (t.NI[c.N_UP] != 1).any():

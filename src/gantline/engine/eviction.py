@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import asks_beside, lacks_beside, take_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.tables import Matrices
@@ -34,12 +35,11 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
     I, NF, D = t.I, t.NF, t.D
     row, option, node, first = notes.victim[v], notes.option[v], notes.node[v], notes.offset[v]
     count, saved = I[c.HELD, row], notes.saved
-    cpus, memory = t.OF[c.O_CPUS, option], t.OF[c.O_MEMORY, option]
+    beside = asks_beside(t.OF, option)
     if count == 0:  # a grant of CPUs only
-        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory:
+        if lacks_beside(t.OF, NF, option, node, 1):
             return False
-        NF[c.N_CPUS, node] -= cpus
-        NF[c.N_MEMORY, node] -= memory
+        take_beside(t.OF, NF, option, node, 1)
         I[c.NODE, row] = node
         I[c.OPTION, row] = option
         return True
@@ -47,10 +47,10 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
         at, here = D[c.D_NODE, saved[k]], 1
         if D[c.D_HOLDER, saved[k]] != c.FREE and D[c.D_HOLDER, saved[k]] != c.DOWN:
             return False
-        if cpus > 0.0 or memory > 0.0:  # what all of its devices on that node need
+        if beside:  # what all of its devices on that node need
             for j in range(first, first + count):
                 here += int(j != k and D[c.D_NODE, saved[j]] == at)
-            if NF[c.N_CPUS, at] + 1e-9 < cpus * here or NF[c.N_MEMORY, at] + 1e-9 < memory * here:
+            if lacks_beside(t.OF, NF, option, at, here):
                 return False
     last = -1
     for k in range(first, first + count):
@@ -59,8 +59,7 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
         t.NI[c.N_FREE, at] -= int(D[c.D_HOLDER, device] == c.FREE)
         D[c.D_HOLDER, device] = row
         D[c.D_NEXT, device] = -1
-        NF[c.N_CPUS, at] -= cpus
-        NF[c.N_MEMORY, at] -= memory
+        take_beside(t.OF, NF, option, at, 1)
         if last < 0:
             I[c.HEAD, row] = device
         else:
@@ -194,7 +193,7 @@ def sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
 def leaves_some(t: Matrices, row: int) -> bool:
     """Whether others may have a device that the gang would leave, or its CPUs: not if all are cordoned, or their nodes drain."""
     option, device = t.I[c.OPTION, row], t.I[c.HEAD, row]
-    beside = t.OF[c.O_CPUS, option] > 0.0 or t.OF[c.O_MEMORY, option] > 0.0
+    beside = asks_beside(t.OF, option)
     while device >= 0:
         if t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and (beside or t.D[c.D_CLOSED, device] == 0):
             return True

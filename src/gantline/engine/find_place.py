@@ -8,7 +8,7 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine import settings as s
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import NodeCounts, Supply
+from gantline.placement.few_nodes import NodeCounts, supply_for
 from gantline.placement.fit import Picking, choose, mix
 
 
@@ -22,5 +22,5 @@ def manner_of(t: Matrices, rules: EngineRules, row: int) -> Picking:
 @kernel
 def find_place(t: Matrices, rules: EngineRules, row: int, option: int, reclaim: bool, nodes: Ints, counts: Ints) -> int:
     """Nodes and how many devices of each, among the free ones; with `reclaim`, also among those that would be given up. 0: nowhere."""
-    supply = Supply(t.NF, t.NI, t.OI[c.O_TYPE, option], t.OF[c.O_CPUS, option], t.OF[c.O_MEMORY, option], reclaim)
+    supply = supply_for(t.NF, t.NI, t.OF, t.OI, option, reclaim)
     return choose(supply, t.OI[c.O_GPUS, option], t.OI[c.O_NODES, option], manner_of(t, rules, row), NodeCounts(nodes, counts))

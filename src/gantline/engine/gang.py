@@ -6,6 +6,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import take_beside
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
@@ -30,16 +31,14 @@ def take(t: Matrices, row: int, option: int, nodes: Ints, counts: Ints, used: in
     I[c.HEAD, row] = -1
     if t.OI[c.O_GPUS, option] == 0:
         node = nodes[0]
-        t.NF[c.N_CPUS, node] -= t.OF[c.O_CPUS, option]
-        t.NF[c.N_MEMORY, node] -= t.OF[c.O_MEMORY, option]
+        take_beside(t.OF, t.NF, option, node, 1)
         I[c.NODE, row] = node
         I[c.HELD, row] = 0
         return
     for k in range(used):
         node = nodes[k]
         left = counts[k]
-        t.NF[c.N_CPUS, node] -= t.OF[c.O_CPUS, option] * left
-        t.NF[c.N_MEMORY, node] -= t.OF[c.O_MEMORY, option] * left
+        take_beside(t.OF, t.NF, option, node, left)
         t.NI[c.N_FREE, node] -= left
         device = t.NI[c.N_FIRST, node]
         while left > 0:
@@ -63,8 +62,7 @@ def give_back(t: Matrices, row: int) -> None:
     I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     option = I[c.OPTION, row]
     if option >= 0 and I[c.NODE, row] >= 0:
-        NF[c.N_CPUS, I[c.NODE, row]] += OF[c.O_CPUS, option]
-        NF[c.N_MEMORY, I[c.NODE, row]] += OF[c.O_MEMORY, option]
+        take_beside(OF, NF, option, I[c.NODE, row], -1)
         I[c.NODE, row] = -1
     device = I[c.HEAD, row]
     while device >= 0:
@@ -76,8 +74,7 @@ def give_back(t: Matrices, row: int) -> None:
         else:
             D[c.D_HOLDER, device] = c.DOWN
         if option >= 0:
-            NF[c.N_CPUS, node] += OF[c.O_CPUS, option]
-            NF[c.N_MEMORY, node] += OF[c.O_MEMORY, option]
+            take_beside(OF, NF, option, node, -1)
         D[c.D_NEXT, device] = -1
         device = following
     I[c.HEAD, row] = -1

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import SLACK, asks_beside, lacks_beside, overdrawn, take_beside
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.find_place import manner_of
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import NodeCounts, Supply, room
+from gantline.placement.few_nodes import NodeCounts, room, supply_for
 from gantline.placement.fit import choose
 
 
@@ -25,38 +26,58 @@ class Spots(NamedTuple):
 
 @kernel
 def restyle(t: Matrices, row: int, option: int, only_less: bool) -> bool:
-    """Another option on the same devices: CPUs and memory change without a restart, if every node has them. Whether it is in use now."""
+    """Another option on the same devices: what it takes beside changes without a restart, if nodes have it. Whether it is in use now."""
     I, OF, NF, D = t.I, t.OF, t.NF, t.D
     old = I[c.OPTION, row]
-    cpus, memory = OF[c.O_CPUS, option] - OF[c.O_CPUS, old], OF[c.O_MEMORY, option] - OF[c.O_MEMORY, old]
-    if only_less and (cpus > 0.0 or memory > 0.0):
+    if only_less and _wants_more(OF, old, option):
         return False
-    if cpus != 0.0 or memory != 0.0:
-        if I[c.NODE, row] >= 0:
-            node = I[c.NODE, row]
-            if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory:
-                return False
-            NF[c.N_CPUS, node] -= cpus
-            NF[c.N_MEMORY, node] -= memory
-        device = I[c.HEAD, row]
-        while device >= 0:
-            NF[c.N_CPUS, D[c.D_NODE, device]] -= cpus
-            NF[c.N_MEMORY, D[c.D_NODE, device]] -= memory
-            device = D[c.D_NEXT, device]
-        short, device = False, I[c.HEAD, row]
-        while device >= 0:
-            node = D[c.D_NODE, device]
-            short = short or (cpus > 0.0 and NF[c.N_CPUS, node] < -1e-9) or (memory > 0.0 and NF[c.N_MEMORY, node] < -1e-9)
-            device = D[c.D_NEXT, device]
-        if short:
-            device = I[c.HEAD, row]
-            while device >= 0:
-                NF[c.N_CPUS, D[c.D_NODE, device]] += cpus
-                NF[c.N_MEMORY, D[c.D_NODE, device]] += memory
-                device = D[c.D_NEXT, device]
-            return False
-    I[c.OPTION, row] = option
-    return True
+    short = False
+    if I[c.NODE, row] >= 0:
+        _exchange(OF, NF, old, option, I[c.NODE, row])
+        short = _short_of_more(OF, NF, old, option, I[c.NODE, row])
+    device = I[c.HEAD, row]
+    while device >= 0:
+        _exchange(OF, NF, old, option, D[c.D_NODE, device])
+        device = D[c.D_NEXT, device]
+    device = I[c.HEAD, row]
+    while device >= 0:
+        short = short or _short_of_more(OF, NF, old, option, D[c.D_NODE, device])
+        device = D[c.D_NEXT, device]
+    if not short:
+        I[c.OPTION, row] = option
+        return True
+    if I[c.NODE, row] >= 0:
+        _exchange(OF, NF, option, old, I[c.NODE, row])
+    device = I[c.HEAD, row]
+    while device >= 0:
+        _exchange(OF, NF, option, old, D[c.D_NODE, device])
+        device = D[c.D_NEXT, device]
+    return False
+
+
+@kernel
+def _wants_more(OF: Floats, old: int, option: int) -> bool:
+    """Whether an option takes more of anything beside devices than another."""
+    more = False
+    for k in range(c.O_CPUS, c.O_CPUS + c.BESIDE):
+        more = more or OF[k, option] > OF[k, old]
+    return more
+
+
+@kernel
+def _exchange(OF: Floats, NF: Floats, old: int, option: int, node: int) -> None:
+    """One device of a gang takes what the option says in place of what the old one said."""
+    for k in range(c.BESIDE):
+        NF[c.N_CPUS + k, node] -= OF[c.O_CPUS + k, option] - OF[c.O_CPUS + k, old]
+
+
+@kernel
+def _short_of_more(OF: Floats, NF: Floats, old: int, option: int, node: int) -> bool:
+    """Whether the node has given more than it has of something that the option takes more of."""
+    short = False
+    for k in range(c.BESIDE):
+        short = short or (OF[c.O_CPUS + k, option] > OF[c.O_CPUS + k, old] and NF[c.N_CPUS + k, node] < -SLACK)
+    return short
 
 
 @kernel
@@ -69,8 +90,7 @@ def free_device(t: Matrices, device: int, option: int) -> None:
         NI[c.N_FREE, node] += 1
     else:
         D[c.D_HOLDER, device] = c.DOWN
-    NF[c.N_CPUS, node] += OF[c.O_CPUS, option]
-    NF[c.N_MEMORY, node] += OF[c.O_MEMORY, option]
+    take_beside(OF, NF, option, node, -1)
     D[c.D_NEXT, device] = -1
 
 
@@ -95,7 +115,7 @@ def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int,
     """Where a gang finds the devices that it lacks: more from its own nodes first, the rest by the rule. How many nodes; 0: nowhere."""
     I, OF, OI, NI, D = t.I, t.OF, t.OI, t.NI, t.D
     nodes, counts, hidden, idle = found.nodes, found.counts, found.hidden, found.idle
-    supply = Supply(t.NF, NI, OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option], False)
+    supply = supply_for(t.NF, NI, OF, OI, option, False)
     left = OI[c.O_GPUS, option] - kept
     used, homes = 0, 0
     device = I[c.HEAD, row]
@@ -142,10 +162,10 @@ def nodes_of(I: Ints, D: Ints, row: int, nodes: Ints, used: int) -> int:
 
 @kernel
 def has_side(t: Matrices, row: int, option: int, found: Spots, used: int) -> bool:
-    """Whether the nodes have the CPUs and the memory that the kept devices and the new ones need with this option."""
+    """Whether the nodes have what the kept devices and the new ones need beside with this option."""
     I, OF, NF, D, nodes, counts = t.I, t.OF, t.NF, t.D, found.nodes, found.counts
-    cpus, memory, old = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], I[c.OPTION, row]
-    if cpus == 0.0 and memory == 0.0:
+    old = I[c.OPTION, row]
+    if not asks_beside(OF, option):
         return True
     device = I[c.HEAD, row]
     while device >= 0:
@@ -158,15 +178,15 @@ def has_side(t: Matrices, row: int, option: int, found: Spots, used: int) -> boo
         for k in range(used):
             if nodes[k] == node:
                 more += counts[k]
-        if NF[c.N_CPUS, node] + OF[c.O_CPUS, old] * here + 1e-9 < cpus * (here + more):
-            return False
-        if NF[c.N_MEMORY, node] + OF[c.O_MEMORY, old] * here + 1e-9 < memory * (here + more):
-            return False
+        for side in range(c.BESIDE):
+            each = OF[c.O_CPUS + side, option]
+            if NF[c.N_CPUS + side, node] + OF[c.O_CPUS + side, old] * here + SLACK < each * (here + more):
+                return False
         device = D[c.D_NEXT, device]
+    short = False
     for k in range(used):
-        if NF[c.N_CPUS, nodes[k]] + 1e-9 < cpus * counts[k] or NF[c.N_MEMORY, nodes[k]] + 1e-9 < memory * counts[k]:
-            return False
-    return True
+        short = short or lacks_beside(OF, NF, option, nodes[k], counts[k])
+    return not short
 
 
 @kernel
@@ -174,18 +194,15 @@ def grow_chain(t: Matrices, row: int, option: int, kept: int, found: Spots, used
     """The gang goes on with this option and these devices beside its own, lowest first on each node."""
     I, OF, NF, NI, D, nodes, counts = t.I, t.OF, t.NF, t.NI, t.D, found.nodes, found.counts
     old = I[c.OPTION, row]
-    cpus, memory = OF[c.O_CPUS, option] - OF[c.O_CPUS, old], OF[c.O_MEMORY, option] - OF[c.O_MEMORY, old]
     device, last = I[c.HEAD, row], -1
     while device >= 0:
-        NF[c.N_CPUS, D[c.D_NODE, device]] -= cpus
-        NF[c.N_MEMORY, D[c.D_NODE, device]] -= memory
+        _exchange(OF, NF, old, option, D[c.D_NODE, device])
         last = device
         device = D[c.D_NEXT, device]
     total = kept
     for k in range(used):
         node, left = nodes[k], counts[k]
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option] * left
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option] * left
+        take_beside(OF, NF, option, node, left)
         NI[c.N_FREE, node] -= left
         total += left
         device = NI[c.N_FIRST, node]
@@ -206,10 +223,9 @@ def restore_gang(t: Matrices, row: int, old: int, listed: Ints, first: int, held
     I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     if held == 0:
         node = -1 - listed[first]
-        if NF[c.N_CPUS, node] + 1e-9 < OF[c.O_CPUS, old] or NF[c.N_MEMORY, node] + 1e-9 < OF[c.O_MEMORY, old]:
+        if lacks_beside(OF, NF, old, node, 1):
             return False
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, old]
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, old]
+        take_beside(OF, NF, old, node, 1)
         I[c.NODE, row], I[c.OPTION, row], I[c.SPREAD, row] = node, old, 1
         return True
     for k in range(first, first + held):
@@ -223,8 +239,7 @@ def restore_gang(t: Matrices, row: int, old: int, listed: Ints, first: int, held
             if D[c.D_HOLDER, device] == c.FREE:
                 NI[c.N_FREE, node] -= 1
             D[c.D_HOLDER, device] = row
-            NF[c.N_CPUS, node] -= OF[c.O_CPUS, old]
-            NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, old]
+            take_beside(OF, NF, old, node, 1)
         if k == first:
             I[c.HEAD, row] = device
         else:
@@ -232,11 +247,6 @@ def restore_gang(t: Matrices, row: int, old: int, listed: Ints, first: int, held
         D[c.D_NEXT, device] = -1
     short = False
     for k in range(first, first + held):
-        node = D[c.D_NODE, listed[k]]
-        short = (
-            short
-            or (OF[c.O_CPUS, old] > 0.0 and NF[c.N_CPUS, node] < -1e-9)
-            or (OF[c.O_MEMORY, old] > 0.0 and NF[c.N_MEMORY, node] < -1e-9)
-        )
+        short = short or overdrawn(OF, NF, old, D[c.D_NODE, listed[k]])
     I[c.OPTION, row], I[c.HELD, row] = old, held
     return not short

@@ -1,20 +1,27 @@
-"""Which gang holds what: taking and giving back devices, CPUs and memory, owned or shared. The only Python that changes these books.
+"""Which gang holds what: taking and giving back devices and what is beside them, owned or shared. The only Python to change it.
 
 A gang of its own is a chain through the device table, as the kernels keep it. A gang that shares devices is listed as a tenant of
-each, and what it needs beside (CPUs, memory) is kept per node, because the kernels count it per chained device.
+each, and what it needs beside (CPUs, memory, storage bandwidth) is kept per node, because the kernels count it per chained device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gantline.core import columns as c
+from gantline.core.beside import SLACK
 from gantline.engine.gang import give_back
 from gantline.engine.state import State
 
-Side = tuple[tuple[int, float, float], ...]
-_NOTHING = (0.0, 0.0)  # neither CPUs nor memory
+Beside = tuple[float, float, float]  # CPUs, GB of memory, MB/s of storage
+Side = tuple[tuple[int, float, float, float], ...]  # the same with the node
+NOTHING: Beside = (0.0, 0.0, 0.0)
+
+
+def added(one: Beside, other: Sequence[float]) -> Beside:
+    """Two amounts together."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +32,7 @@ class Holding:
     devices: tuple[int, ...] = ()  # in rank order
     node: int = -1  # of a grant without devices
     shared: bool = False
-    side: Side = ()  # (node, CPUs, GB) beside what the option says per device
+    side: Side = ()  # (node, CPUs, GB, MB/s) beside what the option says per device
 
 
 class Holdings:
@@ -70,33 +77,33 @@ class Holdings:
         return list(dict.fromkeys(int(of[device]) for device in devices))
 
     def rows_on(self, node: int) -> set[int]:
-        """Rows with a stake in a node: its devices, owned or shared, its CPUs or its memory."""
+        """Rows with a stake in a node: its devices, owned or shared, or what it has beside."""
         t = self.state.tables
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         found = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
         found |= {row for device in range(first, first + count) for row in self.tenants.get(device, ())}
-        found |= {row for row, held in self.special.items() if any(where == node for where, _, _ in held.side)}
+        found |= {row for row, held in self.special.items() if any(where == node for where, *_ in held.side)}
         return found | {int(row) for row in self.state.rows if t.I[c.NODE, row] == node}
 
-    def demand(self, held: Holding) -> dict[int, tuple[float, float]]:
-        """CPUs and memory per node."""
+    def demand(self, held: Holding) -> dict[int, Beside]:
+        """CPUs, memory and storage bandwidth per node."""
         t = self.state.tables
-        found: dict[int, tuple[float, float]] = {}
-        per_device = (float(t.options.F[c.O_CPUS, held.option]), float(t.options.F[c.O_MEMORY, held.option]))
+        found: dict[int, Beside] = {}
+        F = t.options.F
+        per_device = (float(F[c.O_CPUS, held.option]), float(F[c.O_MEMORY, held.option]), float(F[c.O_STORAGE, held.option]))
         where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[c.D_NODE, d]) for d in held.devices])
-        if not held.side and per_device == _NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
-            return dict.fromkeys(where, _NOTHING)
-        for node, cpus, memory in [*((node, *per_device) for node in where), *held.side]:
-            had = found.get(node, _NOTHING)
-            found[node] = (had[0] + cpus, had[1] + memory)
+        if not held.side and per_device == NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
+            return dict.fromkeys(where, NOTHING)
+        for node, *amounts in [*((node, *per_device) for node in where), *held.side]:
+            found[node] = added(found.get(node, NOTHING), amounts)
         return found
 
     def gang(self, option: int, devices: tuple[int, ...], shared: bool) -> Holding:
-        """A gang on these devices; for one that shares, CPUs and memory are listed per node."""
+        """A gang on these devices; for one that shares, what it takes beside is listed per node."""
         owned = Holding(option, devices)
         if not shared:
             return owned
-        side = tuple((node, cpus, memory) for node, (cpus, memory) in self.demand(owned).items() if cpus or memory)
+        side = tuple((node, *amounts) for node, amounts in self.demand(owned).items() if amounts != NOTHING)
         return replace(owned, shared=True, side=side)
 
     def free_of(self, kind: int) -> int:
@@ -110,30 +117,29 @@ class Holdings:
         return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
 
     def fits(self, held: Holding, group: frozenset[int], home: Holding | None = None) -> bool:
-        """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs and memory there.
+        """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs, memory and storage there.
 
         What it held until now (`home`) may be cordoned or lie on a node that drains: a gang that is there may stay.
         """
         t = self.state.tables
         mine = set(home.devices) if home is not None else set()
-        places = {*self.nodes(mine), *(node for node, _, _ in home.side), home.node} if home is not None else set()
+        places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
         for device in held.devices:
             holder = int(t.D[c.D_HOLDER, device])
             together = held.shared and holder == c.SHARED and group.issuperset(self.tenants[device])
             if not (holder == c.FREE or (together and (device in mine or self.is_open(device))) or (holder == c.DOWN and device in mine)):
                 return False
         return all(
-            (t.NI[c.N_UP, node] == 1 or node in places) and t.NF[c.N_CPUS, node] + 1e-9 >= cpus and t.NF[c.N_MEMORY, node] + 1e-9 >= memory
-            for node, (cpus, memory) in self.demand(held).items()
+            (t.NI[c.N_UP, node] == 1 or node in places) and (amounts == NOTHING or (t.NF[: c.BESIDE, node] + SLACK >= amounts).all())
+            for node, amounts in self.demand(held).items()
         )
 
     def take(self, row: int, held: Holding) -> None:
         """Enter what the row holds from now on; it held nothing, and `fits` returned true."""
         t = self.state.tables
-        for node, (cpus, memory) in self.demand(held).items():
-            if cpus or memory:
-                t.NF[c.N_CPUS, node] -= cpus
-                t.NF[c.N_MEMORY, node] -= memory
+        for node, amounts in self.demand(held).items():
+            if amounts != NOTHING:
+                t.NF[: c.BESIDE, node] -= amounts
         t.I[c.OPTION, row], t.I[c.NODE, row], t.I[c.HEAD, row] = held.option, held.node, -1
         t.I[c.HELD, row] = len(held.devices)
         t.I[c.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
@@ -158,9 +164,8 @@ class Holdings:
         """The row gives up everything. Returns what it held."""
         t, held = self.state.tables, self.of(row)
         self.special.pop(row, None)
-        for node, cpus, memory in held.side:
-            t.NF[c.N_CPUS, node] += cpus
-            t.NF[c.N_MEMORY, node] += memory
+        for node, *amounts in held.side:
+            t.NF[: c.BESIDE, node] += amounts
         for device in held.devices if held.shared else ():
             users = self.tenants[device]
             users.remove(row)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gantline.core import columns as c
+from gantline.core.beside import beside
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING, RUNNING
 from gantline.core.plan import Mode
@@ -74,7 +75,7 @@ class InPlace:
         if live.target is not None:
             self.reality.vacate(live, [device for device in live.devices if device not in live.target])
             live.devices, live.target, live.onto = live.target, None, -1
-            live.nodes = frozenset(self.books.nodes(live.devices)) | frozenset(node for node, _, _ in self.books.of(live.row).side)
+            live.nodes = frozenset(self.books.nodes(live.devices)) | frozenset(node for node, *_ in self.books.of(live.row).side)
 
     def _leaves(self, other: LiveGang) -> bool:
         return other.asked is Verb.STOP or other.target is not None or other.rest
@@ -138,10 +139,9 @@ def _take_turns(one: Grant | None, other: Grant | None) -> bool:
 
 
 def _terms(grant: Grant | None) -> tuple[tuple[int, int], tuple[float, ...]]:
-    """What a gang would notice of another grant on the same devices: its batch; its fraction, CPUs, memory and offset."""
+    """What a gang would notice of another grant on the same devices: its batch; its fraction, CPUs, memory, storage and offset."""
     if grant is None:
         return (0, 1), ()
     item = grant.assignment
-    cpus = -1.0 if item.cpus != item.cpus else item.cpus
-    memory = -1.0 if item.memory != item.memory else item.memory
-    return (item.batch, item.accumulation), (item.fraction, cpus, memory, item.memory_cap, item.offset)
+    amounts = (-1.0 if amount != amount else amount for amount in beside(item))
+    return (item.batch, item.accumulation), (item.fraction, *amounts, item.memory_cap, item.offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
 _NEVER = -3  # in place of an option: not looked up yet
-_ASKED = ("option", "gpus", "type", "cpus", "memory")
+_ASKED = ("option", "gpus", "type", *c.BESIDE_NAMES)
+_AS_LISTED = (math.nan,) * c.BESIDE
 
 
 class OptionRows:
@@ -23,7 +25,7 @@ class OptionRows:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.derived: dict[tuple[int, int, int, float, float], int] = {}  # (from which option, type, gpus, CPUs, memory)
+        self.derived: dict[tuple[float, ...], int] = {}  # (from which option, type, gpus, CPUs, memory, storage)
         self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
@@ -39,7 +41,8 @@ class OptionRows:
         asked = [table.column(name) for name in _ASKED]
         found, known = self._as_before(owner, asked)
         for at in np.flatnonzero(~known).tolist():
-            found[at] = self.find(int(owner[at]), *(column[at].item() for column in asked))
+            option, gpus, kind, *beside = (column[at].item() for column in asked)
+            found[at] = self.find(int(owner[at]), option, gpus, kind, beside)
         fresh = np.flatnonzero(~known)
         for name, column in zip((*_ASKED, "found"), (*asked, found)):
             self._last[name][owner[fresh]] = column[fresh]
@@ -64,51 +67,56 @@ class OptionRows:
         if self._last and row < len(self._last["option"]):
             self._last["option"][row] = _NEVER
 
-    def find(self, row: int, option: int, gpus: int, kind: int, cpus: float = math.nan, memory: float = math.nan) -> int:
-        """An option of the job's own if one matches, else a new one with the performance model's speed; -1: impossible."""
+    def find(self, row: int, option: int, gpus: int, kind: int, beside: Sequence[float] = _AS_LISTED) -> int:
+        """An option of the job's own if one matches, else a new one with the performance model's speed; -1: impossible.
+
+        `beside`: CPUs, memory and storage bandwidth in all; NaN: as the option says.
+        """
         base = self._base(row, option, gpus, kind)
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
         OI = self.tables.options.I
         size, type_code = int(OI[c.O_GPUS, base]) if gpus < 0 else gpus, int(OI[c.O_TYPE, base]) if kind < 0 else kind
         same = bool(size == OI[c.O_GPUS, base] and type_code == OI[c.O_TYPE, base])
-        if same and math.isnan(cpus) and math.isnan(memory):
+        if same and all(map(math.isnan, beside)):
             return base
         if size == 0 and OI[c.O_GPUS, base] > 0:
             return IMPOSSIBLE  # an empty gang
-        key = (base, type_code, size, -1.0 if math.isnan(cpus) else cpus, -1.0 if math.isnan(memory) else memory)
+        key = (base, type_code, size, *(-1.0 if math.isnan(amount) else amount for amount in beside))
         found = self.derived.get(key)
         if found is None:
-            found = self._derive(row, base, type_code, size, cpus, memory, same)
+            found = self._derive(row, base, type_code, size, beside, same)
             if found != IMPOSSIBLE:
                 self.derived[key] = found
         return found
 
-    def _derive(self, row: int, base: int, kind: int, size: int, cpus: float, memory: float, same: bool) -> int:
+    def _derive(self, row: int, base: int, kind: int, size: int, beside: Sequence[float], same: bool) -> int:
         """Append a new option."""
         like = self.tables.options[base]
         rate = like.rate if same else self._rate(row, like, kind, size)
         if rate is None:
             return IMPOSSIBLE
         spread = like.rate if like.rate_spread is None else like.rate_spread
-        workers = max(size, 1)
+        listed = (like.cpus, like.memory, like.storage)
+        cpus, memory, storage = (usual if math.isnan(amount) else amount / max(size, 1) for amount, usual in zip(beside, listed))
         return self.tables.options.append(
             Option(
                 kind,
                 size,
                 rate=rate,
                 rate_spread=rate * (spread / like.rate) if like.rate else rate,
-                cpus=like.cpus if math.isnan(cpus) else cpus / workers,
-                memory=like.memory if math.isnan(memory) else memory / workers,
+                cpus=cpus,
+                memory=memory,
                 nodes=like.nodes if same else 0,
+                storage=storage,
             )
         )
 
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
-        """An option without CPU or memory demands, for grants with parts that state theirs; its speed is that of the job's option."""
+        """An option that takes nothing beside, for grants with parts that state theirs; its speed is that of the job's option."""
         base = self._base(row, option, gpus, kind)
         first = int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
-        key = (-1 - first, kind, gpus, -1.0, -1.0)
+        key = (-1 - first, kind, gpus)
         found = self.derived.get(key)
         if found is None:
             like = self.tables.options[first]

@@ -104,7 +104,7 @@ class Ordering:
     def enter(self, row: int, epoch: int, interval: int) -> LiveGang:
         """From now on the grant may be on its devices."""
         t, held = self.state.tables, self.books.of(row)
-        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
+        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, *_ in held.side), held.node)) - {-1}
         rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now

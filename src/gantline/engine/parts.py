@@ -8,10 +8,11 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.beside import SLACK, beside
 from gantline.core.grant import Worker
 from gantline.core.plan import Part
 from gantline.core.tables import Tables
-from gantline.engine.holdings import Side
+from gantline.engine.holdings import NOTHING, Beside, Side, added
 
 Kept = dict[tuple[str, int], Worker]  # by role and number within the role
 
@@ -20,7 +21,7 @@ def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
     """Workers that stay in place when a grant changes: the first ones of each role, unless the plan puts them elsewhere."""
     kept: Kept = {}
     for part in parts:
-        alike = [w for w in before if (w.role, len(w.devices), w.cpus, w.memory) == (part.role, part.gpus, part.cpus, part.memory)]
+        alike = [w for w in before if (w.role, len(w.devices), *beside(w)) == (part.role, part.gpus, *beside(part))]
         for number, worker in enumerate(alike[: part.count]):
             there = number >= len(part.nodes) or part.nodes[number] == worker.node
             if there and (not part.devices or worker.devices == _exact(part, number)):
@@ -34,19 +35,18 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     What the kept ones hold is still in the tables; the others share out what is free.
     """
     t = tables
-    cpus_free, memory_free = t.NF[c.N_CPUS].copy(), t.NF[c.N_MEMORY].copy()
+    left = t.NF[: c.BESIDE].copy()
     free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
     placed: Kept = {}
     for part in sorted(parts, key=lambda part: part.gpus == 0):  # parts that need devices come first: the others fit in more places
         for number in range(part.count):
             worker = kept.get((part.role, number))
             if worker is None:
-                worker = _place(t, part, number, free, cpus_free, memory_free)
+                worker = _place(t, part, number, free, left)
                 if worker is None:
                     return None
                 free -= set(worker.devices)
-                cpus_free[worker.node] -= part.cpus
-                memory_free[worker.node] -= part.memory
+                left[:, worker.node] -= beside(part)
             placed[part.role, number] = worker
     return tuple(placed[part.role, number] for part in parts for number in range(part.count))
 
@@ -55,7 +55,7 @@ def _exact(part: Part, number: int) -> tuple[int, ...]:
     return tuple(part.devices[number * part.gpus : (number + 1) * part.gpus])
 
 
-def _place(t: Tables, part: Part, number: int, free: set[int], cpus_free: Floats, memory_free: Floats) -> Worker | None:
+def _place(t: Tables, part: Part, number: int, free: set[int], left: Floats) -> Worker | None:
     """One worker: where the plan says, else on the first node with room."""
     exact = _exact(part, number)
     nodes = [part.nodes[number]] if number < len(part.nodes) else list(range(t.NI.shape[1]))
@@ -65,15 +65,14 @@ def _place(t: Tables, part: Part, number: int, free: set[int], cpus_free: Floats
         first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
         here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
-        if here and cpus_free[node] + 1e-9 >= part.cpus and memory_free[node] + 1e-9 >= part.memory:
-            return Worker(part.role, node, tuple(mine), part.cpus, part.memory)
+        if here and (left[:, node] + SLACK >= beside(part)).all():
+            return Worker(part.role, node, tuple(mine), *beside(part))
     return None
 
 
 def side_of(workers: Sequence[Worker]) -> Side:
-    """CPUs and memory per node that the workers need."""
-    found: dict[int, tuple[float, float]] = {}
+    """What the workers need per node beside devices."""
+    found: dict[int, Beside] = {}
     for worker in workers:
-        had = found.get(worker.node, (0.0, 0.0))
-        found[worker.node] = (had[0] + worker.cpus, had[1] + worker.memory)
-    return tuple((node, cpus, memory) for node, (cpus, memory) in found.items())
+        found[worker.node] = added(found.get(worker.node, NOTHING), beside(worker))
+    return tuple((node, *amounts) for node, amounts in found.items())

@@ -11,7 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.placement import fit
-from gantline.placement.few_nodes import NodeCounts, Supply, room
+from gantline.placement.few_nodes import NodeCounts, Supply, room, supply_for
 from gantline.placement.rule import Together
 
 #: levels that `within` may name
@@ -103,7 +103,7 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
 def _supply(state: State, option: int, NF: Floats, NI: Ints) -> Supply:
     """What these nodes have free for a gang with that option."""
     OI, OF = state.tables.options.I, state.tables.options.F
-    return Supply(NF, NI, int(OI[c.O_TYPE, option]), float(OF[c.O_CPUS, option]), float(OF[c.O_MEMORY, option]), False)
+    return supply_for(NF, NI, OF, OI, option, False)
 
 
 def _views(state: State, item: Assignment) -> Iterator[Ints]:

@@ -44,8 +44,8 @@ class Seating:
 
         They are seated in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
-        if (self.t.options.F[[c.O_CPUS, c.O_MEMORY]] > 0.0).any():
-            what = "picks devices and does not count CPUs and memory, which jobs of this run ask for"
+        if (self.t.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE] > 0.0).any():
+            what = "picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"
             raise PlacementError(what, where=f"placement '{self.rule.name}'")
         rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
         held = {row: self.books.chain(row) for row in rows}

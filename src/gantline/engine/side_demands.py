@@ -1,18 +1,21 @@
-"""CPUs and memory that a job asks for beside its devices: whether any of its options can ever be satisfied here."""
+"""CPUs, memory and storage bandwidth that a job asks for beside its devices: whether any of its options can ever be satisfied here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gantline.core.beside import beside
 from gantline.core.cluster import Cluster
+from gantline.core.columns import BESIDE_NAMES
 from gantline.core.errors import RefusedError
 from gantline.core.options import Option
 
 _SLACK = 1e-9
+_UNITS = ("CPUs", "GB of memory", "MB/s of storage")
 
 
 def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) -> None:
-    """Refuse a job without an option that fits the CPUs and memory of a node: it would wait, and block others, for ever."""
+    """Refuse a job without an option that fits what a node has beside devices: it would wait, and block others, for ever."""
     short = [_shortage(cluster, option) for option in options]
     if short and all(short):
         raise RefusedError(f"job '{job}' {short[0]}", where="resources", fix="ask for less, or leave it out")
@@ -21,7 +24,7 @@ def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) ->
 def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]
-    for what, unit, each in (("cpus", "CPUs", option.cpus), ("memory", "GB of memory", option.memory)):
+    for what, unit, each in zip(BESIDE_NAMES, _UNITS, beside(option)):
         has = [float(getattr(node, what)) for node in nodes]
         whole = each * max(option.gpus, 1)
         if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gantline.core import columns as c
+from gantline.core.beside import beside
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.inputs import Submit
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
@@ -87,9 +88,9 @@ class Submissions:
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
-        if state.placement.picks and any(option.cpus > 0 or option.memory > 0 for option in own):
-            what = f"placement '{state.placement.name}' picks devices and does not count CPUs and memory, which job '{name}' asks for"
-            raise RefusedError(what, where="submit", fix="leave cpus and memory out, or use another placement")
+        if state.placement.picks and any(max(beside(option)) > 0 for option in own):
+            what = f"placement '{state.placement.name}' picks devices: it does not count the CPUs, memory or storage of job '{name}'"
+            raise RefusedError(what, where="submit", fix="leave cpus, memory and storage out, or use another placement")
         least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
         self.quotas.check_size(name, reader.text("queue", ""), least)
         return reader, names, own

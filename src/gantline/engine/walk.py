@@ -17,6 +17,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import asks_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
@@ -234,7 +235,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 @kernel
 def _is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
     """Whether a place for a gang implies a place for every smaller one."""
-    beside = t.OF[c.O_CPUS, option] != 0.0 or t.OF[c.O_MEMORY, option] != 0.0 or t.OI[c.O_NODES, option] != 0
+    beside = asks_beside(t.OF, option) or t.OI[c.O_NODES, option] != 0
     return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
 
 

@@ -62,9 +62,9 @@ class Scope:
         return self.policies[policy.name]
 
     def check_jobs(self, regime: str, tables: Tables) -> None:
-        """Refuse jobs that ask for CPUs or memory which the original would not count."""
-        for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
-            if name not in self.resources and (tables.options.F[column] > 0).any():
+        """Refuse jobs that ask for CPUs, memory or storage which the original would not count."""
+        for k, name in enumerate(c.BESIDE_NAMES):
+            if name not in self.resources and (tables.options.F[c.O_CPUS + k] > 0).any():
                 fix = f"leave {name} out of the cluster or the trace, or use another --regime"
                 raise RefusedError(f"jobs ask for {name}, which {self.simulator} does not count", where=f"--regime {regime}", fix=fix)
 

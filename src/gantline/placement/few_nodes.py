@@ -19,7 +19,14 @@ class Supply(NamedTuple):
     kind: int
     cpus: float
     memory: float
+    storage: float
     reclaim: bool  # what others would give up counts as free
+
+
+@kernel
+def supply_for(NF: Floats, NI: Ints, OF: Floats, OI: Ints, option: int, reclaim: bool) -> Supply:
+    """What nodes have for gangs with this option."""
+    return Supply(NF, NI, OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OF[c.O_STORAGE, option], reclaim)
 
 
 class NodeCounts(NamedTuple):
@@ -42,6 +49,8 @@ def room(supply: Supply, node: int) -> int:
         count = min(count, int((supply.NF[c.N_CPUS, node] + 1e-9) / supply.cpus))
     if count > 0 and supply.memory > 0.0:
         count = min(count, int((supply.NF[c.N_MEMORY, node] + 1e-9) / supply.memory))
+    if count > 0 and supply.storage > 0.0:
+        count = min(count, int((supply.NF[c.N_STORAGE, node] + 1e-9) / supply.storage))
     return int(count)
 
 

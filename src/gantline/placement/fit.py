@@ -141,7 +141,8 @@ def choose_first_free(supply: Supply, need: int, spread: int, seats: NodeCounts)
         NF, NI = supply.NF, supply.NI
         for node in range(NI.shape[1]):
             usable = NI[c.N_TYPE, node] == supply.kind and NI[c.N_UP, node] == 1
-            if usable and NF[c.N_CPUS, node] + 1e-9 >= supply.cpus and NF[c.N_MEMORY, node] + 1e-9 >= supply.memory:
+            enough = NF[c.N_CPUS, node] + 1e-9 >= supply.cpus and NF[c.N_MEMORY, node] + 1e-9 >= supply.memory
+            if usable and enough and NF[c.N_STORAGE, node] + 1e-9 >= supply.storage:
                 seats.nodes[0] = node
                 seats.counts[0] = 0
                 return 1

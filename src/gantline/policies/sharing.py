@@ -17,6 +17,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.beside import beside
 from gantline.core.errors import UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
@@ -73,7 +74,7 @@ class _Desk:
         self.fixed: Bools = jobs.running & jobs.locked
         self.given: Floats = np.zeros(len(self.node))
         self.behind: Floats = np.zeros(len(self.node))
-        self.cpus, self.memory = cluster.node_cpus_free.astype(np.float64), cluster.node_memory_free.astype(np.float64)
+        self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
         held: Bools = np.zeros(len(self.node), dtype=np.bool_)
         for job in np.flatnonzero(jobs.running).tolist():
             devices = self._devices(job)
@@ -119,8 +120,7 @@ class _Desk:
 
     def _take(self, job: int, option: Option, devices: Iterable[int], sign: float = 1.0) -> None:
         for device in devices:
-            self.cpus[self.node[device]] -= sign * option.cpus
-            self.memory[self.node[device]] -= sign * option.memory
+            self.beside[:, self.node[device]] -= sign * np.array(beside(option))
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
@@ -132,7 +132,7 @@ class _Desk:
 
     def _room(self, option: Option, devices: list[int]) -> bool:
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        enough = (self.cpus[nodes] + _SLACK >= count * option.cpus) & (self.memory[nodes] + _SLACK >= count * option.memory)
+        enough = self.beside[:, nodes] + _SLACK >= count * np.array(beside(option))[:, None]
         return bool(enough.all())
 
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
@@ -140,7 +140,8 @@ class _Desk:
         fill = self.given if evict else self.given + self.behind
         for way, option in enumerate(self._ways(job)):
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
-            fits &= (self.cpus[self.node] + _SLACK >= option.cpus) & (self.memory[self.node] + _SLACK >= option.memory)
+            enough: Bools = np.all(self.beside + _SLACK >= np.array(beside(option))[:, None], axis=0)
+            fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
                 return way, devices
@@ -157,7 +158,7 @@ class _Desk:
     def _gang(self, devices: Ints, option: Option) -> list[int] | None:
         """Devices of one node, the tightest that fits, else of the widest nodes."""
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        for amount, each in ((self.cpus[nodes], option.cpus), (self.memory[nodes], option.memory)):
+        for amount, each in zip(self.beside[:, nodes], beside(option)):
             count = np.minimum(count, np.floor((amount + _SLACK) / each)).astype(np.int64) if each > 0.0 else count
         if count.sum() < option.gpus:
             return None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest, SetJob
-from gantline.core.options import Option
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
@@ -60,7 +59,7 @@ class Changed:
         def change(engine: Engine) -> None:
             t = engine.state.tables
             like = t.options[int(t.I[c.OPTION_FIRST, self.row])]
-            only = Option(t.cluster.types.index(kind), int(t.I[c.GPUS, self.row]), like.rate, None, like.cpus, like.memory)
+            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[c.GPUS, self.row]), rate_spread=None, nodes=0)
             t.I[c.OPTION_FIRST, self.row], t.I[c.OPTION_COUNT, self.row] = t.options.append(only), 1
             t.I[c.SMALLEST, self.row] = only.gpus
             engine.state.rebuild()

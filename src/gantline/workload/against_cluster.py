@@ -77,9 +77,9 @@ def _too_large(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
 
 
 def _too_much_beside(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
-    """CPUs or memory beside each device that no node has."""
+    """CPUs, memory or storage beside each device that no node has."""
     found = []
-    for name, unit in (("cpus", "CPUs"), ("memory", "GB")):
+    for name, unit in (("cpus", "CPUs"), ("memory", "GB"), ("storage", "MB/s of storage")):
         most = max((getattr(node, name) for node in cluster.nodes), default=0.0)
         if name not in rows.columns or most <= 0.0:  # the cluster says nothing of it
             continue

@@ -103,6 +103,7 @@ RULES: tuple[Rule, ...] = (
         "give more than 0, or leave it empty: all of them",
     ),
     Rule("memory", _C["memory"] < 0, "{memory:g} GB of memory", "give 0 or more, or leave it empty"),
+    Rule("storage", _C["storage"] < 0, "{storage:g} MB/s of storage", "give 0 or more, or leave it empty"),
     Rule("attempts", _C["attempts"] < 0, "{attempts} attempts", "give 0 or more, or leave it empty"),
     Rule("batch_size", _C["batch_size"] < 1, "batch size {batch_size}", "give 1 or more, or leave it empty"),
     Rule(
@@ -128,7 +129,7 @@ RULES: tuple[Rule, ...] = (
         "options",
         (_C["options"] != "") & ~_C["options"].str.contains(OPTIONS_PATTERN),
         "{options!r} is not a list of alternatives",
-        "type:gpus[/cpus][/memory]=seconds joined by |, for instance v100:4=3600|cpu:0/20=9000",
+        "type:gpus[/cpus][/memory][/storage]=seconds joined by |, for instance v100:4=3600|cpu:0/20=9000",
     ),
 )
 

@@ -1,6 +1,6 @@
 """The ways in which one job may run, as one cell of a table: ``v100:4=3600|cpu:0/20/64=9000``.
 
-Each alternative is ``type:gpus[/cpus][/memory]=seconds`` (memory in GB); alternatives are joined by ``|``.
+Each alternative is ``type:gpus[/cpus][/memory][/storage]=seconds`` (memory in GB, storage in MB/s); alternatives are joined by ``|``.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from typing import NamedTuple
 from gantline.core.errors import UsageError
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_ONE = rf"[^:=|/\s]+:\d+(?:/{_NUMBER}){{0,2}}={_NUMBER}"
+_ONE = rf"[^:=|/\s]+:\d+(?:/{_NUMBER}){{0,3}}={_NUMBER}"
 OPTIONS_PATTERN = rf"^{_ONE}(?:\|{_ONE})*$"
 CPU_ONLY_PATTERN = r"(?:^|\|)[^:=|/\s]+:0(?:/|=)"
-_PARTS = re.compile(rf"([^:=|/\s]+):(\d+)(?:/({_NUMBER}))?(?:/({_NUMBER}))?=({_NUMBER})")
+_PARTS = re.compile(rf"([^:=|/\s]+):(\d+)(?:/({_NUMBER}))?(?:/({_NUMBER}))?(?:/({_NUMBER}))?=({_NUMBER})")
 
 
 class WrittenOption(NamedTuple):
-    """One way to run: so many devices of a type (and CPUs, memory in GB), for so many seconds."""
+    """One way to run: so many devices of a type (and CPUs, memory in GB, storage in MB/s), for so many seconds."""
 
     type: str
     gpus: int
     duration: float
     cpus: float = 0.0
     memory: float = 0.0
+    storage: float = 0.0
 
 
 def parse_options(text: str) -> tuple[WrittenOption, ...]:
@@ -34,9 +35,9 @@ def parse_options(text: str) -> tuple[WrittenOption, ...]:
     for part in text.split("|") if text else ():
         match = _PARTS.fullmatch(part)
         if match is None:
-            raise UsageError(f"'{part}' is not type:gpus[/cpus][/memory]=seconds", fix="for instance v100:4=3600")
-        kind, gpus, cpus, memory, duration = match.groups()
-        found.append(WrittenOption(kind, int(gpus), float(duration), float(cpus or 0), float(memory or 0)))
+            raise UsageError(f"'{part}' is not type:gpus[/cpus][/memory][/storage]=seconds", fix="for instance v100:4=3600")
+        kind, gpus, *beside, duration = match.groups()
+        found.append(WrittenOption(kind, int(gpus), float(duration), *(float(amount or 0) for amount in beside)))
     return tuple(found)
 
 
@@ -46,9 +47,10 @@ def format_options(options: Iterable[WrittenOption]) -> str:
 
 
 def _format(option: WrittenOption) -> str:
-    extra = ""
-    if option.cpus or option.memory:
-        extra = f"/{_short(option.cpus)}" + (f"/{_short(option.memory)}" if option.memory else "")
+    beside = [option.cpus, option.memory, option.storage]
+    while beside and not beside[-1]:
+        beside.pop()
+    extra = "".join(f"/{_short(amount)}" for amount in beside)
     return f"{option.type}:{option.gpus}{extra}={_short(option.duration)}"
 
 

@@ -52,7 +52,7 @@ def counts_devices(snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key
         and not I[c.LOCKED, rows].any()
         and (OI[c.O_GPUS, option] > 0).all()
         and (I[c.GPUS, rows] == OI[c.O_GPUS, option]).all()
-        and not (OI[c.O_NODES, option].any() or OF[c.O_CPUS, option].any() or OF[c.O_MEMORY, option].any())
+        and not (OI[c.O_NODES, option].any() or OF[c.O_CPUS : c.O_CPUS + c.BESIDE, option].any())
         and ((OF[c.O_RATE, option] == OF[c.O_RATE_SPREAD, option]) | (OI[c.O_GPUS, option] == 1)).all()
         and (OF[c.O_RATE, option] > 0.0).all()
     )

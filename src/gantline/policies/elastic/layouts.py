@@ -104,7 +104,7 @@ class TypeLayout:
     def _simple(self) -> bool:
         """Whether devices are all that anybody wants: CPUs, memory and numbers of nodes are the engine's business."""
         options = self.snapshot.options
-        return not (options.I[c.O_NODES].any() or options.F[c.O_CPUS].any() or options.F[c.O_MEMORY].any())
+        return not (options.I[c.O_NODES].any() or options.F[c.O_CPUS : c.O_CPUS + c.BESIDE].any())
 
     def _rooms(self) -> tuple[Ints, Ints]:
         """The nodes of the type, and of them the devices that these jobs may share: free ones and their own."""

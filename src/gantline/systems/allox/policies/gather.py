@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import take_beside
 from gantline.core.fresh import float_table, floats, ints
 from gantline.core.gather import elapsed
 from gantline.core.jit import compiled_from_zero as compiled
@@ -80,14 +81,12 @@ def vacate(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, leaving
         if option < 0:
             continue
         if I[c.NODE, row] >= 0:
-            NF[c.N_CPUS, I[c.NODE, row]] += OF[c.O_CPUS, option]
-            NF[c.N_MEMORY, I[c.NODE, row]] += OF[c.O_MEMORY, option]
+            take_beside(OF, NF, option, I[c.NODE, row], -1)
         device = I[c.HEAD, row]
         while device >= 0:
             node = D[c.D_NODE, device]
             NI[c.N_FREE, node] += NI[c.N_UP, node] * (1 - D[c.D_CLOSED, device])
-            NF[c.N_CPUS, node] += OF[c.O_CPUS, option]
-            NF[c.N_MEMORY, node] += OF[c.O_MEMORY, option]
+            take_beside(OF, NF, option, node, -1)
             device = D[c.D_NEXT, device]
     return NF, NI
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.beside import take_beside
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.placement.few_nodes import NodeCounts, Supply
+from gantline.placement.few_nodes import NodeCounts, supply_for
 from gantline.placement.fit import choose_first_free
 
 
@@ -27,13 +28,11 @@ def seat(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints, nodes: Ints,
     seats = NodeCounts(nodes, counts)
     for i in range(options.size):
         o = options[i]
-        supply = Supply(NF, NI, OI[c.O_TYPE, o], OF[c.O_CPUS, o], OF[c.O_MEMORY, o], False)
+        supply = supply_for(NF, NI, OF, OI, o, False)
         used = choose_first_free(supply, OI[c.O_GPUS, o], OI[c.O_NODES, o], seats)
         if used == 0:
             return i
         for k in range(used):
-            devices = max(counts[k], 1)
             NI[c.N_FREE, nodes[k]] -= counts[k]
-            NF[c.N_CPUS, nodes[k]] -= OF[c.O_CPUS, o] * devices
-            NF[c.N_MEMORY, nodes[k]] -= OF[c.O_MEMORY, o] * devices
+            take_beside(OF, NF, o, nodes[k], max(counts[k], 1))
     return -1
