@@ -88,7 +88,7 @@ MUTANTS = [
         ("closed = closed or ranking.misfit == Misfit.STOP", "closed = closed"),
         ("best = np.lexsort((devices, -fill,", "best = np.lexsort((devices, fill,"),
         ("whole[np.argmin(count[whole])]", "whole[np.argmax(count[whole])]"),
-        ("self.memory[nodes] + _SLACK >= count * option.memory", "True"),
+        ("self.beside[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]", "True"),
     ),
     *_of("metrics", "report/metrics/types.py", "tests/report/test_types.py",
         ('pl.max_horizontal(pl.col("start"), until)', 'pl.col("start")'),
@@ -134,7 +134,7 @@ MUTANTS += [
         ("t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1 - t.D[c.D_CLOSED, device]\n        device = t.D[c.D_NEXT, device]\n    number",
          "device = -1\n    number"),
         ("    restore(t, notes, v)\n", "    pass\n"),
-        ("        NF[c.N_CPUS, at] -= cpus\n", ""),
+        ("        take_beside(t.OF, NF, option, at, 1)\n", ""),
         ("            undo(t, notes)\n", "            number[w.VICTIMS] -= 1\n"),
         ("        number[w.BACK] = back\n", ""),
     )

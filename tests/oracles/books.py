@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.phases import ALLOWED, Phase
 from gantline.engine import log as g
 from gantline.engine.grants import Grants
@@ -102,7 +102,7 @@ def _sides(state: State, grants: Grants) -> Iterator[str]:
     for row in _holding_rows(state):
         for node, amounts in grants.holdings.demand(grants.holdings.of(row)).items():
             used[:, node] += amounts
-    has = np.array([beside(node) for node in t.cluster.nodes]).T
+    has = np.array([amounts_beside(node) for node in t.cluster.nodes]).T
     for kind, name in enumerate(("CPUs", "GB", "MB/s")):
         for node in np.flatnonzero(np.abs(has[kind] - used[kind] - t.NF[kind]) > 1e-6).tolist():
             yield f"node {node} has {has[kind, node]:g} {name}, {used[kind, node]:g} are used, but {t.NF[kind, node]:g} are free"

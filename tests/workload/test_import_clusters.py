@@ -156,7 +156,7 @@ def test_pods_run_on_those_of_their_types_that_are_there() -> None:
         simulate(trace, "T4:2x8", "fifo")
     with pytest.raises(TraceError, match="'openb-pod-0005' asks for 'T4', which the cluster does not have"):
         simulate(trace, "V100M16:2x8", "fifo")
-    with pytest.raises(TraceError, match="no node has the CPUs and the memory that it asks for"):
+    with pytest.raises(TraceError, match="no node has the CPUs, the memory and the storage that it asks for"):
         simulate(trace, "V100M32:1x16/96c/900g,T4:1x4/3c/900g", "fifo")
 
 

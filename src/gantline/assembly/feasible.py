@@ -11,7 +11,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
@@ -37,9 +37,9 @@ def _with_sides(cluster: Cluster, size: Ints, kind: Ints, amounts: Floats) -> Bo
     for number, (code, alone, *each) in enumerate(ways.T.tolist()):
         nodes = [node for node in cluster.nodes if node.type == cluster.types[int(code)]]
         if alone:
-            found[which.ravel() == number] = any(min(map(_times, beside(node), each)) > 0 for node in nodes)
+            found[which.ravel() == number] = any(min(map(_times, amounts_beside(node), each)) > 0 for node in nodes)
             continue
-        room = sum(min(node.gpus, *map(_times, beside(node), each)) for node in nodes)
+        room = sum(min(node.gpus, *map(_times, amounts_beside(node), each)) for node in nodes)
         mine = which.ravel() == number
         found[mine] = size[mine] <= room
     return found

@@ -14,7 +14,7 @@ from gantline.core.jit import kernel
 SLACK = 1e-9  # amounts are divided by devices, and rounded
 
 
-class Takes(Protocol):
+class SideAmounts(Protocol):
     """What has such amounts: nodes, options, parts, workers, assignments."""
 
     @property
@@ -25,7 +25,7 @@ class Takes(Protocol):
     def storage(self) -> float: ...
 
 
-def beside(one: Takes) -> tuple[float, float, float]:
+def amounts_beside(one: SideAmounts) -> tuple[float, float, float]:
     """CPUs, GB of memory and MB/s of storage, in the order of the tables."""
     return one.cpus, one.memory, one.storage
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.bandwidths import Bandwidths
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError, near
@@ -79,12 +79,12 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
     shared = np.flatnonzero(tables.D[c.D_HOLDER] == c.SHARED)
     if len(shared):
         found["shared"] = shared.tolist()
-    if any(beside(node) != _NOTHING for node in tables.cluster.nodes):
+    if any(amounts_beside(node) != _NOTHING for node in tables.cluster.nodes):
         taken = {}
         for number, node in enumerate(tables.cluster.nodes):
             free = tuple(tables.NF[: c.BESIDE, number].tolist())
-            if free != beside(node):
-                amounts = zip(c.BESIDE_NAMES, free, beside(node))
+            if free != amounts_beside(node):
+                amounts = zip(c.BESIDE_NAMES, free, amounts_beside(node))
                 taken[node.name] = {name: json_number(left) for name, left, whole in amounts if left != whole}
         found["free"] = taken
     return found
@@ -115,7 +115,7 @@ def decode_nodes(reader: Reader, tables: Tables) -> None:
             node = _number_of(name, numbers, reader.at("free"))
             one = Reader(inner.raw(name), inner.at(name))
             one.only(c.BESIDE_NAMES)
-            whole = beside(tables.cluster.nodes[node])
+            whole = amounts_beside(tables.cluster.nodes[node])
             tables.NF[: c.BESIDE, node] = [one.number(name, usual) for name, usual in zip(c.BESIDE_NAMES, whole)]
     else:
         _take_side_demands(tables)

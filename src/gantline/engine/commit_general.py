@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode
@@ -258,4 +258,4 @@ def is_plain(item: Assignment) -> bool:
     placed = item.devices or item.nodes or item.parts or item.within
     special = item.group >= 0 or item.mode or item.fraction != 1.0 or item.offset or item.batch or item.accumulation != 1
     limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train" or item.share != 1.0 or item.size
-    return not (placed or special or limited) and all(map(math.isnan, beside(item)))
+    return not (placed or special or limited) and all(map(math.isnan, amounts_beside(item)))

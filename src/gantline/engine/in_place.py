@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gantline.core import columns as c
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING, RUNNING
 from gantline.core.plan import Mode
@@ -143,5 +143,5 @@ def _terms(grant: Grant | None) -> tuple[tuple[int, int], tuple[float, ...]]:
     if grant is None:
         return (0, 1), ()
     item = grant.assignment
-    amounts = (-1.0 if amount != amount else amount for amount in beside(item))
+    amounts = (-1.0 if amount != amount else amount for amount in amounts_beside(item))
     return (item.batch, item.accumulation), (item.fraction, *amounts, item.memory_cap, item.offset)

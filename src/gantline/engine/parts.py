@@ -8,7 +8,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
-from gantline.core.beside import SLACK, beside
+from gantline.core.beside import SLACK, amounts_beside
 from gantline.core.grant import Worker
 from gantline.core.plan import Part
 from gantline.core.tables import Tables
@@ -21,7 +21,7 @@ def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
     """Workers that stay in place when a grant changes: the first ones of each role, unless the plan puts them elsewhere."""
     kept: Kept = {}
     for part in parts:
-        alike = [w for w in before if (w.role, len(w.devices), *beside(w)) == (part.role, part.gpus, *beside(part))]
+        alike = [w for w in before if (w.role, len(w.devices), *amounts_beside(w)) == (part.role, part.gpus, *amounts_beside(part))]
         for number, worker in enumerate(alike[: part.count]):
             there = number >= len(part.nodes) or part.nodes[number] == worker.node
             if there and (not part.devices or worker.devices == _exact(part, number)):
@@ -46,7 +46,7 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
                 if worker is None:
                     return None
                 free -= set(worker.devices)
-                left[:, worker.node] -= beside(part)
+                left[:, worker.node] -= amounts_beside(part)
             placed[part.role, number] = worker
     return tuple(placed[part.role, number] for part in parts for number in range(part.count))
 
@@ -65,8 +65,8 @@ def _place(t: Tables, part: Part, number: int, free: set[int], left: Floats) -> 
         first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
         here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
-        if here and (left[:, node] + SLACK >= beside(part)).all():
-            return Worker(part.role, node, tuple(mine), *beside(part))
+        if here and (left[:, node] + SLACK >= amounts_beside(part)).all():
+            return Worker(part.role, node, tuple(mine), *amounts_beside(part))
     return None
 
 
@@ -74,5 +74,5 @@ def side_of(workers: Sequence[Worker]) -> Side:
     """What the workers need per node beside devices."""
     found: dict[int, Beside] = {}
     for worker in workers:
-        found[worker.node] = added(found.get(worker.node, NOTHING), beside(worker))
+        found[worker.node] = added(found.get(worker.node, NOTHING), amounts_beside(worker))
     return tuple((node, *amounts) for node, amounts in found.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.columns import BESIDE_NAMES
 from gantline.core.errors import RefusedError
@@ -24,7 +24,7 @@ def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) ->
 def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]
-    for what, unit, each in zip(BESIDE_NAMES, _UNITS, beside(option)):
+    for what, unit, each in zip(BESIDE_NAMES, _UNITS, amounts_beside(option)):
         has = [float(getattr(node, what)) for node in nodes]
         whole = each * max(option.gpus, 1)
         if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:

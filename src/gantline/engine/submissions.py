@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gantline.core import columns as c
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.inputs import Submit
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
@@ -88,7 +88,7 @@ class Submissions:
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
-        if state.placement.picks and any(max(beside(option)) > 0 for option in own):
+        if state.placement.picks and any(max(amounts_beside(option)) > 0 for option in own):
             what = f"placement '{state.placement.name}' picks devices: it does not count the CPUs, memory or storage of job '{name}'"
             raise RefusedError(what, where="submit", fix="leave cpus, memory and storage out, or use another placement")
         least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)

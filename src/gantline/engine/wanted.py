@@ -11,7 +11,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.tables import Tables
 from gantline.engine.option_rows import IMPOSSIBLE, OptionRows
@@ -125,7 +125,7 @@ def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
         return options.bare(row, item.option, kinds[0], sum(part.count * part.gpus for part in item.parts))
     if item.devices:
         return exact_option(t, options, row, item.devices, item)
-    return options.find(row, item.option, item.gpus, item.type, beside(item))
+    return options.find(row, item.option, item.gpus, item.type, amounts_beside(item))
 
 
 def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int], item: Assignment | None = None) -> int:
@@ -140,7 +140,7 @@ def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int
         return options.find(row, -1, size, kind)
     if item.type not in (-1, kind) or item.gpus not in (-1, size):
         return IMPOSSIBLE
-    return options.find(row, item.option, size, kind, beside(item))
+    return options.find(row, item.option, size, kind, amounts_beside(item))
 
 
 def sound_numbers(table: Assignments) -> Bools:
@@ -167,7 +167,7 @@ def _means_something(t: Tables, item: Assignment) -> bool:
     nodes = range(t.NI.shape[1])
     numbers = 0.0 < item.fraction <= 1.0 and 0.0 < item.share <= 1.0 and item.limit > 0.0 and item.memory_cap > 0.0 and item.size >= 0
     times = not math.isnan(item.until) and math.isfinite(item.offset) and item.batch >= 0 and item.accumulation >= 1
-    amounts = all(math.isnan(amount) or amount >= 0.0 for amount in beside(item))
+    amounts = all(math.isnan(amount) or amount >= 0.0 for amount in amounts_beside(item))
     places = item.within in ("", *LEVELS) and all(node in nodes for node in item.nodes) and len(set(item.devices)) == len(item.devices)
     return numbers and times and amounts and places and _parts_mean_something(t, item)
 
@@ -178,7 +178,7 @@ def _parts_mean_something(t: Tables, item: Assignment) -> bool:
     if item.devices or item.nodes or len({part.role for part in item.parts}) < len(item.parts):
         return False
     for part in item.parts:
-        whole = part.count >= 0 and part.gpus >= 0 and min(beside(part)) >= 0.0
+        whole = part.count >= 0 and part.gpus >= 0 and min(amounts_beside(part)) >= 0.0
         known = 0 <= part.type < len(t.cluster.types) and all(0 <= node < t.NI.shape[1] for node in part.nodes)
         exact = len(part.devices) in (0, part.count * part.gpus) and all(0 <= d < t.D.shape[1] for d in part.devices)
         if not (whole and known and exact):

@@ -17,7 +17,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import beside
+from gantline.core.beside import amounts_beside
 from gantline.core.errors import UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
@@ -120,7 +120,7 @@ class _Desk:
 
     def _take(self, job: int, option: Option, devices: Iterable[int], sign: float = 1.0) -> None:
         for device in devices:
-            self.beside[:, self.node[device]] -= sign * np.array(beside(option))
+            self.beside[:, self.node[device]] -= sign * np.array(amounts_beside(option))
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
@@ -132,7 +132,7 @@ class _Desk:
 
     def _room(self, option: Option, devices: list[int]) -> bool:
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        enough = self.beside[:, nodes] + _SLACK >= count * np.array(beside(option))[:, None]
+        enough = self.beside[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]
         return bool(enough.all())
 
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
@@ -140,7 +140,7 @@ class _Desk:
         fill = self.given if evict else self.given + self.behind
         for way, option in enumerate(self._ways(job)):
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
-            enough: Bools = np.all(self.beside + _SLACK >= np.array(beside(option))[:, None], axis=0)
+            enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
@@ -158,7 +158,7 @@ class _Desk:
     def _gang(self, devices: Ints, option: Option) -> list[int] | None:
         """Devices of one node, the tightest that fits, else of the widest nodes."""
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        for amount, each in zip(self.beside[:, nodes], beside(option)):
+        for amount, each in zip(self.beside[:, nodes], amounts_beside(option)):
             count = np.minimum(count, np.floor((amount + _SLACK) / each)).astype(np.int64) if each > 0.0 else count
         if count.sum() < option.gpus:
             return None
