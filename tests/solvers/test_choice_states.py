@@ -61,3 +61,15 @@ def test_equal_answers_of_a_crowd_are_few_states() -> None:
     found = solve_choices(job, use, saving, np.array([61.0, 71.0]), 60, most_states=2048)
     assert found.gap == 0.0
     assert saving[found.columns].sum() == 0.25 * (60 + 70)  # a quarter for every device, but one of each type is left over
+
+
+@pytest.mark.parametrize("few", [1, 4000], ids=["branch and bound", "states"])
+@given(program=programs())
+@settings(max_examples=30, deadline=None)
+def test_without_a_number_of_states_the_answer_is_always_the_best(few: int, program: Program) -> None:
+    """States where few matter, branch and bound where a state would be left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gantline.solvers.multiple_choice._FEW", few)
+        found = solve_choices(*program)
+    assert found.gap == 0.0
+    assert program[2][found.columns].sum() == pytest.approx(best_of_all(*program), abs=1e-9)

@@ -19,7 +19,6 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 
-_RADIX = 2.0**62  # used devices of all resources are one number
 _HALVINGS = 16  # steps in which the loss is found up to which states go on
 
 
@@ -30,15 +29,18 @@ class ChoiceStates(NamedTuple):
     exact: bool
 
 
-def states_can_tell(use: Floats, free: Floats) -> bool:
-    """Whether resources are whole numbers, and few enough."""
-    return bool(np.all(use == np.floor(use)) and np.prod(np.floor(free) + 1.0) < _RADIX)
+def states_can_tell(use: Floats) -> bool:
+    """Whether resources are used in whole numbers."""
+    return bool(np.all(use == np.floor(use)))
 
 
-def search_states(job: Ints, use: Floats, loss: Floats, none: Floats, idle: Floats, free: Floats, most: int, within: float) -> ChoiceStates:
+def search_states(
+    job: Ints, use: Floats, loss: Floats, none: Floats, idle: Floats, free: Floats, most: int, within: float, only_exact: bool = False
+) -> ChoiceStates:  # fmt: skip
     """The answer that loses least, if one loses less than ``within``; else no job has a column.
 
     ``loss`` of each column and ``none`` of each job without one are against the relaxation; so is ``idle``, of every device left over.
+    With ``only_exact`` the search ends without an answer once a state would be left out.
     """
     jobs, whole = len(none), np.floor(free).astype(np.int64)
     order = np.lexsort((loss, job))
@@ -51,7 +53,7 @@ def search_states(job: Ints, use: Floats, loss: Floats, none: Floats, idle: Floa
     turn = np.argsort(-(widest - least).sum(axis=1), kind="stable")  # who may differ most goes first: the others fill what is left
     states = _States.of(jobs, len(whole), most, int(np.diff(first).max(initial=0)) + 1)
     found = np.full(jobs, -1, dtype=np.int64)
-    exact = _search(turn, first, need, loss[order], none, idle, whole, least, widest, within, states, found)
+    exact = _search(turn, first, need, loss[order], none, idle, whole, least, widest, within, only_exact, states, found)
     has = np.flatnonzero(found >= 0)
     found[has] = order[found[has]]
     return ChoiceStates(found, bool(exact))
@@ -88,7 +90,7 @@ class _States(NamedTuple):
 @kernel
 def _search(
     turn: Ints, first: Ints, need: Ints, loss: Floats, none: Floats, idle: Floats, free: Ints, least: Ints, widest: Ints, within: float,
-    states: _States, found: Ints,
+    only_exact: bool, states: _States, found: Ints,
 ) -> bool:  # fmt: skip
     """Fill ``found``; whether every state that could matter was looked at."""
     used, lost, parent, picked, to_come = states.used, states.lost, states.parent, states.picked, states.to_come
@@ -113,6 +115,8 @@ def _search(
                     break  # columns of a job are in order of their losses
                 new = _reach(states, new, step, s, at, total, need, idle, free, within)
         exact = exact and new <= most
+        if only_exact and not exact:
+            return False
         count = _go_on(states, new, step)
     best, least_lost = -1, within
     for s in range(count):

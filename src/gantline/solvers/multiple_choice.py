@@ -5,8 +5,9 @@ branch and bound. On the whole program it takes seconds for hundreds of jobs, al
 So the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job;
 what loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch
 and bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that. It has no bound
-of its own that can be counted on: where many savings are equal it takes minutes. Whoever needs answers in bounded time gives a number of
-states (`choice_states`), and is told how far from the best the answer may be.
+of its own that can be counted on: where many savings are equal it takes minutes. So a search over states (`choice_states`) is tried before
+it: where few states matter, that is exact within a millisecond. A caller that needs answers in bounded time gives a number of states, and
+learns how far from the best the answer may be.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
 _STEPS = 40  # towards prices, from which the relaxation begins
 _COLUMNS = 4  # columns per job with which it begins
+_FEW = 4000  # states per job that are tried before branch and bound
 _PASSES = (16, 1, 1)  # searches over states, the first over few of them: each begins with the better answer of the one before
 
 
@@ -57,7 +59,7 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
     resource = separate_counts(job, use, free, jobs)
     if resource is not None:
         return Chosen(_each_by_count(resource[job], job, use, saving, free))
-    bounded = most_states > 0 and states_can_tell(use, free)
+    bounded = most_states > 0 and states_can_tell(use)
     share, relaxed = _relax(job, use, saving, free, jobs, _promising(job, use, saving, free, jobs) if bounded else np.arange(len(job)))
     if np.all((share < _SMALL) | (share > 1 - _SMALL)):
         return Chosen(np.flatnonzero(share > 0.5))
@@ -144,19 +146,25 @@ def _over_states(
     job: Ints, use: Floats, saving: Floats, free: Floats, relaxed: _Relaxed, known: Ints, slack: float, most: int
 ) -> Chosen:  # fmt: skip
     """Search over states, again while that finds something better."""
-    bound = relaxed.bound
     for part in _PASSES:
-        within = bound - saving[known].sum() + _tolerance(bound)
-        core = np.flatnonzero(relaxed.loss <= within)
-        found = search_states(job[core], use[core], relaxed.loss[core], relaxed.none, relaxed.idle, free, max(most // part, 1), within)
-        picked = np.sort(core[found.column[found.column >= 0]])
-        better = saving[picked].sum() > saving[known].sum()
-        known = picked if better else known
-        if found.exact:
-            return Chosen(known)
-        if bound - saving[known].sum() <= slack or (part == 1 and not better):
+        found = _search_core(job, use, saving, free, relaxed, known, max(most // part, 1))
+        better = saving[found.columns].sum() > saving[known].sum()
+        known = found.columns
+        if found.gap <= slack or (part == 1 and not better):
             break
-    return Chosen(known, bound - saving[known].sum())
+    return Chosen(known, found.gap)
+
+
+def _search_core(
+    job: Ints, use: Floats, saving: Floats, free: Floats, relaxed: _Relaxed, known: Ints, most: int, only_exact: bool = False
+) -> Chosen:  # fmt: skip
+    """Search the states of the columns that may be in a better answer than the known one."""
+    within = relaxed.bound - saving[known].sum() + _tolerance(relaxed.bound)
+    core = np.flatnonzero(relaxed.loss <= within)
+    found = search_states(job[core], use[core], relaxed.loss[core], relaxed.none, relaxed.idle, free, most, within, only_exact)
+    picked = np.sort(core[found.column[found.column >= 0]])
+    best = picked if saving[picked].sum() > saving[known].sum() else known
+    return Chosen(best, 0.0 if found.exact else relaxed.bound - saving[best].sum())
 
 
 def _tolerance(bound: float) -> float:
@@ -166,6 +174,10 @@ def _tolerance(bound: float) -> float:
 def _by_branching(job: Ints, use: Floats, saving: Floats, free: Floats, relaxed: _Relaxed, known: Ints, slack: float) -> Chosen:
     """Branch and bound on what may be in a better answer than the known one."""
     bound, loss = relaxed.bound, relaxed.loss
+    if states_can_tell(use):
+        found = _search_core(job, use, saving, free, relaxed, known, _FEW, only_exact=True)
+        if found.gap == 0.0:
+            return found
     spread, beyond = _FIRST, np.sort(loss[loss > _SMALL])
     while True:
         distance = bound - saving[known].sum() + _tolerance(bound)

@@ -88,7 +88,8 @@ def test_jobs_of_one_app_share_its_part() -> None:
     jobs = [*many, job("one", 1, app="one")]
     snapshot = decode_snapshot({"cluster": "1x4", "now": 600.0, "jobs": jobs})
     memory = make_policy("themis").decide(snapshot).memory
-    speeds = [memory["alone"][str(row)][2] for row in snapshot.jobs.rows]
+    stood = memory["standing"]
+    speeds = [stood["speed"][stood["row"].index(row)] for row in snapshot.jobs.rows]
     assert speeds == pytest.approx([0.5, 0.5, 0.5, 0.5, 1.0])
 
 

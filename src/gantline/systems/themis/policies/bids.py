@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,20 @@ class Offer:
     def _racks(self) -> dict[int, int]:
         return self._count_racks(self.devices)
 
+    @cached_property
+    def _fullest(self) -> dict[int | None, list[int]]:
+        """Nodes of each rack, and of all (None), those with most devices first."""
+        found: dict[int | None, list[int]] = {None: _by_room(self.devices)}
+        for node in found[None]:
+            found.setdefault(self.rack[node], []).append(node)
+        return found
+
+    def fullest(self, left: Nodes, rack: int | None) -> list[int]:
+        """Nodes of a rack, or of all, those with most devices left first."""
+        if left is self.devices:
+            return self._fullest[rack]
+        return _by_room({node: count for node, count in left.items() if rack is None or self.rack[node] == rack})
+
     def racks(self, left: Nodes) -> dict[int, int]:
         """Devices left in each rack."""
         return self._racks if left is self.devices else self._count_racks(left)
@@ -88,6 +103,7 @@ def bid_table(
     """The table of an app whose jobs `wanting` have no lease; `rates` are the speeds of those that have one."""
     order = list(offer.devices)
     bundles, values = [], []
+    rates = {job: rates[job] for job in members if job in rates}
     for bundle in _bundles(standing, wanting, offer, turn):
         speeds = rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()}
         bundles.append(bundle)
@@ -158,10 +174,10 @@ def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Ite
         return
     racks = offer.racks(left)
     for rack in sorted((rack for rack, count in racks.items() if count >= size), key=lambda rack: (racks[rack], rack))[:1]:
-        yield _spread(size, {node: count for node, count in left.items() if offer.rack[node] == rack}, own)
+        yield _spread(size, left, offer.fullest(left, rack), own)
         return
-    if sum(left.values()) >= size:
-        yield _spread(size, left, own)
+    if sum(racks.values()) >= size:
+        yield _spread(size, left, offer.fullest(left, None), own)
 
 
 def _from(listed: list[int], turn: int) -> list[int]:
@@ -170,13 +186,25 @@ def _from(listed: list[int], turn: int) -> list[int]:
     return [*listed[start : start + _MACHINES], *listed[: min(start, _MACHINES)]]
 
 
-def _spread(size: int, left: Nodes, own: Nodes) -> Nodes:
-    """As few machines as possible: own ones and full ones first."""
+def _by_room(left: Nodes) -> list[int]:
+    return sorted(left, key=lambda node: (-left[node], node))
+
+
+def _spread(size: int, left: Nodes, fullest: list[int], own: Nodes) -> Nodes:
+    """As few machines as possible: full ones first, own ones of those that are as full."""
     found: Nodes = {}
-    for node in sorted(left, key=lambda node: (-left[node], node not in own, node)):
+    for node in _own_first(fullest, left, own) if own else fullest:
         taken = min(left[node], size)
         if taken <= 0:
             break  # all placed, or nothing is left anywhere
         found[node] = taken
         size -= taken
     return found
+
+
+def _own_first(fullest: list[int], left: Nodes, own: Nodes) -> Iterator[int]:
+    """Of machines that are as full, own ones first."""
+    for _, alike in groupby(fullest, key=left.__getitem__):
+        nodes = list(alike)
+        yield from (node for node in nodes if node in own)
+        yield from (node for node in nodes if node not in own)

@@ -22,6 +22,7 @@ class Leftovers:
     node: dict[int, int]  # device -> node
     left: dict[int, list[int]]  # node -> devices that are not given to a job
     given: dict[int, list[int]] = field(default_factory=dict)
+    given_on: dict[int, Nodes] = field(default_factory=dict)  # job -> how many it was given on each node
 
     @cached_property
     def _sits(self) -> dict[int, int]:
@@ -39,9 +40,14 @@ class Leftovers:
 
     def give(self, job: int, nodes: Nodes) -> None:
         """So many devices on each node: its own first, then those that no job holds, then any."""
-        sits, given = self._sits, self.given.setdefault(job, [])
+        sits, given, on = self._sits, self.given.setdefault(job, []), self.given_on.setdefault(job, {})
         for node, count in nodes.items():
             left = self.left[node]
+            on[node] = on.get(node, 0) + count
+            if count == len(left):
+                given += left
+                left.clear()
+                continue
             mine = [device for device in left if sits.get(device) == job]
             others = [device for device in left if device not in sits], [device for device in left if sits.get(device, job) != job]
             order = [*mine, *others[0], *others[1]]
@@ -52,7 +58,8 @@ class Leftovers:
         """How many of these are on each node."""
         found: Nodes = {}
         for device in devices:
-            found[self.node[device]] = found.get(self.node[device], 0) + 1
+            node = self.node[device]
+            found[node] = found.get(node, 0) + 1
         return found
 
 
@@ -65,8 +72,8 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
         if all(room.get(node, 0) >= count for node, count in nodes.items()):
             table.give(job, nodes)
             room |= {node: len(table.left[node]) for node in nodes}
-    for job in sorted(table.given, key=lambda job: -standing.rho(job, standing.rate(job, table.where(table.given[job])))):
-        if any(table.left[table.node[device]] for device in table.given[job]):  # else there is no room to grow into
+    for job in sorted(table.given, key=lambda job: -standing.rho(job, standing.rate(job, table.given_on[job]))):
+        if any(table.left[node] for node in table.given_on[job]):  # else there is no room to grow into
             _grow(table, standing, job)
     rest = [job for job in waiting if job not in table.given]
     room = {node: count for node, count in table.room().items() if count}
@@ -90,7 +97,7 @@ def _grow(table: Leftovers, standing: Standing, job: int) -> None:
     """To the next sizes, while the machines that the job is on have room."""
     have = len(table.given[job])
     for size in [size for size in sizes_of(standing, job) if size > have]:
-        here = table.where(table.given[job])
+        here = table.given_on[job]
         missing, more = size - sum(here.values()), {}
         for node in sorted(here, key=lambda node: -len(table.left.get(node, ()))):
             more[node] = min(len(table.left.get(node, ())), missing)

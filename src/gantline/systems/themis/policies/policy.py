@@ -16,7 +16,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.systems.themis.policies.auction import partial_allocation
-from gantline.systems.themis.policies.bids import Bundle, Offer, app_rho, bid_table, sizes_of
+from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table, sizes_of
 from gantline.systems.themis.policies.leftovers import Leftovers, hand_out
 from gantline.systems.themis.policies.standing import Standing, standing
 
@@ -62,13 +62,13 @@ class Themis(Policy):
             int(memory["lots"]) if "lots" in memory else int(snapshot.rng("themis").integers(1 << 62))
         )  # seeded by the auction, not by the call
         given: dict[str, list[int]] = {}
-        stands: dict[str, Any] = {}
+        stands: dict[str, list[Any]] = {}
         leases = memory.get("given", {}) if memory.get("epoch") == epoch else {}
         for pool in found:
             table, kept = self._auction(pool, leases, memory, until, stream(lots, number, f"themis/{pool.kind}"))
-            stands |= kept
+            stands = {name: [*stands.get(name, []), *column] for name, column in kept.items()}
             given |= {str(snapshot.jobs.rows[pool.jobs[job]]): sorted(devices) for job, devices in table.given.items()}
-        remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "alone": stands}
+        remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "standing": stands}
         return _plan(snapshot, found, given, until, remembered)
 
     def _auction(
@@ -87,6 +87,8 @@ class Themis(Policy):
                 table.give(k, table.sits_on[k])
         taken = table.where([device for k, held in before.items() if k not in table.given for device in held])
         room = table.room()
+        if not any(room.values()):
+            return table, kept  # all is leased: nothing to bid for
         own = {k: nodes for k, nodes in table.sits_on.items() if k not in table.given}
         offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack.tolist())
         for job, nodes in self._winners(stand, table, offer, rng).items():
@@ -103,7 +105,7 @@ class Themis(Policy):
         present = rates | {job: stand.rate(job, nodes) for job, nodes in offer.own.items() if nodes}
         wanting = [[job for job in mine if job not in rates and sizes_of(stand, job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
-        rho = {app: app_rho(stand, members[app], present, self.of_app) for app in able}
+        rho = stand.rhos(present, self.of_app)
         count = min(max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1), self.most_bidders)
         bidders = sorted(able, key=lambda app: (-rho[app], app))[:count]
         tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]

@@ -49,6 +49,12 @@ class Standing:
         curves, cluster = self.pool.curves, self.pool.snapshot.cluster
         return Known(curves.first.tolist(), curves.size.tolist(), curves.rate.tolist(), cluster.node_gpus.tolist())
 
+    @cached_property
+    def _slowed_by(self) -> Any:
+        """The model that knows how nodes slow a gang down, if there is one."""
+        model = self.pool.snapshot.performance
+        return model if overrides(model, "slowdown") else None
+
     @property
     def apps(self) -> int:
         return int(self.app.max(initial=-1)) + 1
@@ -58,6 +64,19 @@ class Standing:
         ahead = self.left[job] / rate if rate > 0.0 else self.wait + self.left[job] / max(self.alone[job], _LEAST)
         return float((self.age[job] + ahead) / self.ideal[job])
 
+    def rhos(self, rates: dict[int, float], of_app: str) -> Floats:
+        """The rho of every app whose jobs run at these speeds: the mean over its jobs, or that of the best one."""
+        rate = np.zeros(len(self.pool))
+        rate[list(rates)] = list(rates.values())
+        with np.errstate(divide="ignore"):
+            ahead = np.where(rate > 0.0, self.left / rate, self.wait + self.left / np.maximum(self.alone, _LEAST))
+        each = (self.age + ahead) / self.ideal
+        if of_app == "best":
+            best = np.full(self.apps, np.inf)
+            np.minimum.at(best, self.app, each)
+            return best
+        return np.bincount(self.app, each) / np.bincount(self.app)
+
     def rate(self, job: int, nodes: dict[int, int]) -> float:
         """Work per second of a job with so many devices on each of these nodes."""
         gpus, known = sum(nodes.values()), self._known
@@ -66,10 +85,11 @@ class Standing:
         if at < first:
             return 0.0
         rate = known.rate[at]
-        model: Any = self.pool.snapshot.performance
-        if overrides(model, "slowdown"):
+        if (model := self._slowed_by) is not None:
             name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
             return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
+        if len(nodes) == 1:
+            return rate
         size = max(known.node_gpus[node] for node in nodes)
         return rate * float(self.slower[job]) if len(nodes) > -(-gpus // size) else rate
 
@@ -78,20 +98,19 @@ def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing,
     """The standing of each job in a pool, and what to remember of it."""
     snapshot, jobs = pool.snapshot, pool.snapshot.jobs
     app = _apps(pool)
-    rows = [str(row) for row in pool.of(jobs.rows).tolist()]
+    rows = pool.of(jobs.rows)
     alone = _alone(pool, app)
     done = pool.of(jobs.done)
-    before = memory.get("alone", {})
-    spent = np.zeros(len(pool))
-    for k, row in enumerate(rows):
-        if row in before:
-            known, worked, speed = before[row]
-            spent[k] = known + max(done[k] - worked, 0.0) / max(speed, _LEAST)
-        else:
-            spent[k] = done[k] / max(alone[k], _LEAST)
+    spent = done / np.maximum(alone, _LEAST)
+    if before := memory.get("standing"):
+        known = dict(zip(before["row"], range(len(before["row"]))))
+        place = np.array([known.get(row, -1) for row in rows.tolist()], dtype=np.int64)
+        seen, at = place >= 0, place[place >= 0]
+        worked = np.maximum(done[seen] - np.array(before["done"])[at], 0.0)
+        spent[seen] = np.array(before["spent"])[at] + worked / np.maximum(np.array(before["speed"])[at], _LEAST)
     left = np.maximum(pool.of(jobs.remaining), 0.0)
     ideal = np.maximum(spent + left / np.maximum(alone, _LEAST), _LEAST)
-    kept = {row: [float(spent[k]), float(done[k]), float(alone[k])] for k, row in enumerate(rows)}
+    kept = {"row": rows.tolist(), "spent": spent.tolist(), "done": done.tolist(), "speed": alone.tolist()}
     age = np.maximum(snapshot.now - pool.of(jobs.arrival), 0.0)
     return Standing(pool, app, age, left, alone, ideal, _slower(pool), wait), kept
 
