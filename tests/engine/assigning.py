@@ -1,5 +1,5 @@
 """Policies that name who holds what, for stories and rules: neighbours that share, jobs that are sent from node to node, jobs that grow
-and shrink by the clock or as they ask, and jobs that take turns."""
+and shrink by the clock or as they ask, jobs that take turns, and jobs that are tried first."""
 
 from __future__ import annotations
 
@@ -100,3 +100,20 @@ class Rota(Policy):
                 wanted.append(Assignment(job, group=0, mode=Mode.TIME, size=size))
                 left -= jobs[job]
         return Plan.assign(sorted(wanted, key=lambda item: item.job), valid_until=self.pace * (beat + 1))
+
+
+@dataclass(frozen=True)
+class Tries(Policy):
+    """In the order of arrival; a job that has run for less than `trial` seconds is on trial, and begins again afterwards."""
+
+    trial: float = 20.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        jobs, wanted, free = snapshot.jobs, [], snapshot.cluster.capacity.tolist()
+        for job, gpus in enumerate(jobs.gpus.tolist()):
+            kind = jobs.options(job)[0].type
+            if gpus <= free[kind]:
+                free[kind] -= gpus
+                fresh = jobs.attained[job] < self.trial
+                wanted.append(Assignment(job, purpose="trial", limit=self.trial) if fresh else Assignment(job))
+        return Plan.assign(wanted)

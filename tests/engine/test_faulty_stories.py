@@ -43,6 +43,21 @@ def test_every_story_ends_well(story_seeds):
         assert not overlaps(ending), f"seed {seed}: {overlaps(ending)[:2]}"
 
 
+def test_trials_never_count_whatever_messages_do():
+    for seed in range(25):
+        ending = tell(seed, policy="tries")
+        assert not ending.executor.breaches, f"seed {seed}: {ending.executor.breaches[:3]}"
+        assert not ending.unfinished, f"seed {seed}: {ending.unfinished} never finished"
+
+
+def test_a_job_that_was_tried_does_all_its_work_again():
+    ending = tell(3, policy="tries", faults=Faults(stop=(5.0, 5.0)))
+    work, service = ending.tables.F[c.WORK], ending.tables.F[c.SERVICE]
+    once = (work > 20.0) & (ending.tables.I[c.RESTARTS] == 1)  # a job that is stopped for others works on while it saves
+    assert once.sum() > 5
+    assert service[once] - work[once] == pytest.approx(np.full(once.sum(), 20.0))
+
+
 def test_a_breach_would_be_noticed():
     """The executor is no yes-man: an order onto held devices is written down."""
     from gantline.drivers.faulty import FaultyExecutor

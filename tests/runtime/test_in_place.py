@@ -49,6 +49,15 @@ def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
 
+def test_what_a_trial_saves_is_gone_when_the_job_begins_again(tmp_path: Path) -> None:
+    line = "cd $GANTLINE_CHECKPOINT; [ -e been ] && exit 3; touch been; [ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000"
+    with running(tmp_path, "cpu:1", f"{POLICIES}:Tries", settings={"trial": 0.4}) as scheduler:
+        (job,) = scheduler.submit(shell(line, resumes=True))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert (tmp_path / "jobs" / job / "checkpoint" / "been").exists()
+        assert not (tmp_path / "jobs" / job / "1" / "checkpoint").exists()
+
+
 TRAINS = """
 import time
 from gantline import train

@@ -46,6 +46,7 @@ KEYS = (
     "way",
     "grant",
     "waits_for_turn",
+    "trial",
     "metrics",
     *NAMES,
     *_FLOATS,
@@ -74,6 +75,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["grant"] = encode_grant(tables, tables.granted[row])
     if row in tables.waits_for_turn:
         found["waits_for_turn"] = True
+    if row in tables.trials:
+        found["trial"] = json_number(tables.trials[row])
     if I[c.NODE, row] >= 0:
         found["node"] = cluster.nodes[int(I[c.NODE, row])].name
     if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
@@ -129,6 +132,8 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         devices = devices or list(grant.devices)
     if reader.flag("waits_for_turn", False):
         tables.waits_for_turn.add(row)
+    if "trial" in reader:
+        tables.trials[row] = reader.number("trial", 0.0)
     I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices}) or int(I[c.NODE, row] >= 0)
     F[c.WORK, row] = F[c.ESTIMATE, row]
     if not F[c.ARRIVAL, row] >= 0:

@@ -46,7 +46,7 @@ class KnownRows:
         if found is None:
             found = encode_job(tables, row, now, first)
             self.written += 1
-            plain = row not in tables.granted and row not in tables.waits_for_turn
+            plain = row not in tables.granted and row not in tables.waits_for_turn and row not in tables.trials
             if plain and int(tables.I[c.PHASE, row]) in _WAIT:
                 self._jobs[row] = found
         elif row in tables.waits_for_turn:

@@ -21,6 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from gantline.core.errors import UsageError
 from gantline.core.in_charge import InCharge
 
+TRIAL = "trial"
+PURPOSES = ("train", "profile", TRIAL)
+"""What a run is for; what is done in a trial does not count."""
+
 
 class Misfit(IntEnum):
     """What happens in the walk when a job does not fit."""
@@ -88,7 +92,7 @@ class Assignment:
     accumulation: int = 1
     share: float = 1.0  # of the time; below one only where the regime divides time ideally, or in a TIME group
     until: float = math.inf  # lease
-    purpose: str = "train"  # or "profile"
+    purpose: str = "train"  # or "profile", or "trial": what is done in a trial is discarded when it ends
     limit: float = math.inf  # seconds after which the run ends by itself
 
 

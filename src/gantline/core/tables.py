@@ -58,6 +58,7 @@ class Tables:
     verdicts: dict[str, Floats] = field(default_factory=dict)  # of a finished run: columns of its table of jobs, hidden from policies
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
+    trials: dict[int, float] = field(default_factory=dict)  # by row: work done when its trial began, which is what it falls back to
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
     performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
@@ -136,6 +137,7 @@ class Tables:
         found.users, found.queues, found.apps, found.models = [*self.users], [*self.queues], [*self.apps], [*self.models]
         found.queue_tree, found.granted, found.waits_for_turn = dict(self.queue_tree), dict(self.granted), set(self.waits_for_turn)
         found.windows, found.kept_free, found.unestimated = dict(self.windows), set(self.kept_free), set(self.unestimated)
+        found.trials = dict(self.trials)
         found.metrics = {name: column.copy() for name, column in self.metrics.items()}
         found.listed, found.performance, found.steps = self.listed, self.performance, self.steps
         return found

@@ -16,6 +16,7 @@ from gantline.core.rng import stream
 from gantline.drivers.faults import Faults, span
 from gantline.drivers.gang_life import GangLife, uses
 from gantline.engine.executor import Can, News, Order, Report, Verb
+from gantline.engine.trial_runs import is_trial
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
 
@@ -122,7 +123,7 @@ class FaultyExecutor:
         up = self._now + span(self.faults.start, self._rng)
         inc = GangLife(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
         inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
-        inc.saves = order.saves
+        inc.saves, inc.most = order.saves, base if is_trial(order.grant) else math.inf
         live = self._last.get(order.row)
         if live is not None and live.alive:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
@@ -187,11 +188,11 @@ class FaultyExecutor:
     def _asked_to_save(self, inc: GangLife) -> None:
         if inc.state == "running":
             self.in_place[Can.SAVE] += 1
-            inc.safe = max(self._safe(inc), inc.work(self._now, float(self.work[inc.row])))
+            inc.safe = min(inc.most, max(self._safe(inc), inc.work(self._now, float(self.work[inc.row]))))
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
 
     def _safe(self, inc: GangLife) -> float:
-        return inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint)
+        return min(inc.most, inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint))
 
     def _foresee(self, inc: GangLife) -> None:
         """When it will finish at its present speed; whatever was foreseen before is void."""
@@ -217,7 +218,7 @@ class FaultyExecutor:
     def _on_saved(self, what: object) -> None:
         assert isinstance(what, GangLife)
         if what.state == "stopping":
-            what.saved, what.done = True, what.work(self._now, float(self.work[what.row]))
+            what.saved, what.done = True, min(what.most, what.work(self._now, float(self.work[what.row])))
             self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
             self._say(News.SAVED, what)
             self._push(self._now + self._leaving(what), "stopped", what)

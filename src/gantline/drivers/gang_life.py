@@ -23,6 +23,7 @@ class GangLife:
     pause: float = 0.0  # seconds from its start to its first progress
     revision: int = 0
     saves: int = 0  # how often it was asked to save
+    most: float = math.inf  # of its work, so much is kept at its end: in a trial only what there was before
     suspended: bool = False
     up: float = 0.0  # when it was started
     resumed: float = 0.0  # from how much work

@@ -13,7 +13,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
-from gantline.core.plan import Assignments, Mode
+from gantline.core.plan import TRIAL, Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.engine.commit_general import CommitGeneral
 from gantline.engine.compiled_turns import CompiledTurns
@@ -22,6 +22,7 @@ from gantline.engine.in_force import Groups
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.same_grants import WhatChanges
+from gantline.engine.trial_runs import is_trial
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
@@ -229,9 +230,11 @@ class Commit:
         placed = self.made_up | _filled(self.table, "nodes", "within")
         shared = (self.groups.number >= 0) & (self.table.column("mode") != Mode.EXCLUSIVE)
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
-        for at, row in enumerate(self.rows[moving].tolist()) if self.special else ():
+        purpose = self.table.entries("purpose") if self.special or self.table.has("purpose") else ()
+        for at, (place, row) in enumerate(zip(moving.tolist(), self.rows[moving].tolist())) if purpose else ():
             grant = self.grants.by_row.get(row)
-            if grant is not None and (grant.shared or grant.side or grant.fluid or grant.workers):
+            changes = self.t.I[c.HELD, row] and is_trial(grant) != (purpose[place] == TRIAL)
+            if changes or (grant is not None and (grant.shared or grant.side or grant.fluid or grant.workers)):
                 found[at] = False
         return found
 

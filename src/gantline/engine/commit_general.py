@@ -22,6 +22,7 @@ from gantline.engine.holdings import Holding
 from gantline.engine.kinds import KINDS, Desk
 from gantline.engine.sharing import Claims, Pools
 from gantline.engine.transitions import Transitions
+from gantline.engine.trial_runs import begins_again
 from gantline.engine.wanted import Wanted, read_entries
 
 
@@ -68,6 +69,8 @@ class CommitGeneral:
             change = self.kinds[w.kind].change(w, held, grant)
             stays = (change.keep or held).devices if change.manner is not Manner.LEAVES else ()
             if held.shared and not w.pooled and not claims.claim(w, stays):
+                change = LEAVES
+            if begins_again(grant, w.item):
                 change = LEAVES
             self._give_up_one(w, change)
 

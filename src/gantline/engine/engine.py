@@ -40,6 +40,7 @@ from gantline.engine.resizing import within_bounds
 from gantline.engine.seating import SeatedGangs, Seating
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
+from gantline.engine.trial_runs import discard_trials, note_trials
 from gantline.placement.device_rule import LatePlacementError, PlacementError
 from gantline.placement.rules import PlacementRule, find_placement
 
@@ -138,6 +139,8 @@ class Engine:
         self.decisions += 1
         if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
+        if state.tables.trials:
+            discard_trials(state)
         if self.sparing.grace > 0.0:
             self.sparing.lock()
         if self.inputs.requests.to_fit:
@@ -227,6 +230,10 @@ class Engine:
             self._fill_windows(plan)
         if rule is not state.placement:
             state.place_by(state.placement)
+        if state.tables.trials:
+            discard_trials(state)
+        if plan.assignments is not None and plan.assignments.has("purpose"):
+            note_trials(state)
 
     def _rule_of(self, plan: Plan) -> PlacementRule:
         """By which rule the gangs of a plan are placed: the run's, unless its ranking names another."""

@@ -24,6 +24,7 @@ from gantline.engine.same_grants import PlanReader
 from gantline.engine.same_plan import Repeats
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
+from gantline.engine.trial_runs import is_trial
 from gantline.performance.model import overrides
 
 
@@ -154,12 +155,12 @@ class Grants:
             t.metric(name)[gangs.rows] = values
 
     def dissolve(self) -> int:
-        """A ranking gives every job an unshared gang: rows that share, have parts or a share of the time give it up. How many stop."""
+        """A ranking gives every job an unshared gang: rows that have shares, parts, time or a trial give it up. How many stop."""
         stopped = 0
         for row, grant in list(self.by_row.items()):
             if self.state.tables.I[c.LOCKED, row] and not grant.fluid:
                 continue  # the walk leaves it alone, as it would not a share of the time
-            if grant.shared or grant.side or grant.fluid:
+            if grant.shared or grant.side or grant.fluid or is_trial(grant):
                 self.stop(row, Reason.PREEMPTED)
                 stopped += 1
             elif self.by_row.pop(row, None) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STAR
 from gantline.engine.holdings import Holdings
 from gantline.engine.reality import LiveGang, Promise, Reality
 from gantline.engine.state import State
+from gantline.engine.trial_runs import is_trial
 
 HOLDS = (STARTING, RUNNING, RESIZING)  # phases in which the intent is that the row has devices
 
@@ -58,8 +60,15 @@ class InFlight:
         self._known[row] = I[c.EPOCH, row]
         self.promises[row] = Promise(int(I[c.EPOCH, row]), now, float(F[c.SINCE, row]) - now, int(I[c.INTERVAL, row]))
         live = self.reality.live.get(row)
-        stays = live is not None and not live.rest and not set(live.devices).isdisjoint(self.books.of(row).devices)
-        I[c.PHASE, row] = RESIZING if stays else STARTING
+        I[c.PHASE, row] = RESIZING if live is not None and self._goes_on(live) else STARTING
+
+    def _goes_on(self, live: LiveGang) -> bool:
+        """Whether it keeps some of its devices and is not started anew, as after a trial or at the end of a limited run."""
+        t, row = self.state.tables, live.row
+        if live.rest or set(live.devices).isdisjoint(self.books.of(row).devices) or is_trial(live.grant) != is_trial(t.granted.get(row)):
+            return False
+        limited = live.grant is not None and live.grant.assignment.limit < math.inf
+        return not (limited and t.F[c.LAST_START, row] == self.state.now)
 
     def _withdraw(self, row: int) -> None:
         """The row shall stop running; if it runs, it is leaving."""

@@ -21,6 +21,7 @@ from gantline.engine.holdings import Holdings
 from gantline.engine.in_flight import HOLDS, InFlight
 from gantline.engine.reality import LiveGang, Reality
 from gantline.engine.state import State
+from gantline.engine.trial_runs import is_trial
 
 Mates = Callable[[int, Any], frozenset[int]]
 
@@ -44,6 +45,8 @@ class InPlace:
         """Let a gang go on under the grant that was promised to it; whether it now does, or will when others have made room."""
         promise = self.in_flight.promises.get(live.row)
         if promise is None or promise.epoch == live.epoch or not live.started or live.asked is Verb.STOP:
+            return False
+        if is_trial(live.grant) != is_trial(self.state.tables.granted.get(live.row)):
             return False
         held, able = self.books.of(live.row), self.can(live.row)
         moves = set(held.devices) != set(live.devices)

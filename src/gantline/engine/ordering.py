@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -109,6 +110,7 @@ class Ordering:
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now
         live = LiveGang(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
+        live.most = t.trials.get(row, math.inf)
         return self.reality.enter(live)
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:

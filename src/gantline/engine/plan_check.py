@@ -8,8 +8,8 @@ from numbers import Real
 import numpy as np
 
 from gantline.core import memory as memories
-from gantline.core.errors import GantlineError
-from gantline.core.plan import Assignments, Plan
+from gantline.core.errors import GantlineError, near
+from gantline.core.plan import PURPOSES, Assignments, Plan
 from gantline.core.snapshot import Snapshot
 
 FEW = 1024  # up to this many rows, reservations or notes are always accepted
@@ -51,6 +51,10 @@ def _check_assignments(table: Assignments, jobs: int, types: int) -> None:
     if len(job) and (job.min() < 0 or job.max() >= jobs):
         wrong = int(job.max()) if job.max() >= jobs else int(job.min())
         raise InfeasiblePlanError(f"an assignment names job {wrong} of {jobs}", fix="use positions in snapshot.jobs")
+    if table.has("purpose"):
+        for purpose in dict.fromkeys(table.entries("purpose")):
+            if purpose not in PURPOSES:
+                raise InfeasiblePlanError(f"an assignment has the purpose {purpose!r}", fix=near(str(purpose), PURPOSES))
     if not table.has("share"):
         if len(job) and np.bincount(job).max() > 1:
             raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -40,6 +41,7 @@ class LiveGang:
     rest: bool = False  # it shall pause until its turn comes
     suspended: bool = False  # and is known to
     saves: int = 0  # how often it was asked to save
+    most: float = math.inf  # of what it has done, so much counts at its end: in a trial only what was done before
     saves_done: int = 0
     asked: Verb = Verb.START
     next_try: float = 0.0  # when to ask (again), unless an answer comes first

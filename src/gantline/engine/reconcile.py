@@ -164,7 +164,7 @@ class Reconciler:
             return
         live.saved = True
         if not self.orders.wanted(live):
-            correct(self.state, live.row, report)
+            correct(self.state, live.row, report, live.most)
             if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
                 self.state.tables.I[c.PHASE, live.row] = STOPPING
 
@@ -178,7 +178,7 @@ class Reconciler:
             fail_gang(self.grants, row, keep=report.done)
             self.grants.refresh()
             return True
-        correct(self.state, live.row, report)
+        correct(self.state, live.row, report, live.most)
         if int(I[c.PHASE, row]) in (CHECKPOINTING, STOPPING):
             I[c.PHASE, row] = PENDING
         return True

@@ -42,12 +42,12 @@ def note_progress(state: State, row: int, report: Report) -> None:
         set_due(t.F, row)
 
 
-def correct(state: State, row: int, report: Report) -> None:
-    """The executor's report corrects what was settled when the row was ordered to stop."""
-    F = state.tables.F
+def correct(state: State, row: int, report: Report, most: float) -> None:
+    """The executor's report corrects what was settled when the row was ordered to stop; not more than `most` of it counts."""
+    F, done = state.tables.F, min(report.done, most)
     if report.news is News.FAILED:
-        F[c.LOST, row] += max(0.0, float(F[c.DONE, row]) - report.done)
-    F[c.DONE, row] = F[c.SAFE, row] = report.done
+        F[c.LOST, row] += max(0.0, float(F[c.DONE, row]) - done)
+    F[c.DONE, row] = F[c.SAFE, row] = done
 
 
 def complete_row(state: State, in_flight: InFlight, row: int, at: float, unsent: bool) -> bool:

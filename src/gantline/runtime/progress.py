@@ -122,7 +122,7 @@ class Progress:
         )
         saved = values.get("saved", math.nan)
         asked = False
-        if not math.isnan(saved) and done > 0:
+        if not math.isnan(saved) and done > 0 and row not in t.trials:
             job.saved = min(work, work * saved / done)
             asked = job.saves_asked > job.saves_done
             job.saves_done = job.saves_asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,8 @@ def restore_reality(reconciler: Reconciler, saved: Mapping[str, Any]) -> None:
 def _encode_gang(one: LiveGang, tables: Tables) -> dict[str, Any]:
     found = {name: getattr(one, name) for name in _PLAIN}
     found |= {"devices": list(one.devices), "nodes": sorted(one.nodes), "asked": one.asked.value, "next_try": one.next_try}
+    if math.isfinite(one.most):
+        found["most"] = one.most
     if one.target is not None:
         found["target"] = list(one.target)
     if one.grant is not None:
@@ -73,6 +76,7 @@ def _decode_gang(values: Mapping[str, Any], tables: Tables) -> LiveGang:
         asked=Verb(values["asked"]),
         next_try=values["next_try"],
         grant=grant,
+        most=values.get("most", math.inf),
     )
 
 

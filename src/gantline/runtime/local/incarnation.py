@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import select
+import shutil
 import signal
 import time
 from collections.abc import Iterable
@@ -36,6 +37,7 @@ class Incarnation:
     devices: tuple[int, ...] = ()
     resumed: float = 0.0  # work that it began with
     believed: float = 0.0  # work that was believed done when it was ordered to stop
+    is_trial: bool = False  # what it does is discarded at its end
     order: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     pidfd: int = -1  # holds the process above the keeper, or the keeper; -1: neither is known
@@ -48,6 +50,11 @@ class Incarnation:
     stopping: float = 0.0  # when it was ordered to stop, by the monotonic clock; 0: it was not
     saving: float | None = None  # work that was believed done when it was asked to save
     saved: float | None = None  # the same, once it has
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder for its saved work: the job's, or in a trial one of its own, which is empty at first and goes with it."""
+        return self.folder / "checkpoint" if self.is_trial else self.folder.parent / "checkpoint"
 
     # --- beginning ------------------------------------------------------------------------------------------------------
     def begin(self, fork_server: KeeperForkServer) -> None:
@@ -106,6 +113,7 @@ class Incarnation:
         self.order = read_json(str(self.folder / "order.json")) or {}
         self.epoch = int(self.order.get("epoch", self.epoch))  # it may have gone on under a later one
         self.devices = self.target = tuple(self.order.get("engine_devices", ()))
+        self.is_trial = bool(self.order.get("trial", False))
         self.resumed, self.believed = float(self.order.get("resumed", 0.0)), float(self.order.get("believed", 0.0))
         self.read()
         if self.over:
@@ -240,7 +248,7 @@ class Incarnation:
     def mark(self) -> int:
         """The change time of ``saved`` in the job's checkpoint folder, which it touches when it has saved; -1: it is not there."""
         try:
-            return os.stat(self.folder.parent / "checkpoint" / "saved").st_mtime_ns
+            return os.stat(self.checkpoint / "saved").st_mtime_ns
         except OSError:
             return -1
 
@@ -249,6 +257,8 @@ class Incarnation:
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd, self.is_above = -1, False
+        if self.over and self.is_trial:
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
         if self.over:  # what was ordered is in its folder; what reports need is little
             self.order = {key: self.order[key] for key in _KEPT if key in self.order}
 

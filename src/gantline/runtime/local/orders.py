@@ -11,6 +11,7 @@ from typing import Any
 from gantline.core.cluster import Cluster
 from gantline.core.plan import Mode
 from gantline.engine.executor import Order
+from gantline.engine.trial_runs import is_trial
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.accounts import Accounts
@@ -52,7 +53,8 @@ class Writer:
     def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
         """All that a keeper needs."""
         launch, name = task.launch, f"{task.job}.{order.epoch}"
-        checkpoint = self.home / "jobs" / task.job / "checkpoint"
+        one.is_trial = is_trial(order.grant)
+        checkpoint = one.checkpoint
         make_private(checkpoint)
         account, work = self.accounts.of(task.user), one.folder / "work"
         if account is not None:
@@ -79,7 +81,8 @@ class Writer:
             "account": None if account is None else account.to_json(),
             "env": environment.common(launch.env, variables | dict(task.env), closing.visible(cuda), of_account),
             "ranks": environment.ranks(count),
-            "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
+            "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
+            "resumes": launch.resumes, "trial": one.is_trial,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
             "part": 0.0 if beside or not launch.share else _part(order, launch),
             "log_bytes": launch.log_bytes, "groups": groups, "covered": closing.covered(cuda, one.folder),
