@@ -15,12 +15,12 @@ def drawn(seed: int, count: int) -> tuple[Stages, ...]:
 
 
 def test_a_job_alone_takes_the_sum_of_its_stages() -> None:
-    assert cycle_period([Stages(0.5, 0.25, 0.125)]) == 0.875
+    assert cycle_period((Stages(0.5, 0.25, 0.125),)) == 0.875
 
 
 def test_two_jobs_alternate_where_that_is_shorter() -> None:
     # one loads for 1 s while the other computes for 1 s, then the other way round for half a second
-    assert cycle_period([Stages(1.0, 0.5, 0.0), Stages(0.5, 1.0, 0.0)]) == pytest.approx(1.5)
+    assert cycle_period((Stages(1.0, 0.5, 0.0), Stages(0.5, 1.0, 0.0))) == pytest.approx(1.5)
 
 
 def test_four_jobs_with_a_bottleneck_each_take_one_slot_each() -> None:
@@ -52,7 +52,7 @@ def test_the_best_and_the_worst_order_are_the_extremes_of_all(count: int) -> Non
     best, worst = shortest_cycle(jobs), longest_cycle(jobs)
     assert best.period == min(periods)
     assert worst.period >= max(periods)
-    assert cycle_period([jobs[at] for at in best.order]) == best.period
+    assert cycle_period(tuple(jobs[at] for at in best.order)) == best.period
 
 
 def test_what_is_no_set_of_stage_times() -> None:

@@ -44,7 +44,8 @@ def usable(stages: Stages) -> bool:
     return all(each is not None and 0.0 <= each < np.inf for each in stages) and sum(stages) > 0.0
 
 
-def cycle_period(stages: Sequence[Stages]) -> float:
+@lru_cache(maxsize=1 << 16)
+def cycle_period(stages: tuple[Stages, ...]) -> float:
     """Seconds of an iteration of at most four jobs that follow each other in this order."""
     return float(_period(np.asarray(stages, dtype=np.float64), np.arange(len(stages)), False, np.empty(_SLOTS + 1)))
 

@@ -10,10 +10,10 @@ import pytest
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.simulate import simulate
-from gantline.systems.muri.policies.grouping import MATCHED, SLOWER
+from gantline.performance.stage_cycles import ALONE, DISTURBED
 
 LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating
-PAIR = 1.5 * MATCHED[2]  # their period together: one loads while the other computes
+PAIR = 1.5 * DISTURBED[1]  # their period together: one loads while the other computes
 
 
 def job(name: str, iterations: int, stages: tuple[float, float, float] = LOADER, **more: Any) -> dict[str, Any]:
@@ -29,12 +29,12 @@ def ends(jobs: list[dict[str, Any]], policy: str = "muri", cluster: str = "1x1",
 
 
 def test_a_job_that_sees_no_event_pays_nothing_and_each_event_costs_the_others_ten_seconds() -> None:
-    assert ends([job("a", 100)]) == {"a": pytest.approx(100 * 1.5 * SLOWER)}
+    assert ends([job("a", 100)]) == {"a": pytest.approx(100 * 1.5 * ALONE)}
 
     found = ends([job("a", 100), job("b", 20, arrival=50.0)], cluster="1x2")
 
-    assert found["b"] == pytest.approx(50 + 20 * 1.5 * SLOWER)
-    assert found["a"] == pytest.approx(100 * 1.5 * SLOWER + 20)  # the arrival and the end of b
+    assert found["b"] == pytest.approx(50 + 20 * 1.5 * ALONE)
+    assert found["a"] == pytest.approx(100 * 1.5 * ALONE + 20)  # the arrival and the end of b
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -45,11 +45,11 @@ def test_jobs_that_interleave_share_where_the_cluster_is_too_small(known: bool) 
 
 
 def test_jobs_stay_apart_where_there_is_room_or_where_turns_are_faster() -> None:
-    assert ends([job("a", 100), job("b", 100, CRUNCHER)], cluster="1x2")["a"] == pytest.approx(100 * 1.5 * SLOWER)
+    assert ends([job("a", 100), job("b", 100, CRUNCHER)], cluster="1x2")["a"] == pytest.approx(100 * 1.5 * ALONE)
 
     found = ends([job("a", 10, (0.0, 1.0, 0.0)), job("b", 20, (0.0, 1.0, 0.0))], known=True)
 
-    assert found == {"a": pytest.approx(10 * SLOWER), "b": pytest.approx(30 * SLOWER)}
+    assert found == {"a": pytest.approx(10 * ALONE), "b": pytest.approx(30 * ALONE)}
 
 
 def test_without_matching_neighbours_in_the_order_share_although_others_would_fit_better() -> None:
@@ -77,13 +77,13 @@ def test_srtf_and_srsf_differ_by_the_gpus() -> None:
 def test_tiresias_lets_a_newcomer_pass_a_job_that_has_had_its_share() -> None:
     jobs = [job("old", 4000), job("new", 100, arrival=4000.0)]
 
-    assert ends(jobs, "tiresias")["new"] == pytest.approx(4000 + 100 * 1.5 * SLOWER)
+    assert ends(jobs, "tiresias")["new"] == pytest.approx(4000 + 100 * 1.5 * ALONE)
 
 
 def test_themis_prefers_a_job_that_has_never_run() -> None:
     jobs = [job("old", 4000), job("new", 100, arrival=100.0)]
 
-    assert ends(jobs, "themis")["new"] == pytest.approx(100 + 100 * 1.5 * SLOWER)
+    assert ends(jobs, "themis")["new"] == pytest.approx(100 + 100 * 1.5 * ALONE)
 
 
 def test_what_the_original_has_nothing_like_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_what_an_event_costs_is_read_from_a_folder_by_gpus_and_model(tmp_path: P
         run = simulate(jobs, "1x2", "srtf", regime="muri", profiles=str(tmp_path))
         return float(run.jobs["finish"][0])
 
-    assert end("1,net,3\n2,net,40\n") == pytest.approx(100 * 1.5 * SLOWER + 2 * 3)
+    assert end("1,net,3\n2,net,40\n") == pytest.approx(100 * 1.5 * ALONE + 2 * 3)
     with pytest.raises(GantlineError, match="a second figure for net on 1 GPUs"):
         end("1,net,3\n1,net,4\n")
     with pytest.raises(GantlineError, match=r":2: .*is -3"):

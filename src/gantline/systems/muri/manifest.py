@@ -21,6 +21,9 @@ SYSTEM = System(
     scopes={
         "muri": ".imitation.scope:SCOPE",
     },
+    performance_models={
+        "stage-cycles": ".models:stage_cycles",
+    },
     profile_readers={
         "muri": ".profiles:read",
     },

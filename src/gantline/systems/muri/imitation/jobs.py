@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from gantline.core.errors import TraceError
 from gantline.performance.cycle_periods import Stages, usable
-from gantline.performance.stage_cycles import ITERATION, STAGES
-from gantline.systems.muri.policies.grouping import SLOWER
+from gantline.performance.stage_cycles import ALONE, ITERATION, STAGES
 from gantline.systems.muri.profiles import RestartOverheads
 from gantline.workload.trace import Trace
 
@@ -68,5 +67,5 @@ def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
             what = f"job '{frame['job'][row]}' has {iterations} iterations of {step} s with stages of {times} s"
             raise TraceError(what, file=trace.source, line=row + 2, fix="give iterations and times above 0, stages of 0 or more")
         kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model)
-        jobs.append(MuriJob(row, arrival, gpus, iterations, duration, step * SLOWER, stages, overhead, bool(guests[row]), kind))
+        jobs.append(MuriJob(row, arrival, gpus, iterations, duration, step * ALONE, stages, overhead, bool(guests[row]), kind))
     return jobs

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+from gantline.performance.stage_cycles import ALONE, DISTURBED
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
-from gantline.systems.muri.policies.grouping import MATCHED, UNMATCHED, Grouping
+from gantline.systems.muri.policies.grouping import Grouping
+
+UNMATCHED = (*DISTURBED[:3], 1.3 / ALONE)
+"""The authors reckon with other figures where groups are not matched."""
 
 
 class MuriSchedule:
@@ -14,7 +18,7 @@ class MuriSchedule:
 
     def __init__(self, devices: int, *, known: bool, matching: bool, worst: bool, most: int) -> None:
         self._devices, self._known = devices, known
-        self._grouping: Grouping[MuriJob] = Grouping(matching=matching, worst=worst, most=most, slower=MATCHED if matching else UNMATCHED)
+        self._grouping: Grouping[MuriJob] = Grouping(matching=matching, worst=worst, most=most, disturbed=DISTURBED if matching else UNMATCHED)
         self._listed: list[MuriJob] = []
 
     def arrive(self, job: MuriJob) -> None:

@@ -7,13 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from gantline.performance.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
+from gantline.performance.stage_cycles import DISTURBED
 from gantline.solvers.matchings import PairsByKind
-
-SLOWER = 1.015
-"""An iteration takes this many times as long as it was measured."""
-MATCHED: Mapping[int, float] = {1: 1.0, 2: 1.33 / SLOWER, 3: 1.5 / SLOWER, 4: 1.37 / SLOWER}
-"""How many times longer than their stages say groups of a size take, as the authors measured: jobs disturb each other."""
-UNMATCHED: Mapping[int, float] = {**MATCHED, 4: 1.3 / SLOWER}
 
 Kinds = tuple[int, ...]
 
@@ -40,8 +35,8 @@ Job = TypeVar("Job", bound=Cyclic)
 class Grouping(Generic[Job]):
     """How jobs are grouped on a number of devices."""
 
-    def __init__(self, *, matching: bool = True, worst: bool = False, most: int = MOST, slower: Mapping[int, float] = MATCHED) -> None:
-        self._matching, self._most, self._slower = matching, most, slower
+    def __init__(self, *, matching: bool = True, worst: bool = False, most: int = MOST, disturbed: Sequence[float] = DISTURBED) -> None:
+        self._matching, self._most, self._disturbed = matching, most, disturbed
         self._cycle = longest_cycle if worst else shortest_cycle
         self._pairs = PairsByKind(self._weight)
         self._stages: dict[int, Stages] = {}
@@ -129,13 +124,13 @@ class Grouping(Generic[Job]):
         if len(bunch) == 1:
             return [bunch]
         kinds = _kinds(bunch)
-        period = shortest_cycle(self._all_stages(kinds)).period * self._slower[len(bunch)] if kinds[0] >= 0 else math.inf
+        period = shortest_cycle(self._all_stages(kinds)).period * self._disturbed[len(bunch) - 1] if kinds[0] >= 0 else math.inf
         return [bunch] if period <= sum(job.step for job in bunch) else [(job,) for job in bunch]
 
     def _together(self, kinds: Kinds) -> float:
         """Seconds of an iteration of jobs of these kinds on the same devices."""
         if kinds not in self._periods:
-            self._periods[kinds] = self._cycle(self._all_stages(kinds)).period * self._slower[len(kinds)]
+            self._periods[kinds] = self._cycle(self._all_stages(kinds)).period * self._disturbed[len(kinds) - 1]
         return self._periods[kinds]
 
     def _weight(self, one: Kinds, other: Kinds) -> float:
