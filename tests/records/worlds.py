@@ -169,6 +169,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "sia, two jobs": world(measured_jobs(8, 2), "small:2x4,large:1x8", regime="sia", profiles=example_profiles()),
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
         "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
+        "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),
         "gaia": world(green, None, regime="gaia", carbon=str(month)),
     }

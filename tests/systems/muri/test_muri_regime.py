@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.simulator.simulate import simulate
 from gantline.performance.stage_cycles import ALONE, DISTURBED
+from gantline.simulator.simulate import simulate
 
 LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating
 PAIR = 1.5 * DISTURBED[1]  # their period together: one loads while the other computes

@@ -16,7 +16,7 @@ from gantline.engine.lost_turns import Incident
 from gantline.imitations.intervals import write_log
 from gantline.systems.muri.imitation.antman import AntManSchedule
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriLives, run_events
-from gantline.systems.muri.imitation.jobs import read_jobs
+from gantline.systems.muri.imitation.jobs import MuriJob, read_jobs
 from gantline.systems.muri.imitation.muri import MuriSchedule
 from gantline.systems.muri.imitation.orders import ShortestSchedule, TiresiasSchedule
 from gantline.systems.muri.imitation.themis import ThemisSchedule
@@ -34,7 +34,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     overheads = simulation.profiles or RestartOverheads()
     assert isinstance(overheads, RestartOverheads)
     jobs = read_jobs(trace, overheads)
-    lives = run_events(jobs, _schedule(simulation.engine.policy, cluster), simulation.until, simulation.on_progress)
+    lives = run_events(jobs, _schedule(simulation.engine.policy, jobs, cluster), simulation.until, simulation.on_progress)
     _write(simulation, lives)
     simulation.engine.decisions = lives.events
     if lives.now < simulation.until and np.isnan(lives.end).any():
@@ -44,11 +44,11 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     return known | {"free_stops": False}
 
 
-def _schedule(policy: Policy, cluster: Cluster) -> EventSchedule:
+def _schedule(policy: Policy, jobs: list[MuriJob], cluster: Cluster) -> EventSchedule:
     devices = len(cluster.device_node)
     if isinstance(policy, Muri):
-        worst = policy.ordering == "worst"
-        return MuriSchedule(devices, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
+        worst, stages = policy.ordering == "worst", list(dict.fromkeys(job.stages for job in jobs))  # as kinds are counted
+        return MuriSchedule(devices, stages, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
     if policy.name == "antman":
         seats: dict[int, list[int]] = {}
         for device, node in enumerate(cluster.device_node):

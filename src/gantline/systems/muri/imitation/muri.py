@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from gantline.performance.cycle_periods import Stages
 from gantline.performance.stage_cycles import ALONE, DISTURBED
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
@@ -16,9 +18,10 @@ UNMATCHED = (*DISTURBED[:3], 1.3 / ALONE)
 class MuriSchedule:
     """Jobs in order, grouped, and the groups in the order of their first members as far as they fit."""
 
-    def __init__(self, devices: int, *, known: bool, matching: bool, worst: bool, most: int) -> None:
+    def __init__(self, devices: int, stages: Sequence[Stages], *, known: bool, matching: bool, worst: bool, most: int) -> None:
         self._devices, self._known = devices, known
-        self._grouping: Grouping[MuriJob] = Grouping(matching=matching, worst=worst, most=most, disturbed=DISTURBED if matching else UNMATCHED)
+        disturbed = DISTURBED if matching else UNMATCHED
+        self._grouping: Grouping[MuriJob] = Grouping(stages, matching=matching, worst=worst, most=most, disturbed=disturbed)
         self._listed: list[MuriJob] = []
 
     def arrive(self, job: MuriJob) -> None:

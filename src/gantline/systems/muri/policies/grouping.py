@@ -18,12 +18,11 @@ class Cyclic(Protocol):
 
     @property
     def gpus(self) -> int: ...
-    @property
-    def kind(self) -> int:
-        """Jobs of one kind have the same stages; one of a kind below zero shares with none."""
 
     @property
-    def stages(self) -> Stages: ...
+    def kind(self) -> int:
+        """Which of the stages that grouping knows are its own; one of a kind below zero shares with none."""
+
     @property
     def step(self) -> float:
         """Seconds of an iteration alone."""
@@ -33,13 +32,15 @@ Job = TypeVar("Job", bound=Cyclic)
 
 
 class Grouping(Generic[Job]):
-    """How jobs are grouped on a number of devices."""
+    """How jobs are grouped on a number of devices; `stages` are those of each kind of job."""
 
-    def __init__(self, *, matching: bool = True, worst: bool = False, most: int = MOST, disturbed: Sequence[float] = DISTURBED) -> None:
-        self._matching, self._most, self._disturbed = matching, most, disturbed
+    def __init__(
+        self, stages: Sequence[Stages], *, matching: bool = True, worst: bool = False, most: int = MOST,
+        disturbed: Sequence[float] = DISTURBED,
+    ) -> None:  # fmt: skip
+        self._stages, self._matching, self._most, self._disturbed = stages, matching, most, disturbed
         self._cycle = longest_cycle if worst else shortest_cycle
         self._pairs = PairsByKind(self._weight)
-        self._stages: dict[int, Stages] = {}
         self._periods: dict[Kinds, float] = {}
 
     def form(self, order: Sequence[Job], devices: int) -> list[tuple[Job, ...]]:
@@ -47,8 +48,6 @@ class Grouping(Generic[Job]):
 
         They are joined only while they want more devices than there are, and not where each would be faster if they took turns.
         """
-        for job in order:
-            self._stages[job.kind] = job.stages
         chunks = self._admitted(order, devices)
         bunches = self._match(chunks, devices) if self._matching else self._join(chunks, devices)
         return [part for bunch in bunches for part in self._apart_if_slower(bunch)]
@@ -59,7 +58,7 @@ class Grouping(Generic[Job]):
 
     def order(self, bunch: Sequence[Job]) -> tuple[int, ...]:
         """The places of the members in the order in which they follow each other."""
-        return self._cycle(tuple(job.stages for job in bunch)).order if len(bunch) > 1 else (0,)
+        return self._cycle(self._all_stages([job.kind for job in bunch])).order if len(bunch) > 1 else (0,)
 
     def _admitted(self, order: Sequence[Job], devices: int) -> dict[int, list[tuple[Job, ...]]]:
         """By size, in order of first appearance: for every slot that fits, the next few jobs of that size."""
@@ -140,8 +139,8 @@ class Grouping(Generic[Job]):
             return 0.0
         return interleaving_efficiency(self._all_stages(both), self._together(both))
 
-    def _all_stages(self, kinds: Kinds) -> tuple[Stages, ...]:
-        return tuple(self._stages[kind] for kind in kinds)
+    def _all_stages(self, kinds: Sequence[int]) -> tuple[Stages, ...]:
+        return tuple([self._stages[kind] for kind in kinds])
 
 
 def _kinds(bunch: Sequence[Cyclic]) -> Kinds:

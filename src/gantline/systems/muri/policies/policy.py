@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
@@ -23,12 +23,16 @@ class _Sharer(NamedTuple):
     """A job as grouping sees it."""
 
     at: int  # place in the snapshot
-    type: int
     gpus: int
     kind: int
-    stages: Stages
     step: float
     value: float
+
+
+@lru_cache(maxsize=64)
+def _grouping(stages: tuple[Stages, ...], matching: bool, worst: bool, most: int) -> Grouping[_Sharer]:
+    """Kept from decision to decision for the matchings that it has solved; what it says depends on what it is made of alone."""
+    return Grouping(stages, matching=matching, worst=worst, most=most)
 
 
 @dataclass(frozen=True)
@@ -62,41 +66,40 @@ class Muri(Policy):
         jobs = snapshot.jobs
         service = jobs.remaining if self.known else jobs.attained
         value: Floats = service * jobs.gpus
+        times = [Stages(*each) for each in zip(*(jobs.metric(name).tolist() for name in STAGES))]
+        stages = tuple(sorted({each for each in times if usable(each)}))
+        grouping = _grouping(stages, self.matching, self.ordering == "worst", self.most)
         room = snapshot.cluster.capacity.tolist()
-        grouping: Grouping[_Sharer] = Grouping(matching=self.matching, worst=self.ordering == "worst", most=self.most)
-        rows: list[Assignment] = []
-        for kind, sharers in self._by_type(snapshot, value):
-            groups = grouping.form(sharers, room[kind])
-            groups.sort(key=lambda group: min(job.value for job in group))
-            for group in groups:
-                if group[0].gpus <= room[kind]:
-                    room[kind] -= group[0].gpus
-                    rows += self._assign(snapshot, group, grouping)
-        waits = len(rows) < len(jobs) or any(row.group >= 0 for row in rows)
-        return Plan.assign(rows, valid_until=snapshot.now + self.interval if waits else math.inf)
+        groups: list[tuple[int, tuple[_Sharer, ...]]] = []
+        for type, sharers in self._by_type(snapshot, value, times, {each: kind for kind, each in enumerate(stages)}).items():
+            for group in sorted(grouping.form(sharers, room[type]), key=lambda group: min([job.value for job in group])):
+                if group[0].gpus <= room[type]:
+                    room[type] -= group[0].gpus
+                    groups.append((type, group))
+        waits = sum(len(group) for _, group in groups) < len(jobs) or any(len(group) > 1 for _, group in groups)
+        return Plan.assign(self._assign(snapshot, groups, grouping), valid_until=snapshot.now + self.interval if waits else math.inf)
 
-    def _by_type(self, snapshot: Snapshot, value: Floats) -> Iterator[tuple[int, list[_Sharer]]]:
+    def _by_type(self, snapshot: Snapshot, value: Floats, times: list[Stages], kinds: dict[Stages, int]) -> dict[int, list[_Sharer]]:
         """The jobs of each device type, in order: where they run, else the type of their first option."""
         jobs = snapshot.jobs
-        columns = np.column_stack([jobs.metric(name) for name in (*STAGES, ITERATION)])
-        kinds: dict[tuple[float, ...], int] = {}
         found: dict[int, list[_Sharer]] = {}
-        gpus, types = jobs.gpus.tolist(), jobs.type.tolist()
+        gpus, types, values, steps = jobs.gpus.tolist(), jobs.type.tolist(), value.tolist(), jobs.metric(ITERATION).tolist()
         for at in np.argsort(value, kind="stable").tolist():
             type = types[at] if types[at] >= 0 else jobs.options(at)[0].type
-            *times, step = columns[at].tolist()
-            stages = Stages(*times)
-            known = usable(stages) and step > 0.0
-            kind = kinds.setdefault(stages, len(kinds)) if known else -1
-            found.setdefault(type, []).append(_Sharer(at, type, gpus[at], kind, stages, step, float(value[at])))
-        yield from found.items()
+            kind = kinds.get(times[at], -1) if steps[at] > 0.0 else -1
+            found.setdefault(type, []).append(_Sharer(at, gpus[at], kind, steps[at], values[at]))
+        return found
 
-    def _assign(self, snapshot: Snapshot, group: tuple[_Sharer, ...], grouping: Grouping[_Sharer]) -> Iterator[Assignment]:
-        """One group; it is called by the row of its first job, so that it keeps its name as long as that one stays."""
-        if len(group) == 1:
-            yield Assignment(group[0].at, type=group[0].type, gpus=group[0].gpus)
-            return
-        number = min(int(snapshot.jobs.rows[job.at]) for job in group)
-        for place, member in enumerate(grouping.order(group)):
-            job = group[member]
-            yield Assignment(job.at, type=job.type, gpus=job.gpus, group=number, mode=Mode.INTERLEAVE, offset=float(place))
+    def _assign(self, snapshot: Snapshot, groups: list[tuple[int, tuple[_Sharer, ...]]], grouping: Grouping[_Sharer]) -> Assignments:
+        """The groups as columns; each is called by the first of its rows, so that it keeps its name as long as that one stays."""
+        rows = snapshot.jobs.rows.tolist()
+        columns: list[tuple[int, int, int, int, int, float]] = []
+        for type, group in groups:
+            if len(group) == 1:
+                columns.append((group[0].at, type, group[0].gpus, -1, Mode.EXCLUSIVE, 0.0))
+                continue
+            name = min([rows[job.at] for job in group])
+            for place, member in enumerate(grouping.order(group)):
+                columns.append((group[member].at, type, group[member].gpus, name, Mode.INTERLEAVE, float(place)))
+        job, kind, gpus, names, mode, offset = zip(*columns) if columns else ((),) * 6
+        return Assignments(job, type=kind, gpus=gpus, group=names, mode=mode, offset=offset)
