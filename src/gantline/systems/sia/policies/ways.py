@@ -44,13 +44,14 @@ def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
     ranged = np.flatnonzero((snapshot.jobs.min_gpus < snapshot.jobs.max_gpus) & ~reserved)
     more_owner, more_kind, more_gpus, more_rate = _in_ranges(snapshot, ranged)
     kind, gpus = np.concatenate([table.I[c.O_TYPE, row], more_kind]), np.concatenate([table.I[c.O_GPUS, row], more_gpus])
-    found, column = np.unique(np.stack([kind, gpus], axis=1), axis=0, return_inverse=True)
-    group, count = found[:, 0].astype(np.int64), found[:, 1].astype(np.int64)
+    width = int(gpus.max(initial=0)) + 1  # type and count as one number: pairs take NumPy ten times as long
+    found, column = np.unique(kind * width + gpus, return_inverse=True)
+    group, count = found // width, found % width
     use: Floats = np.zeros((len(found), types))
     use[np.arange(len(found)), group] = count
     shape = len(snapshot.jobs), len(found)
     offered, option, rate = np.zeros(shape, dtype=np.bool_), np.full(shape, DERIVED, dtype=np.int64), np.zeros(shape)
-    cells = np.concatenate([owner, more_owner])[::-1], column.reshape(-1)[::-1]  # the first of several alike
+    cells = np.concatenate([owner, more_owner])[::-1], column[::-1]  # the first of several alike
     offered[cells] = True
     option[cells] = np.concatenate([row, np.full(len(more_owner), DERIVED)])[::-1]
     rate[cells] = np.concatenate([table.F[c.O_RATE, row], more_rate])[::-1]
