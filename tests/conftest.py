@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from tests.combinations import combinations_left_out
 from tests.cpu_seconds import CpuSeconds
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
@@ -32,7 +33,7 @@ ALL_EXAMPLES = ("engine",)  # the heart: a planted defect there was found by the
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all random examples and the large forms of tests: `make test-long`")
-    parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, slowest tests")
+    parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption(
         "--stories", type=int, default=0, help="how many seeded stories of the faulty executor to tell; 0: 80, or 240 with --long"
@@ -49,6 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: the large form of a test, which runs in `make test-long` only")
+    config.addinivalue_line("markers", "each_value(times=1): every value of every parameter so often; `make test-long` runs the product")
     if config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds())
 
@@ -63,8 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """At every change a quarter of the random examples and the small forms; see docs/design/rules-as-tests.md."""
     if config.getoption("--long"):
         return
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
-    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    left_out = {item for item in items if item.get_closest_marker("long")} | combinations_left_out(items)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
     drawn_from = [item for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)]
     for test in {item.obj for item in drawn_from if item.path.parent.name not in ALL_EXAMPLES}:
         drawn = test._hypothesis_internal_use_settings

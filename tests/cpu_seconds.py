@@ -1,4 +1,4 @@
-"""Where the processor time of the suite goes: `pytest --cpu-seconds` prints it by folder and for the slowest files and tests.
+"""Where the processor time of the suite goes: `pytest --cpu-seconds` prints it by folder and for the slowest files and test functions.
 
 Processor seconds of this process and of the children that it has waited for; unlike wall time they hardly depend on what else the machine
 does. What a shared fixture costs is counted to the first test which asks for it.
@@ -44,13 +44,15 @@ class CpuSeconds:
         self.of_test[report.nodeid] += dict(report.user_properties).get("cpu seconds", 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        of_function: Counter[str] = Counter()
         of_file: Counter[str] = Counter()
         of_folder: Counter[str] = Counter()
         for name, seconds in self.of_test.items():
             file = name.partition("::")[0]
+            of_function[name.partition("[")[0]] += seconds
             of_file[file] += seconds
             of_folder[str(PurePosixPath(file).parent)] += seconds
-        for title, spent in (("folder", of_folder), ("file", of_file), ("test", self.of_test)):
+        for title, spent in (("folder", of_folder), ("file", of_file), ("test function", of_function), ("test", self.of_test)):
             terminalreporter.section(f"processor seconds by {title}")
             for name, seconds in spent.most_common(SLOWEST):
                 terminalreporter.write_line(f"{seconds:8.2f}  {name}")

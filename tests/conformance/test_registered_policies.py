@@ -32,8 +32,8 @@ FAMILIES = (  # relatives decide by the same code but for one function; the firs
     ("afs", "equal-share"),
     ("pollux", "adaptdl"),
 )
-SHARES = 3  # at every change each policy goes through one of these, its relatives through others; `--long` tells them all
-FAULTY = 10  # stories of a faulty world; each policy lives through one, at every change a third of them do
+SHARES = 5  # at every change each policy goes through one of these, its relatives through others; `--long` tells them all
+FAULTY = 10  # stories of a faulty world; each policy lives through one, at every change a fifth of them do
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=[" ".join([n, *map(str, s.values())]) for n, s in VARIANTS])

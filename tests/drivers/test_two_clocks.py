@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulator.workloads import Workload, workloads
-from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.conformance.scenarios import CARBON, some_jobs
+from gantline.conformance.scenarios import some_jobs
 from gantline.core.cluster import Node
 from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
-from gantline.policies.registry import make_policy, policy_names
+from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -82,16 +81,11 @@ def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
 
 
+@pytest.mark.each_value(times=2)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_every_option(options: dict[str, Any], policy: str) -> None:
     assert_same(SOME, "4x4", make_policy(policy, POLICIES[policy]), **options)
-
-
-@pytest.mark.parametrize("name", [name for name in policy_names() if name != "recorded"])  # that one decides in an imitation only
-def test_every_registered_policy(name: str) -> None:
-    jobs = trace(("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0))
-    assert_same(jobs, "v100:1,k80:1", name, throughputs=table(), round=30.0, costs="resume=3,move=2", carbon=CARBON)
 
 
 @pytest.mark.parametrize("policy", ["srtf", "allox", "allox.srpt", "drf-ext", "gavel.max_min_fairness_perf"])

@@ -7,9 +7,8 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.systems.gavel.tiny_world import table, trace
+from tests.engine.held import most_held
 
-from gantline.core.queues import ancestors
 from gantline.core.reasons import Reason
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
@@ -27,17 +26,6 @@ def starts(run):
 
 def stops(run):
     return run.allocations.filter(run.allocations["reason"] == "quota")["job"].to_list()
-
-
-def most_held(run, queues):
-    """The most devices that each of these queues and those below it held at any time."""
-    queue_of = dict(run.jobs.select("job", "queue").iter_rows())
-    spans = [(row["start"], row["end"], row["gpus"], queue_of[row["job"]]) for row in run.allocations.iter_rows(named=True)]
-    found = {}
-    for queue in queues:
-        mine = [(start, end, gpus) for start, end, gpus, name in spans if queue in ancestors(name) and end > start]
-        found[queue] = max((sum(gpus for start, end, gpus in mine if start <= at < end) for at, _, _ in mine), default=0)
-    return found
 
 
 # --- one story each ------------------------------------------------------------------------------------------------------
@@ -109,21 +97,6 @@ def test_policies_keep_their_order_within_a_queue():
 def test_an_elastic_job_grows_to_its_queues_limit_and_no_further(policy):
     jobs = [job("e", 0, 1, 1000, "q", min_gpus=1, max_gpus=8)]
     assert most_held(simulate(jobs, "1x8", policy, queues="q=3:1", until=100), ["q"]) == {"q": 4}
-
-
-# --- every policy, both clocks --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("policy", EVERY)
-def test_no_policy_gives_a_queue_more_than_it_may_have(policy):
-    typed = policy.startswith("gavel") or policy in ("sia", "heet", "allox", "shockwave")
-    jobs = trace(
-        ("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0)
-    ).frame.to_dicts()
-    more = {"throughputs": table()} if typed else {}
-    jobs = [{**row, "queue": ("a", "b/x", "b/y")[k % 3], **({} if typed else {"min_gpus": 1, "max_gpus": 2})} for k, row in enumerate(jobs)]
-    run = simulate(jobs, "v100:2,k80:2" if typed else "1x4", policy, round=30.0, queues="a=1:0,b=1:1,b/x=1:0", **more)
-    held = most_held(run, ["a", "b", "b/x"])
-    assert all(held[queue] <= most for queue, most in {"a": 1, "b": 2, "b/x": 1}.items())
-    assert len(starts(run)) == len(jobs), run.incidents[:1]
 
 
 sizes = st.integers(1, 4)

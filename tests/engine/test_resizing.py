@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from tests.systems.gavel.tiny_world import table, trace
+from tests.engine.held import held
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.phases import Phase
-from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
-
-EVERY = [name for name in policy_names() if name != "recorded" and "carbon" not in make_policy(name).needs]  # that one imitates
 
 
 def job(name, gpus, arrival=0.0, duration=1000.0, **more):
     return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration, **more}
 
 
-def held(run, name, at):
-    """How many devices a job held at that time."""
-    spans = run.allocations.filter(run.allocations["job"] == name).iter_rows(named=True)
-    return sum(span["gpus"] for span in spans if span["start"] <= at < span["end"])
-
-
 def both_clocks(*what, **options):
     run, other = (simulate(*what, **options, executor=how) for how in ("instant", "acknowledged"))
     assert run.summary["log_hash"] == other.summary["log_hash"]
     return run
-
-
-@pytest.mark.parametrize("policy", [name for name in EVERY if not name.startswith("gavel")])
-def test_a_running_job_gives_devices_up_under_every_policy(policy):
-    first = job("a", 3, min_gpus=3, max_gpus=3)
-    run = simulate([first], "1x4", policy, inputs=[JobRequest(100.0, Action.RESIZE, "a", 2)], until=450, round=60.0)
-    assert held(run, "a", 60.0) == 3
-    assert held(run, "a", 440.0) == 2
-
-
-@pytest.mark.parametrize("policy", [name for name in EVERY if name.startswith("gavel")])
-def test_a_running_job_grows_under_gavels_policies_or_waits_for_its_new_size(policy):
-    run = simulate(trace(("big", 40000.0, 0.0)), "v100:2,k80:2", policy, throughputs=table(),
-                   inputs=[JobRequest(100.0, Action.RESIZE, "0", 2)], until=900, round=60.0)  # fmt: skip
-    assert held(run, "0", 600.0) in (0, 2)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "fair-share", "tiresias"])

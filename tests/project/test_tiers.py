@@ -53,6 +53,29 @@ def test_the_long_run_draws_all_examples_and_takes_the_large_forms(pytester: pyt
     assert "6 passed" in told
 
 
+PRODUCT = """
+import pytest
+
+taken = []
+
+{mark}
+@pytest.mark.parametrize("option", [{{}}, [1], "c", "d", "e", "f"])
+@pytest.mark.parametrize("policy", [1, 2, 3])
+def test_it(option, policy): taken.append((str(option), policy))
+
+def test_told(): print("taken", len(taken), *(sum(policy == one for _, policy in taken) for one in (1, 2, 3)), len(dict(taken)))
+"""
+
+
+@pytest.mark.parametrize(("mark", "told"), [("each_value", "taken 6 2 2 2 6"), ("each_value(times=2)", "taken 12 4 4 4 6")])
+def test_each_value_of_a_product_is_there_at_every_change_and_all_of_it_in_the_long_run(
+    pytester: pytest.Pytester, mark: str, told: str
+) -> None:
+    tests = PRODUCT.format(mark=f"@pytest.mark.{mark}")
+    assert told in tell(pytester, tests)
+    assert "taken 18 6 6 6 6" in tell(pytester, tests, "--long")
+
+
 def test_a_run_names_how_many_comparisons_it_could_not_make(pytester: pytest.Pytester) -> None:
     skips = "import pytest\n@pytest.mark.parametrize('k', range(3))\ndef test_it(k): pytest.skip('no /some/shared/reference/blox')\n"
     assert "3 comparisons with the originals were not made" in tell(pytester, skips)
@@ -62,6 +85,6 @@ def test_a_run_names_how_many_comparisons_it_could_not_make(pytester: pytest.Pyt
 def test_a_run_says_where_its_processor_time_goes(pytester: pytest.Pytester) -> None:
     """What a test computes is counted to that test, what it waits for is not."""
     tests = "import time\ndef test_idle(): time.sleep(0.2)\ndef test_busy(): sum(range(6_000_000))\n"
-    told = tell(pytester, tests, "--cpu-seconds").partition("processor seconds by test")[2].splitlines()
+    told = tell(pytester, tests, "--cpu-seconds").partition("processor seconds by test =")[2].splitlines()
     assert [line.rpartition("::")[2] for line in told[1:3]] == ["test_busy", "test_idle"]
     assert told[3].endswith("all 2 tests")

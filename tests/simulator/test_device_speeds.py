@@ -74,6 +74,7 @@ def test_a_slow_device_goes_to_a_sensitive_job_only_if_no_other_is_free(tmp_path
             assert len(held) == 16, spell
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rule", ["packed", "pal", "pm-first-sticky"])
 @pytest.mark.parametrize("policy", ["srtf", "fifo", "afs"])
 def test_both_clocks_agree_and_skipping_rounds_changes_nothing(tmp_path: Path, rule: str, policy: str) -> None:
