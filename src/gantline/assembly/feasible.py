@@ -1,8 +1,8 @@
 """One rule for options that cannot be had, checked before the run and the same under every policy.
 
-An option that the cluster cannot hold (too many devices of a type, or more CPUs, memory or storage beside them than its nodes have) is
-left out, as is one on a type that the cluster does not have. A job without any option left is refused. One that has no option of the size
-that it asks for, listed or left, asks for the size of its first option.
+An option that the cluster cannot hold (too many devices of a type, on more nodes than can be, or with more CPUs, memory or storage beside
+them than its nodes have) is left out, as is one on a type that the cluster does not have. A job without any option left is refused. One
+that has no option of the size that it asks for, listed or left, asks for the size of its first option.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
     size, kind = table.I[c.O_GPUS], table.I[c.O_TYPE]
     amounts = table.F[c.O_CPUS : c.O_CPUS + c.BESIDE]
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
-    if not amounts.any():
-        found: Bools = size <= capacity[kind]
-        return found
-    return _with_sides(cluster, size, kind, amounts)
+    found: Bools = _with_sides(cluster, size, kind, amounts) if amounts.any() else size <= capacity[kind]
+    for at in np.flatnonzero(table.I[c.O_NODES]).tolist():
+        found[at] &= _can_span(cluster, int(kind[at]), int(size[at]), int(table.I[c.O_NODES, at]))
+    return found
+
+
+def _can_span(cluster: Cluster, kind: int, size: int, span: int) -> bool:
+    """Whether the type has so many nodes with room for an even part of the gang, the first ones for one device more."""
+    room = sorted((node.gpus for node in cluster.nodes if node.type == cluster.types[kind]), reverse=True)[:span]
+    parts = [size // span + (place < size % span) for place in range(span)]
+    return len(room) == span <= max(size, 1) and all(have >= part for have, part in zip(room, parts))
 
 
 def _with_sides(cluster: Cluster, size: Ints, kind: Ints, amounts: Floats) -> Bools:

@@ -137,14 +137,14 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                     )
                 per = max(way.gpus, 1)
                 beside = [way.cpus / per, way.memory / per, way.storage / per]
-                listed.append(_option(code, way.gpus, F[c.WORK, row] / way.duration, beside))
+                listed.append(_option(code, way.gpus, F[c.WORK, row] / way.duration, beside, way.span))
         I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
     tables.options = OptionTable.build(listed)
 
 
-def _option(kind: int, gpus: int, rate: float, beside: list[float]) -> Option:
+def _option(kind: int, gpus: int, rate: float, beside: list[float], span: int = 0) -> Option:
     cpus, memory, storage = beside
-    return Option(kind, gpus, rate, cpus=cpus, memory=memory, storage=storage)
+    return Option(kind, gpus, rate, cpus=cpus, memory=memory, nodes=span, storage=storage)
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:

@@ -65,7 +65,7 @@ class Assignment:
     What is left out means "as the option says". A named job gets exactly this, whole or not at all, or keeps what it has and finds the
     reason in `jobs.reason`; a running job that is not named is stopped. A job is named once, but for shares of the time on several types.
 
-    Which devices: ``option``, or ``type`` and ``gpus``, and the engine places; ``nodes`` and ``within`` narrow that; ``devices`` names
+    Which devices: ``option``, or ``type`` and ``gpus``: the engine places; ``nodes``, ``span``, ``within`` narrow that; ``devices`` names
     them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
     ``memory``, ``storage``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
     """
@@ -76,6 +76,7 @@ class Assignment:
     type: int = -1  # device type code (-1: as the option says)
     devices: tuple[int, ...] = ()  # exactly these, in rank order
     nodes: tuple[int, ...] = ()  # only these nodes
+    span: int = 0  # on exactly so many nodes, as evenly as can be (0: as the option or the placement rule says)
     parts: tuple[Part, ...] = ()  # several roles; replaces gpus/type/devices
     cpus: float = math.nan  # CPUs in all (NaN: as the option says); changing it alone restarts nothing
     memory: float = math.nan  # GB in all
@@ -121,6 +122,7 @@ _SCALARS: dict[str, Any] = {
     "option": np.int64,
     "gpus": np.int64,
     "type": np.int64,
+    "span": np.int64,
     "cpus": np.float64,
     "memory": np.float64,
     "storage": np.float64,
@@ -138,7 +140,7 @@ _SCALARS: dict[str, Any] = {
     "limit": np.float64,
 }
 _RAGGED = ("devices", "nodes", "parts", "within", "purpose")
-_OF_OPTION = {"option", "gpus", "type", "until"}
+_OF_OPTION = {"option", "gpus", "type", "span", "until"}
 #: what an assignment means where the plan says nothing
 ASSIGNMENT_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}
 

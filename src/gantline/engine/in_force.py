@@ -17,7 +17,13 @@ from gantline.engine.state import State
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
 SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 RAGGED = ("devices", "nodes", "parts", "within", "purpose")
-RAW = ("option", "gpus", "type", *c.BESIDE_NAMES)  # what was asked; compared as such only where the option is made up (devices, parts)
+RAW = (
+    "option",
+    "gpus",
+    "type",
+    "span",
+    *c.BESIDE_NAMES,
+)  # what was asked; compared only where the option is made up (devices, parts)
 
 
 class Groups:

@@ -16,7 +16,8 @@ from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
 _NEVER = -3  # in place of an option: not looked up yet
-_ASKED = ("option", "gpus", "type", *c.BESIDE_NAMES)
+_WHOLE = ("option", "gpus", "type", "span")
+_ASKED = (*_WHOLE, *c.BESIDE_NAMES)
 _AS_LISTED = (math.nan,) * c.BESIDE
 
 
@@ -25,7 +26,7 @@ class OptionRows:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.derived: dict[tuple[float, ...], int] = {}  # (from which option, type, gpus, CPUs, memory, storage)
+        self.derived: dict[tuple[float, ...], int] = {}  # (from which option, type, gpus, nodes, CPUs, memory, storage)
         self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
@@ -41,8 +42,8 @@ class OptionRows:
         asked = [table.column(name) for name in _ASKED]
         found, known = self._as_before(owner, asked)
         for at in np.flatnonzero(~known).tolist():
-            option, gpus, kind, *beside = (column[at].item() for column in asked)
-            found[at] = self.find(int(owner[at]), option, gpus, kind, beside)
+            option, gpus, kind, span, *beside = (column[at].item() for column in asked)
+            found[at] = self.find(int(owner[at]), option, gpus, kind, beside, span)
         fresh = np.flatnonzero(~known)
         for name, column in zip((*_ASKED, "found"), (*asked, found)):
             self._last[name][owner[fresh]] = column[fresh]
@@ -52,14 +53,14 @@ class OptionRows:
         """Options of rows that want the same as last time."""
         size = self.tables.F.shape[1]
         if not self._last or len(self._last["found"]) < size:  # also where there are no rows
-            self._last = {name: np.full(size, np.nan) for name in _ASKED[3:]}
-            self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_ASKED[:3], "found")}
+            self._last = {name: np.full(size, np.nan) for name in c.BESIDE_NAMES}
+            self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_WHOLE, "found")}
             self._last["found"][:] = IMPOSSIBLE
             self._last["option"][:] = _NEVER
         known = np.ones(len(rows), dtype=np.bool_)
         for name, column in zip(_ASKED, asked):
             last = self._last[name][rows]
-            known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in _ASKED[3:] else last == column
+            known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in c.BESIDE_NAMES else last == column
         return self._last["found"][rows], known
 
     def forget(self, row: int) -> None:
@@ -67,10 +68,10 @@ class OptionRows:
         if self._last and row < len(self._last["option"]):
             self._last["option"][row] = _NEVER
 
-    def find(self, row: int, option: int, gpus: int, kind: int, beside: Sequence[float] = _AS_LISTED) -> int:
+    def find(self, row: int, option: int, gpus: int, kind: int, beside: Sequence[float] = _AS_LISTED, span: int = 0) -> int:
         """An option of the job's own if one matches, else a new one with the performance model's speed; -1: impossible.
 
-        `beside`: CPUs, memory and storage bandwidth in all; NaN: as the option says.
+        `beside`: CPUs, memory and storage bandwidth in all; NaN: as the option says. `span`: on so many nodes; 0: as it says.
         """
         base = self._base(row, option, gpus, kind)
         if base == IMPOSSIBLE:
@@ -78,19 +79,20 @@ class OptionRows:
         OI = self.tables.options.I
         size, type_code = int(OI[c.O_GPUS, base]) if gpus < 0 else gpus, int(OI[c.O_TYPE, base]) if kind < 0 else kind
         same = bool(size == OI[c.O_GPUS, base] and type_code == OI[c.O_TYPE, base])
-        if same and all(map(math.isnan, beside)):
+        if same and all(map(math.isnan, beside)) and span in (0, OI[c.O_NODES, base]):
             return base
-        if size == 0 and OI[c.O_GPUS, base] > 0:
-            return IMPOSSIBLE  # an empty gang
-        key = (base, type_code, size, *(-1.0 if math.isnan(amount) else amount for amount in beside))
+        if (size == 0 and OI[c.O_GPUS, base] > 0) or not self._can_span(type_code, size, span):
+            return IMPOSSIBLE  # an empty gang, or more nodes than devices
+        span = span or (int(OI[c.O_NODES, base]) if same else 0)
+        key = (base, type_code, size, span, *(-1.0 if math.isnan(amount) else amount for amount in beside))
         found = self.derived.get(key)
         if found is None:
-            found = self._derive(row, base, type_code, size, beside, same)
+            found = self._derive(row, base, type_code, size, beside, same, span)
             if found != IMPOSSIBLE:
                 self.derived[key] = found
         return found
 
-    def _derive(self, row: int, base: int, kind: int, size: int, beside: Sequence[float], same: bool) -> int:
+    def _derive(self, row: int, base: int, kind: int, size: int, beside: Sequence[float], same: bool, span: int) -> int:
         """Append a new option."""
         like = self.tables.options[base]
         rate = like.rate if same else self._rate(row, like, kind, size)
@@ -107,10 +109,14 @@ class OptionRows:
                 rate_spread=rate * (spread / like.rate) if like.rate else rate,
                 cpus=cpus,
                 memory=memory,
-                nodes=like.nodes if same else 0,
+                nodes=span,
                 storage=storage,
             )
         )
+
+    def _can_span(self, kind: int, size: int, span: int) -> bool:
+        """Whether the cluster has so many nodes of the type, and each gets a device."""
+        return span == 0 or 0 < span <= min(max(size, 1), int((self.tables.NI[c.N_TYPE] == kind).sum()))
 
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
         """An option that takes nothing beside, for grants with parts that state theirs; its speed is that of the job's option."""

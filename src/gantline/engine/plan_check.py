@@ -55,6 +55,8 @@ def _check_assignments(table: Assignments, jobs: int, types: int) -> None:
         for purpose in dict.fromkeys(table.entries("purpose")):
             if purpose not in PURPOSES:
                 raise InfeasiblePlanError(f"an assignment has the purpose {purpose!r}", fix=near(str(purpose), PURPOSES))
+    if table.has("span") and len(job) and table.column("span").min() < 0:
+        raise InfeasiblePlanError(f"a gang is to span {table.column('span').min()} nodes", fix="a number of nodes, or 0 for any")
     if not table.has("share"):
         if len(job) and np.bincount(job).max() > 1:
             raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")

@@ -125,7 +125,7 @@ def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
         return options.bare(row, item.option, kinds[0], sum(part.count * part.gpus for part in item.parts))
     if item.devices:
         return exact_option(t, options, row, item.devices, item)
-    return options.find(row, item.option, item.gpus, item.type, amounts_beside(item))
+    return options.find(row, item.option, item.gpus, item.type, amounts_beside(item), item.span)
 
 
 def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int], item: Assignment | None = None) -> int:
@@ -138,7 +138,8 @@ def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int
     size, kind = len(devices), there.pop()
     if item is None:
         return options.find(row, -1, size, kind)
-    if item.type not in (-1, kind) or item.gpus not in (-1, size):
+    spans = len({int(t.D[c.D_NODE, d]) for d in devices})
+    if item.type not in (-1, kind) or item.gpus not in (-1, size) or item.span not in (0, spans):
         return IMPOSSIBLE
     return options.find(row, item.option, size, kind, amounts_beside(item))
 
@@ -175,7 +176,7 @@ def _means_something(t: Tables, item: Assignment) -> bool:
 def _parts_mean_something(t: Tables, item: Assignment) -> bool:
     if not item.parts:
         return True
-    if item.devices or item.nodes or len({part.role for part in item.parts}) < len(item.parts):
+    if item.devices or item.nodes or item.span or len({part.role for part in item.parts}) < len(item.parts):
         return False
     for part in item.parts:
         whole = part.count >= 0 and part.gpus >= 0 and min(amounts_beside(part)) >= 0.0
@@ -190,6 +191,6 @@ def _agree(items: Sequence[Assignment], kind: str) -> bool:
     """Whether a row's assignments go together: shares of time name no place and make one whole at most; a row with parts owns them."""
     if kind != "share of time":
         return not (kind == "shared" and items[0].parts)
-    placed = any(item.devices or item.nodes or item.parts or item.within for item in items)
+    placed = any(item.devices or item.nodes or item.span or item.parts or item.within for item in items)
     divisible = all(item.mode in (Mode.EXCLUSIVE, Mode.SPACE) for item in items)
     return divisible and not placed and bool(np.sum([item.share for item in items]) <= 1.0 + 1e-6)

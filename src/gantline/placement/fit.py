@@ -121,11 +121,11 @@ def _first_node(supply: Supply, need: int, seats: NodeCounts) -> int:
 
 @kernel
 def _even(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
-    """Exactly `spread` nodes with an equal part on each (Sia's configurations)."""
-    if need % spread != 0:
+    """Exactly `spread` nodes with an equal part on each (Sia's configurations), the first ones with one more where that cannot be."""
+    if need < spread:
         return 0
-    part = need // spread
     for used in range(spread):
+        part = need // spread + (1 if used < need % spread else 0)
         best = tightest(supply, part, seats, used)
         if best < 0:
             return 0

@@ -129,7 +129,7 @@ RULES: tuple[Rule, ...] = (
         "options",
         (_C["options"] != "") & ~_C["options"].str.contains(OPTIONS_PATTERN),
         "{options!r} is not a list of alternatives",
-        "type:gpus[/cpus][/memory][/storage]=seconds joined by |, for instance v100:4=3600|cpu:0/20=9000",
+        "type:gpus[@nodes][/cpus][/memory][/storage]=seconds joined by |, for instance v100:4=3600|cpu:0/20=9000",
     ),
 )
 

@@ -53,7 +53,7 @@ COLUMNS: Mapping[str, TraceColumn] = {
         TraceColumn("app", "text", "", "application or group of jobs that belong together", _nothing),
         TraceColumn("model", "text", "", "neural network that is trained", _nothing),
         TraceColumn("type", "text", "", "device type asked for", _nothing),
-        TraceColumn("options", "text", "", "alternatives: type:gpus[/cpus][/memory][/storage]=seconds joined by |", _nothing),
+        TraceColumn("options", "text", "", "alternatives: type:gpus[@nodes][/cpus][/memory][/storage]=seconds joined by |", _nothing),
         TraceColumn("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _request),
         TraceColumn("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _request),
         TraceColumn("work", "number", "", "amount of work; empty: the duration, that is rate 1", lambda: pl.col("duration")),

@@ -25,4 +25,7 @@ class SharedGang(ExactGang):
         if not w.pooled:
             return super().fits(w, change)
         chosen = self.desk.pools.find(w)
+        span = w.item.span
+        if chosen is not None and span and len(self.books.nodes(chosen)) != span:
+            return Reason.FRAGMENTED
         return self.why_not(w) if chosen is None else Placed(self.books.gang(w.option, tuple(chosen), shared=True))
