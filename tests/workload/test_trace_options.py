@@ -35,7 +35,7 @@ numbers = st.floats(0, 1e12, allow_nan=False)
 @settings(deadline=None)
 @given(
     st.lists(
-        st.builds(WrittenOption, st.sampled_from(["v100", "A100-80GB", "cpu"]), st.integers(0, 99), numbers, numbers, numbers, numbers),
+        st.builds(WrittenOption, st.sampled_from(["v100", "A100-80GB", "cpu"]), st.integers(0, 99), *[numbers] * 4, st.integers(0, 9)),
         min_size=1,
     )
 )

@@ -39,7 +39,8 @@ def parse_options(text: str) -> tuple[WrittenOption, ...]:
         if match is None:
             raise UsageError(f"'{part}' is not type:gpus[@nodes][/cpus][/memory][/storage]=seconds", fix="for instance v100:4=3600")
         kind, gpus, span, *beside, duration = match.groups()
-        found.append(WrittenOption(kind, int(gpus), float(duration), *(float(amount or 0) for amount in beside), int(span or 0)))
+        cpus, memory, storage = (float(amount or 0) for amount in beside)
+        found.append(WrittenOption(kind, int(gpus), float(duration), cpus, memory, storage, int(span or 0)))
     return tuple(found)
 
 
