@@ -52,6 +52,14 @@ def test_parts_in_a_group() -> None:
     assert refusal([Assignment(0, parts=WORKER)]) == ""
 
 
+def test_a_group_that_starts_together_in_part() -> None:
+    told = refusal([*members(0, together=True), *members(1)])
+
+    assert "group 7 starts together, and its member job 'slim' does not say so" in told
+    assert "job 'slim' is to start together and is in no group" in refusal([Assignment(1, together=True)])
+    assert refusal(members(0, 1, together=True)) == ""
+
+
 def test_unequal_sizes_where_the_regime_forbids_them() -> None:
     assert "group 7 has members of unequal sizes: job 'wide' 2 and job 'slim' 1 GPUs" in refusal(members(0, 1), equal_sizes=True)
     assert refusal(members(0, 1)) == refusal(members(0, 2), equal_sizes=True) == refusal(members(0, 1, gpus=1), equal_sizes=True) == ""

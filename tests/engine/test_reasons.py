@@ -78,6 +78,10 @@ def turn_of(job: int) -> Callable[[Snapshot], Plan]:
     return assigned(Assignment(job, group=0, mode=Mode.TIME))
 
 
+def both_or_none(snapshot: Snapshot) -> Plan:
+    return Plan.assign([Assignment(k, gpus=k + 1, group=0, mode=Mode.SPACE, together=True) for k in range(2)])
+
+
 def rejected(request: dict[str, Any]) -> set[Reason]:
     with pytest.raises(RejectedError) as refused:
         simulate([job("a")], "1x2", "fifo", inputs=[Submit(1.0, request)])
@@ -117,6 +121,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.OVER_QUOTA: lambda: told([{**job("a", 3), "queue": "q"}], "1x4", "fifo", queues="q=2:0"),
     Reason.WINDOW: lambda: told(ONE, "1x1", "fifo", reserve="nodes=1,from=5,for=60", until=30.0),
     Reason.TURN: lambda: told([job("a"), job("b")], "1x1", None, turn_of(0), turn_of(1), round=30.0),
+    Reason.TOGETHER: lambda: told([job("a"), job("b")], "1x1", None, both_or_none, until=50.0),
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }
 

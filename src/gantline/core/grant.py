@@ -29,7 +29,7 @@ class Grant:
     items: tuple[Assignment, ...]  # more than one only for shares of the time on several types
     members: tuple[frozenset[int], ...] = (frozenset(),)  # per item: rows of its group, itself included
     devices: tuple[int, ...] = ()  # in rank order
-    shared: bool = False  # whether others of its group may hold the same devices
+    shared: bool = False  # whether others may hold the same devices: those of its group, or all that share without one
     workers: tuple[Worker, ...] = ()  # which worker sits where, for grants with several roles
     side: tuple[tuple[int, float, float, float], ...] = ()  # (node, CPUs, GB, MB/s of storage) held beside what the option in use says
     fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
@@ -44,6 +44,11 @@ class Grant:
         if self.shared:
             return "shared"
         return "exact" if self.items[0].devices else "gang"
+
+    @property
+    def shares_openly(self) -> bool:
+        """Whether it shares its devices with all that do the same, without a group."""
+        return self.shared and self.items[0].group < 0
 
     @property
     def assignment(self) -> Assignment:

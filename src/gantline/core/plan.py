@@ -66,7 +66,8 @@ class Assignment:
     reason in `jobs.reason`; a running job that is not named is stopped. A job is named once, but for shares of the time on several types.
 
     Which devices: ``option``, or ``type`` and ``gpus``: the engine places; ``nodes``, ``span``, ``within`` narrow that; ``devices`` names
-    them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
+    them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``together``, ``size``, ``fraction``, ``share``, ``offset``; or
+    without a group: ``mode=SPACE`` with ``devices`` shares each of them with every other gang that does the same. How: ``cpus``,
     ``memory``, ``storage``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
     """
 
@@ -85,6 +86,7 @@ class Assignment:
     required: bool = False  # whether `within` is a must
     group: int = -1  # members of one group share devices or links
     mode: Mode = Mode.EXCLUSIVE
+    together: bool = False  # all members of the group start in one commit, or none does; all of them say so
     size: int = 0  # devices that the group shares in all: members stack only beyond it (0: what its widest member needs)
     fraction: float = 1.0  # of each device
     memory_cap: float = math.inf  # device memory, GB
@@ -129,6 +131,7 @@ _SCALARS: dict[str, Any] = {
     "required": np.bool_,
     "group": np.int64,
     "mode": np.int64,
+    "together": np.bool_,
     "size": np.int64,
     "fraction": np.float64,
     "memory_cap": np.float64,

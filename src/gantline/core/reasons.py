@@ -38,6 +38,7 @@ class Reason(IntEnum):
     LOSS = 27  # completed before its work was done, because its loss said so
     WINDOW = 28  # devices are reserved for a window
     TURN = 29  # others of its time-shared group have their turn
+    TOGETHER = 30  # its group starts whole or not at all, and another member has no place
 
 
 _SENTENCES = {
@@ -70,6 +71,7 @@ _SENTENCES = {
     Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
     Reason.LOSS: "was ended by its loss",
     Reason.WINDOW: "devices that it would have are reserved for a window",
+    Reason.TOGETHER: "its group starts together, and another member has no place",
     Reason.TURN: "waits for its next turn in its time-shared group",
 }
 

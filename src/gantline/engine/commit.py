@@ -23,7 +23,7 @@ from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.same_grants import WhatChanges
 from gantline.engine.trial_runs import is_trial
-from gantline.engine.wanted import divides_time, sound_numbers
+from gantline.engine.wanted import divides_time, shares_openly, sound_numbers
 
 
 def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: bool = False, keeps: Ints | None = None) -> None:
@@ -206,7 +206,7 @@ class Commit:
     def _change(self, moving: Ints) -> None:
         """Compiled code handles unshared gangs; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
         easy = self._easy(moving)
-        general = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist())
+        general = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist(), self._open_rows())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
         self.grants.used_fluid |= bool(self.fluid.any())
         general.give_up()
@@ -223,12 +223,20 @@ class Commit:
         compiled.turns(begin, int(easy.sum()))
         self._enter(moving, general, compiled)
 
+    def _open_rows(self) -> frozenset[int]:
+        """Rows that share without a group: by this plan, or by an earlier one if this plan does not name them."""
+        openly = shares_openly(self.rows, self.table)
+        if not openly.any() and not self.special:
+            return frozenset()
+        before = (row for row in self.special.difference(self.rows.tolist()) if row in self.grants.by_row)
+        return frozenset(self.rows[openly].tolist()).union(row for row in before if self.grants.by_row[row].shares_openly)
+
     def _easy(self, moving: Ints) -> Bools:
         """Which rows want a gang that the engine places without further requirements, and hold nothing but such a gang."""
         if self.all_general or self.made_up[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
         placed = self.made_up | _filled(self.table, "nodes", "within")
-        shared = (self.groups.number >= 0) & (self.table.column("mode") != Mode.EXCLUSIVE)
+        shared = (self.groups.number >= 0) & ((self.table.column("mode") != Mode.EXCLUSIVE) | self.table.column("together"))
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
         purpose = self.table.entries("purpose") if self.special or self.table.has("purpose") else ()
         for at, (place, row) in enumerate(zip(moving.tolist(), self.rows[moving].tolist())) if purpose else ():

@@ -20,6 +20,7 @@ from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.kinds import KINDS, Desk
+from gantline.engine.kinds.kind import Placed
 from gantline.engine.sharing import Claims, Pools
 from gantline.engine.transitions import Transitions
 from gantline.engine.trial_runs import begins_again
@@ -29,11 +30,14 @@ from gantline.engine.wanted import Wanted, read_entries
 class CommitGeneral:
     """The assignments at some places of a plan; `granted` are the rows that got what they were to have."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int]) -> None:
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int], open_rows: frozenset[int] = frozenset()) -> None:
         self.grants = grants
         self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
         self.books, self.fluid = grants.holdings, grants.fluid
-        self.wanted = read_entries(self.t, grants.options, rows, table, at) if at else {}
+        self.wanted = read_entries(self.t, grants.options, rows, table, at, open_rows) if at else {}
+        self.open_rows = open_rows
+        self.had_turn: set[int] = set()
+        self.whole = _starting_whole(self.wanted)
         self.granted: set[int] = set()
         self.touched: set[int] = set()
         self.changes: dict[int, Change] = {}  # of those that hold something and may be touched
@@ -108,7 +112,7 @@ class CommitGeneral:
         settle(self.t.F, self.t.I, row, self.state.now)  # while it still counts as holding everything
         grant = self.grants.by_row.get(row)
         if grant is not None:
-            self.grants.left.update(*grant.members)
+            self.grants.left |= self.grants.company(row, grant)
         self.before[row] = (self.kinds[w.kind].give_back(row, grant), grant)  # shares are settled by what was granted
         self.grants.by_row.pop(row, None)
         if change.keep is not None:
@@ -118,9 +122,11 @@ class CommitGeneral:
     def turn(self, w: Wanted) -> None:
         """One row's turn."""
         change = self.changes.get(w.row)
-        if change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING:
-            return  # locked, in flight, within its minimum run, or meaningless: it stays as it was
-        if not w.sound:
+        if w.row in self.had_turn or (change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING):
+            return  # with its group; or locked, in flight, within its minimum run, or meaningless: it stays as it was
+        if w.row in self.whole:
+            self._turn_together(self.whole[w.row])
+        elif not w.sound:
             self._refuse(w, Reason.INFEASIBLE)
         elif w.fluid:
             self._turn_of_share(w)
@@ -131,18 +137,57 @@ class CommitGeneral:
 
     def _place(self, w: Wanted, change: Change | None) -> None:
         """Give the row its new place, or refuse it."""
-        kind = self.kinds[w.kind]
-        found = kind.fits(w, change)
+        found = self._find(w, change)
         if isinstance(found, Reason):
             self._refuse(w, found)
-            return
+        else:
+            self._begin(w, found)
+
+    def _find(self, w: Wanted, change: Change | None) -> Placed | Reason:
+        """Its new place, which is free; or why there is none."""
+        found = self.kinds[w.kind].fits(w, change)
+        if isinstance(found, Reason):
+            return found
         home = self.before[w.row][0] if change is not None else None
         if change is not None and change.keep is not None:
             self.books.give_back(w.row)
-            change = self.changes[w.row] = replace(change, keep=None)
-        if not self._free(found.holding, w.group, home):
-            self._refuse(w, Reason.RESOURCES)
+            self.changes[w.row] = replace(change, keep=None)
+        return found if self._free(found.holding, w.company, home) else Reason.RESOURCES
+
+    def _turn_together(self, members: list[Wanted]) -> None:
+        """Every member that is not in place yet gets one, or none of them does."""
+        self.had_turn.update(w.row for w in members)
+        staying = [w for w in members if w.row in self.changes and self.changes[w.row].manner is Manner.STAYS]
+        joining = [w for w in members if w not in staying]
+        found: list[Placed] = []
+        why, pool = Reason.TOGETHER, self.pools.of(members[0])
+        for w in joining:
+            change = self.changes.get(w.row)
+            bound = change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING
+            place = Reason.TOGETHER if bound else self._find(w, change) if w.sound else Reason.INFEASIBLE
+            if isinstance(place, Reason):
+                why = place
+                break
+            self.books.take(w.row, place.holding)  # so that the next one finds another
+            self.pools.add(w, place.holding.devices)
+            found.append(place)
+        for w, _ in zip(joining, found):
+            self.books.give_back(w.row)
+        for w in staying:
+            self._adjust(w)
+        if len(found) == len(joining):
+            for w, place in zip(joining, found):
+                self._begin(w, place)
             return
+        self.pools.restore(members[0], pool)
+        for number, w in enumerate(joining):
+            if w.row in self.changes or self.t.I[c.PHASE, w.row] == Phase.PENDING:
+                self._refuse(w, why if number == len(found) else Reason.TOGETHER)
+
+    def _begin(self, w: Wanted, found: Placed) -> None:
+        """The row takes a place that is free."""
+        change = self.changes.get(w.row)
+        home = self.before[w.row][0] if change is not None else None
         if w.item.mode == Mode.TIME and w.row in self.state.tables.waits_for_turn:
             self.transitions.turns.add(w.row)
             self.state.tables.waits_for_turn.discard(w.row)
@@ -157,16 +202,16 @@ class CommitGeneral:
             self.pools.add(w, found.holding.devices)
         self._record(w, found.holding, found.workers)
 
-    def _free(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
+    def _free(self, target: Holding, company: frozenset[int], home: Holding | None) -> bool:
         """Whether a place is free, and is not promised to shares of the time."""
         if not self.fluid.used.any():
-            return self.books.fits(target, group, home)
+            return self.books.fits(target, company, home)
         fresh: dict[int, int] = {}
         for device in target.devices:
             if self.t.D[c.D_HOLDER, device] == c.FREE:
                 kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
                 fresh[kind] = fresh.get(kind, 0) + 1
-        return self.books.fits(target, group, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
+        return self.books.fits(target, company, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
 
     def _start_elsewhere(self, row: int, target: Holding) -> None:
         self.transitions.start_elsewhere(row, self.before[row][0], target)
@@ -214,7 +259,7 @@ class CommitGeneral:
         if only_less and not less:
             return True
         self.books.give_back(w.row)
-        fits = self.books.fits(fresh, w.group, held)
+        fits = self.books.fits(fresh, w.company, held)
         self.books.take(w.row, fresh if fits else held)
         if not fits:
             self.t.I[c.REASON, w.row] = int(Reason.RESOURCES)
@@ -224,7 +269,7 @@ class CommitGeneral:
         """Keep what is special about the grant, for speeds, mates and policies."""
         old = self.grants.by_row.pop(w.row, None)
         if old is not None:
-            self.grants.left.update(*old.members)
+            self.grants.left |= self.grants.company(w.row, old)
         if held.shared or held.side or workers or not is_plain(w.item):
             self.grants.by_row[w.row] = Grant(w.items, w.members, held.devices, held.shared, workers, held.side)
         self._done(w)
@@ -245,8 +290,8 @@ class CommitGeneral:
         if self.changes[row].keep is not None:
             self.books.give_back(row)
         old, grant = self.before[row]
-        group = w.group | (grant.members[0] if grant is not None else frozenset())
-        if not (grant is not None and grant.fluid) and self._free(old, group, old):
+        company = w.company | self._company_before(grant)
+        if not (grant is not None and grant.fluid) and self._free(old, company, old):
             self.books.take(row, old)
             if grant is not None:
                 self.grants.by_row[row] = grant
@@ -254,6 +299,21 @@ class CommitGeneral:
             return
         halt(t.F, t.I, row, self.state.now, int(reason), self.state.log.columns)
         self.out[1] += 1
+
+    def _company_before(self, grant: Grant | None) -> frozenset[int]:
+        """The rows that could be on its devices by its last grant."""
+        if grant is None:
+            return frozenset()
+        return self.open_rows if grant.shares_openly else grant.members[0]
+
+
+def _starting_whole(wanted: dict[int, Wanted]) -> dict[int, list[Wanted]]:
+    """By row: the members of its group, where these start together or not at all."""
+    groups: dict[int, list[Wanted]] = {}
+    for w in wanted.values():
+        if w.item.together and w.item.group >= 0 and not w.fluid:
+            groups.setdefault(w.item.group, []).append(w)
+    return {w.row: members for members in groups.values() for w in members}
 
 
 def is_plain(item: Assignment) -> bool:

@@ -39,7 +39,7 @@ class Grants:
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
         self.plan_reader = PlanReader(state, self.in_force)
-        self.speeds = Speeds(state)
+        self.speeds = Speeds(state, self.holdings)
         self.repeats = Repeats(state)
         self.left: set[int] = set()  # rows that share with other rows than before
         self.used_fluid = any(grant.fluid for grant in self.by_row.values())
@@ -79,9 +79,13 @@ class Grants:
         """Record an unshared gang, with what its assignment gives beyond an option; None: nothing."""
         old = self.by_row.pop(row, None)
         if old is not None:
-            self.left.update(*old.members)
+            self.left |= self.company(row, old)
         if item is not None:
             self.by_row[row] = Grant((replace(item, job=row),), (members,), self.holdings.chain(row))
+
+    def company(self, row: int, grant: Grant) -> set[int]:
+        """Rows whose speed may depend on this one's grant: those on its devices, else those of its group."""
+        return self.holdings.beside(row) if grant.shared else set().union(*grant.members)
 
     # --- ends -----------------------------------------------------------------------------------------------------------
     def stop(self, row: int, reason: Reason, turn: bool = False) -> None:
@@ -98,13 +102,13 @@ class Grants:
         grant = self.by_row.get(row)
         if grant is not None and grant.fluid:
             self.fluid.close(row)
-        self.holdings.give_back(row)
         self._leave(row)
+        self.holdings.give_back(row)
 
     def _leave(self, row: int) -> None:
         grant = self.by_row.pop(row, None)
         if grant is not None:
-            self.left.update(*grant.members)
+            self.left |= self.company(row, grant)
 
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""

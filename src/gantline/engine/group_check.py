@@ -14,7 +14,7 @@ from gantline.engine.wanted import divides_time
 
 def check_groups(snapshot: Snapshot, table: Assignments, regime: Regime) -> None:
     """Whether the members of each group go together, and keep to what the regime allows groups."""
-    if not (table.has("group") or table.has("mode")):
+    if not (table.has("group") or table.has("mode") or table.has("together")):
         return
     fluid = divides_time(table.job, table)
     _check_members(snapshot, table, fluid)
@@ -42,6 +42,8 @@ def _check_members(snapshot: Snapshot, table: Assignments, fluid: Bools) -> None
                 f"{_name(snapshot, table.job[at])} {Mode(mode[at]).name}" for at in (one, other)
             )
             raise InfeasiblePlanError(what, fix="give all members of a group the same mode")
+    if table.has("together"):
+        _check_together(snapshot, table)
     if table.has("parts"):
         sharing = (mode != int(Mode.EXCLUSIVE)) & ~fluid
         for at in np.flatnonzero(sharing).tolist():
@@ -50,6 +52,18 @@ def _check_members(snapshot: Snapshot, table: Assignments, fluid: Bools) -> None
                 raise InfeasiblePlanError(
                     what, fix="a job with parts owns its devices: leave out the mode, or name devices instead of parts"
                 )
+
+
+def _check_together(snapshot: Snapshot, table: Assignments) -> None:
+    group, together = table.column("group"), table.column("together")
+    for at in np.flatnonzero(together).tolist():
+        if group[at] < 0:
+            raise InfeasiblePlanError(f"{_name(snapshot, table.job[at])} is to start together and is in no group", fix="name its group")
+    some = np.isin(group, group[together]) & ~together
+    if some.any():
+        at = int(np.flatnonzero(some)[0])
+        what = f"group {group[at]} starts together, and its member {_name(snapshot, table.job[at])} does not say so"
+        raise InfeasiblePlanError(what, fix="give `together` to all members of a group, or to none")
 
 
 def _check_regime(snapshot: Snapshot, table: Assignments, regime: Regime, inside: Ints) -> None:

@@ -116,8 +116,14 @@ class Holdings:
         t = self.state.tables
         return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
 
-    def fits(self, held: Holding, group: frozenset[int], home: Holding | None = None) -> bool:
-        """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs, memory and storage there.
+    def beside(self, row: int) -> set[int]:
+        """Other rows on devices that the row shares."""
+        held = self.special.get(row)
+        devices = held.devices if held is not None and held.shared else ()
+        return {other for device in devices for other in self.tenants[device] if other != row}
+
+    def fits(self, held: Holding, company: frozenset[int], home: Holding | None = None) -> bool:
+        """Whether a row that holds nothing could take this: devices free, or shared within its company; CPUs, memory and storage there.
 
         What it held until now (`home`) may be cordoned or lie on a node that drains: a gang that is there may stay.
         """
@@ -126,7 +132,7 @@ class Holdings:
         places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
         for device in held.devices:
             holder = int(t.D[c.D_HOLDER, device])
-            together = held.shared and holder == c.SHARED and group.issuperset(self.tenants[device])
+            together = held.shared and holder == c.SHARED and company.issuperset(self.tenants[device])
             if not (holder == c.FREE or (together and (device in mine or self.is_open(device))) or (holder == c.DOWN and device in mine)):
                 return False
         return all(
@@ -178,7 +184,7 @@ class Holdings:
         return held
 
     def share(self, row: int) -> None:
-        """The gang goes on where it is; from now on others of its group may join it there."""
+        """The gang goes on where it is; from now on its company may join it there."""
         held = self.of(row)
         if not held.shared:
             self.give_back(row)

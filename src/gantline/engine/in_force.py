@@ -15,7 +15,7 @@ from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
 
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
-SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
+SCALARS = ("required", "mode", "together", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 RAGGED = ("devices", "nodes", "parts", "within", "purpose")
 RAW = (
     "option",
@@ -158,7 +158,7 @@ def _default(name: str) -> Any:
 def _type(name: str) -> Any:
     if name in RAGGED:
         return object
-    return np.int64 if name in ("leader", "count", "mode", "size", "batch", "accumulation", "required") else np.float64
+    return np.int64 if name in ("leader", "count", "mode", "size", "batch", "accumulation", "required", "together") else np.float64
 
 
 def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:

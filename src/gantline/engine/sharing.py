@@ -1,4 +1,4 @@
-"""Groups that share devices: rows that are together stay, the others join, and only missing devices are taken anew."""
+"""Gangs that share devices: rows that are together stay, the others join, and only missing devices are taken anew."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Claims:
 
     def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if each row that stays there may share with it."""
-        company = w.group if w.shares else frozenset({w.row})
+        company = w.company if w.shares else frozenset({w.row})
         for device in devices:
             for other, theirs in self._stay.get(device, {}).items():
                 if other not in company or (theirs is not None and w.row not in theirs):
@@ -48,7 +48,7 @@ class Pools:
         for w in sorted(runners, key=lambda w: -int(OI[c.O_GPUS, w.option])):
             held = self.holdings.of(w.row)
             same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
-            pool = self._pools.setdefault(w.group, [])
+            pool = self._pools.setdefault(w.company, [])
             both = set(held.devices) | set(pool)
             inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
             if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside and claims.claim(w, held.devices):
@@ -56,16 +56,24 @@ class Pools:
                 self.add(w, held.devices)
         return staying
 
+    def of(self, w: Wanted) -> list[int]:
+        """The devices of its group so far."""
+        return list(self._pools.get(w.company, ()))
+
+    def restore(self, w: Wanted, devices: list[int]) -> None:
+        """Its group has these devices again."""
+        self._pools[w.company] = devices
+
     def add(self, w: Wanted, devices: tuple[int, ...]) -> None:
         """These devices are the group's from now on."""
-        pool = self._pools.setdefault(w.group, [])
+        pool = self._pools.setdefault(w.company, [])
         pool += [device for device in devices if device not in pool]
 
     def find(self, w: Wanted) -> list[int] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
         t = self.state.tables
         need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
-        mine = [d for d in self._pools.get(w.group, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
+        mine = [d for d in self._pools.get(w.company, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
         usable = [d for d in mine if self.holdings.is_open(d)]
         if w.item.nodes:
             usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]

@@ -21,6 +21,7 @@ from gantline.core.grant import Grant
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import set_due, set_speeds
+from gantline.engine.holdings import Holdings
 from gantline.engine.kinds.speed import SPEEDS
 from gantline.engine.state import State
 from gantline.performance.model import Act, Gangs, check_model, overrides
@@ -46,8 +47,8 @@ class _Pieces(NamedTuple):
 class Speeds:
     """Asks for speeds and costs, and enters them."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, books: Holdings) -> None:
+        self.state, self.books = state, books
         check_model(state.tables.performance)
 
     @property
@@ -152,10 +153,13 @@ class Speeds:
         set_speeds(F, I, rows, speeds, until, now)
 
     def _with_mates(self, rows: Ints) -> Ints:
-        """The rows and the others of their groups, in rising order; just the rows where none has a group."""
+        """The rows and the others of their groups or on their devices, in rising order; just the rows where none shares."""
         granted = self.state.tables.granted
-        groups = {members for row in rows.tolist() if row in granted for members in granted[row].members} if granted else set()
-        mates = {mate for members in groups for mate in members if mate in granted}.difference(rows.tolist())
+        grants = {row: granted[row] for row in rows.tolist() if row in granted} if granted else {}
+        groups = {members for grant in grants.values() for members in grant.members if members}
+        mates = {mate for members in groups for mate in members if mate in granted}
+        mates.update(mate for row, grant in grants.items() if grant.shares_openly for mate in self.books.beside(row))
+        mates.difference_update(rows.tolist())
         return np.sort(np.concatenate([rows, np.array(sorted(mates), dtype=np.int64)])) if mates else rows
 
     @staticmethod
@@ -224,9 +228,9 @@ class Speeds:
         return t.ids[row], t.models[t.I[c.MODEL, row]]
 
     def mates(self, row: int, grant: Grant) -> Mapping[int, Grant]:
-        """The others of a group that hold something."""
-        granted, members = self.state.tables.granted, grant.members[0]
-        return {mate: granted[mate] for mate in sorted(members) if mate != row and mate in granted} if members else {}
+        """The gangs on a device of its own; where it shares none but is in a group, the others of the group."""
+        granted, near = self.state.tables.granted, self.books.beside(row) if grant.shared else grant.members[0]
+        return {mate: granted[mate] for mate in sorted(near) if mate != row and mate in granted}
 
     def by_options(self, rows: Ints) -> Floats:
         """Work per second of the options in use, by whether gangs sit on as few nodes as they can."""

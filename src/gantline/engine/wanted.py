@@ -29,6 +29,7 @@ class Wanted:
     members: tuple[frozenset[int], ...]  # per item: rows of its group
     options: tuple[int, ...]  # per item
     kind: str  # see `gantline.engine.kinds`
+    company: frozenset[int] = frozenset()  # rows that may be on its devices beside it, itself included
 
     @property
     def item(self) -> Assignment:
@@ -39,16 +40,12 @@ class Wanted:
         return self.options[0]
 
     @property
-    def group(self) -> frozenset[int]:
-        return self.members[0]
-
-    @property
     def sound(self) -> bool:
         return IMPOSSIBLE not in self.options
 
     @property
     def shares(self) -> bool:
-        """Whether others of the group may hold its devices too."""
+        """Whether others may hold its devices too."""
         return self.kind == "shared"
 
     @property
@@ -62,31 +59,55 @@ class Wanted:
         return self.shares and not self.item.devices
 
 
-def read_entries(tables: Tables, options: OptionRows, rows: Ints, table: Assignments, at: Iterable[int]) -> dict[int, Wanted]:
-    """What each row shall have by the assignments at these places of the plan, in the order in which the plan first names them."""
+def read_entries(
+    tables: Tables, options: OptionRows, rows: Ints, table: Assignments, at: Iterable[int], open_rows: frozenset[int] = frozenset()
+) -> dict[int, Wanted]:
+    """What each row shall have by the assignments at these places of the plan, in the order in which the plan first names them.
+
+    `open_rows` share without a group: in this plan, or by one that is still in force for them.
+    """
     listed: dict[int, list[Assignment]] = {}
     by_row = copy(table)
     by_row.job = rows
     for place in at:
         item = by_row[place]
         listed.setdefault(item.job, []).append(item)
-    groups: dict[int, set[int]] = {}
+    groups = _members(rows, table)
     claims: dict[tuple[int, int], int] = {}  # (group, device) -> how many members name it
-    for row, items in listed.items():
+    for items in listed.values():
         for item in items:
             if item.group >= 0:
-                groups.setdefault(item.group, set()).add(row)
                 for device in item.devices:
                     claims[item.group, device] = claims.get((item.group, device), 0) + 1
     found = {}
     for row, items in listed.items():
-        members = tuple(frozenset(groups.get(item.group, ())) for item in items)
+        members = tuple(groups.get(item.group, frozenset()) for item in items)
         kind = _kind(items, claims)
+        company = members[0] if items[0].group >= 0 else open_rows
         chosen = tuple(_option(tables, options, row, item) for item in items)
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             chosen = (IMPOSSIBLE,) * len(items)
-        found[row] = Wanted(row, tuple(items), members, chosen, kind)
+        found[row] = Wanted(row, tuple(items), members, chosen, kind, company)
     return found
+
+
+def _members(rows: Ints, table: Assignments) -> dict[int, frozenset[int]]:
+    """The rows of each group, those that keep what they have included."""
+    if not table.has("group"):
+        return {}
+    found: dict[int, set[int]] = {}
+    for row, group in zip(rows.tolist(), table.column("group").tolist()):
+        if group >= 0:
+            found.setdefault(group, set()).add(row)
+    return {group: frozenset(members) for group, members in found.items()}
+
+
+def shares_openly(rows: Ints, table: Assignments) -> Bools:
+    """Which assignments share the devices that they name with all others that do the same, without a group."""
+    if not (table.has("devices") and table.has("mode")):
+        return np.zeros(len(rows), dtype=np.bool_)
+    named = np.fromiter(map(bool, table.entries("devices")), dtype=np.bool_, count=len(table))
+    return np.asarray(named & (table.column("mode") == int(Mode.SPACE)) & (table.column("group") < 0) & ~divides_time(rows, table))
 
 
 def divides_time(rows: Ints, table: Assignments) -> Bools:
@@ -112,7 +133,9 @@ def _kind(items: Sequence[Assignment], claims: dict[tuple[int, int], int]) -> st
 
 def _shares_devices(item: Assignment, claims: dict[tuple[int, int], int]) -> bool:
     """SPACE and TIME share by nature. An INTERLEAVE group may share links only: its members share the devices that several of them name."""
-    if item.group < 0 or item.mode not in _SHARING:
+    if item.group < 0:
+        return item.mode == Mode.SPACE and bool(item.devices)
+    if item.mode not in _SHARING:
         return False
     if item.mode != Mode.INTERLEAVE or not item.devices:
         return True

@@ -54,7 +54,7 @@ class PlacedGang(Kind):
     def _has_side(self, w: Wanted, keep: Holding, chosen: list[int]) -> bool:
         """Whether the nodes have the CPUs and the memory too."""
         self.books.give_back(w.row)
-        found = self.books.fits(self.books.gang(w.option, tuple(chosen), shared=False), w.group, keep)
+        found = self.books.fits(self.books.gang(w.option, tuple(chosen), shared=False), w.company, keep)
         self.books.take(w.row, keep)
         return found
 
