@@ -33,7 +33,7 @@ def test_yaml_says_the_same_in_words_with_links_and_pools():
           - {name: big, count: 2, type: a100, gpus: 8, cpus: 128, memory: 1024, rack: r1, pool: training}
           - {type: t4, gpus: 4, rack: r2, pool: inference}
         links:
-          - {a: r1, b: r2, bandwidth: 12.5}
+          - {a: rack:r1, b: rack:r2, bandwidth: 12.5}
         """
     )
     assert [node.name for node in cluster.nodes] == ["big-0", "big-1", "node2"]

@@ -61,15 +61,9 @@ def test_gangs_have_far_more_bandwidth_than_where_devices_are_taken_as_they_come
     assert bandwidth_of_gangs("bandwidth-sticky") > 1.2 * bandwidth_of_gangs("consolidated:preferred")
 
 
-@pytest.mark.parametrize(
-    ("cluster", "what"),
-    [
-        (Cluster((Node("a", gpus=2),)), "nothing of the bandwidth"),
-        (Cluster((Node("a", gpus=2),), (Link("a:0", "a:7", 5.0),)), "'a:7', which is no device"),
-    ],
-)
-def test_a_cluster_without_such_links_is_refused(cluster: Cluster, what: str) -> None:
+def test_a_cluster_without_such_links_is_refused() -> None:
+    cluster = Cluster((Node("a", gpus=2), Node("b", gpus=2)), (Link("a", "b", 5.0),))
     jobs = pl.DataFrame({"job": ["a"], "arrival": [0.0], "gpus": [1], "duration": [9.0]})
 
-    with pytest.raises(GantlineError, match=what):
+    with pytest.raises(GantlineError, match="nothing of the bandwidth"):
         simulate(jobs, cluster, "fifo", placement="bandwidth")

@@ -43,7 +43,7 @@ def test_racks_of_so_many_nodes_and_the_bandwidth_of_each_level() -> None:
     )
     assert written == cluster
     assert grown("8x4@4/rack,links:300/25/6", 0.5) == "12x4@4/rack,links:300/25/6"
-    for one in (cluster, Cluster(cluster.nodes, (Link("rack0", "rack1", 9.0),), "", cluster.bandwidths)):
+    for one in (cluster, Cluster(cluster.nodes, (Link("rack:rack0", "rack:rack1", 9.0),), "", cluster.bandwidths)):
         assert decode_cluster(Reader({"cluster": encode_cluster(one)}, "")) == one
 
 
@@ -67,14 +67,14 @@ def test_racks_and_links_that_cannot_be_meant_are_told(text: str, told: str) -> 
 def test_bandwidths_of_a_file_need_all_three_levels() -> None:
     with pytest.raises(UsageError, match="needs 'node', 'rack' and 'cluster'"):
         parse_cluster_yaml("nodes: [{gpus: 8}]\nbandwidths: {node: 300}")
-    with pytest.raises(UsageError, match=r"links\[0\]: no node or rack 'rack9'"):
-        parse_cluster_yaml("nodes: [{gpus: 8, count: 2, per_rack: 1}]\nlinks: [{a: rack0, b: rack9, bandwidth: 3}]")
+    with pytest.raises(UsageError, match=r"links\[0\]: no rack 'rack9'"):
+        parse_cluster_yaml("nodes: [{gpus: 8, count: 2, per_rack: 1}]\nlinks: [{a: rack:rack0, b: rack:rack9, bandwidth: 3}]")
     with pytest.raises(UsageError, match="racks of no node"):
         parse_cluster_yaml("nodes: [{gpus: 8, count: 2, per_rack: 0}]")
 
 
 def test_a_named_link_counts_in_place_of_its_level() -> None:
-    links = (Link("rack0", "rack1", 2.0), Link("node0", "node1", 50.0))
+    links = (Link("rack:rack0", "rack:rack1", 2.0), Link("node0", "node1", 50.0))
     cluster = replace(parse_cluster(RACKS), links=links)
     pace = {(0,): 300.0, (0, 1): 50.0, (2, 3): 20.0, (0, 2): 2.0, (2, 4): 5.0, (0, 1, 4): 5.0, (0, 2, 4): 2.0}
     assert {nodes: slowest_link(cluster, nodes) for nodes in pace} == pace

@@ -22,7 +22,7 @@ ANY: dict[str, int] = {
     "assembly": 45,
     "cli": 68,
     "conformance": 9,
-    "core": 173,
+    "core": 172,
     "drivers": 209,
     "engine": 26,
     "env": 30,

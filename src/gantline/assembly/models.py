@@ -19,7 +19,11 @@ from gantline.workload.trace import Trace
 _TRACE = "trace"
 _MODELS = Register(
     "performance_models",
-    {_TRACE: ("gantline.assembly.scaling:scaling_model", "the speeds that the trace lists, and its scaling curves")},
+    {
+        _TRACE: ("gantline.assembly.scaling:scaling_model", "the speeds that the trace lists, and its scaling curves"),
+        "shared-links": ("gantline.performance.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
+        "link-circles": ("gantline.performance.link_circles:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
+    },
     where="--performance",
 )
 

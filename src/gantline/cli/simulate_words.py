@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
-from gantline.report.doubts import MANY, free_stops, is_broken, no_contest, ways_left_out, wholes_for_parts
+from gantline.report.doubts import MANY, free_stops, is_broken, links_apart, no_contest, ways_left_out, wholes_for_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class LostTurnWords:
 def report_run(run: Run, bounded: bool) -> int:
     """Report lost turns, jobs that did not end and an excessive load; returns the exit code."""
     code = _report_ends(run, bounded)
-    for said in (free_stops, wholes_for_parts, ways_left_out):
+    for said in (free_stops, wholes_for_parts, ways_left_out, links_apart):
         if found := said(run.summary):
             note(found)
     if "in_charge" in run.summary:

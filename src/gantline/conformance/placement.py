@@ -104,8 +104,9 @@ def a_world(number: int) -> ClusterInUse:
     draw = random.Random(f"world/{number}")
     size = draw.choice((2, 4, 8))
     sizes = [size if number % 2 else draw.randint(1, size) for _ in range(draw.randint(1, 5))]
+    sizes[0] = max(sizes[0], 2)  # it has a link
     nodes = tuple(Node(f"n{k}", "gpu", gpus, rack=f"r{draw.randint(0, 1)}" if number % 3 == 0 else "") for k, gpus in enumerate(sizes))
-    links = (Link("n0:0", f"n0:{min(1, sizes[0] - 1)}", 50.0),)
+    links = (Link("n0:0", "n0:1", 50.0),)
     cluster = Cluster(nodes, links)
     tables = Tables.empty(cluster, 1)
     busy = draw.random()

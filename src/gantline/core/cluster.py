@@ -10,30 +10,10 @@ from numpy.typing import NDArray
 
 from gantline.core.bandwidths import NO_BANDWIDTHS, Bandwidths
 from gantline.core.errors import UsageError
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One machine: some devices of one type, CPUs, memory, bandwidth to storage, and where it stands."""
-
-    name: str
-    type: str = "gpu"
-    gpus: int = 0
-    cpus: float = 0.0
-    memory: float = 0.0  # GB
-    rack: str = ""
-    pool: str = ""
-    storage: float = 0.0  # MB/s that it can read from storage
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A connection between two places (devices, nodes, racks) with a capacity in GB/s."""
-
-    a: str
-    b: str
-    bandwidth: float
-    kind: str = "network"
+from gantline.core.link_ends import check_links
+from gantline.core.nodes import Link as Link
+from gantline.core.nodes import Node as Node
+from gantline.core.routes import Routes
 
 
 @dataclass(frozen=True)
@@ -53,6 +33,13 @@ class Cluster:
             seen.add(node.name)
             if min(node.gpus, node.cpus, node.memory, node.storage) < 0:
                 raise UsageError(f"node '{node.name}' has a negative amount of something", where="cluster", fix="use zero or more")
+
+        check_links(self.nodes, self.links)
+
+    @cached_property
+    def routes(self) -> Routes:
+        """Which links lead where."""
+        return Routes(self.nodes, self.links)
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -88,8 +75,8 @@ class Cluster:
 
     @cached_property
     def named_links(self) -> dict[frozenset[str], float]:
-        """GB/s by the two ends of every link that has a capacity."""
-        return {frozenset((link.a, link.b)): link.bandwidth for link in self.links if link.bandwidth > 0.0}
+        """GB/s by the two ends of every link."""
+        return {frozenset((link.a, link.b)): link.bandwidth for link in self.links}
 
     @property
     def gpus(self) -> int:

@@ -11,16 +11,18 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.lending import Lent
+from gantline.core.links_now import LinksNow
 from gantline.core.topology import slowest_link
 
 
 class ClusterNow:
     """The cluster at one instant: capacity, what is free, which job holds what."""
 
-    __slots__ = ("_lent",)
+    __slots__ = ("_lent", "_links", "_rows")
 
-    def __init__(self, lent: Lent) -> None:
-        self._lent = lent
+    def __init__(self, lent: Lent, rows: Ints) -> None:
+        self._lent, self._rows = lent, rows
+        self._links: LinksNow | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -126,9 +128,11 @@ class ClusterNow:
         return np.bincount(self.node_type, weights=self.node_free, minlength=len(self.types)).astype(np.int64)
 
     @property
-    def links(self) -> Any:
-        """Links between nodes or racks with their bandwidth, where the cluster has any."""
-        return self._lent.cluster().links
+    def links(self) -> LinksNow:
+        """The links that the cluster names: bandwidth, load, and which jobs cross each."""
+        if self._links is None:
+            self._links = LinksNow(self._lent, self._rows)
+        return self._links
 
     @property
     def description(self) -> Any:

@@ -10,7 +10,7 @@ spelled out::
       - {count: 32, type: a100, gpus: 8, per_rack: 16}
     bandwidths: {node: 300, rack: 25, cluster: 6}
     links:
-      - {a: r1, b: r2, bandwidth: 12.5, kind: network}
+      - {a: rack:r1, b: switch:core, bandwidth: 12.5, kind: network}
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
+from gantline.core.link_ends import check_links
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
@@ -162,19 +163,20 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
                 )
             )
     links: list[Link] = []
-    places = {node.name for node in nodes} | {node.rack for node in nodes if node.rack}
     listed = document.get("links") or []
     if not isinstance(listed, list):
-        raise UsageError(f"'links' is {listed!r:.60}, not a list", where=where, fix="write links: [{a: rack1, b: rack2, bandwidth: 12.5}]")
+        fix = "write links: [{a: rack:r1, b: rack:r2, bandwidth: 12.5}]"
+        raise UsageError(f"'links' is {listed!r:.60}, not a list", where=where, fix=fix)
     for number, entry in enumerate(listed):
         place = f"{where}: links[{number}]"
         if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
-            raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack1, b: rack2, bandwidth: 12.5}")
+            raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack:r1, b: rack:r2, bandwidth: 12.5}")
         _only(entry, _LINK_KEYS, place)
-        for end in ("a", "b"):
-            if str(entry[end]).partition(":")[0] not in places:
-                raise UsageError(f"no node or rack '{entry[end]}'", where=place, fix=near(str(entry[end]), places))
-        links.append(Link(str(entry["a"]), str(entry["b"]), _number(entry, "bandwidth", place, 0), str(entry.get("kind", "network"))))
+        links.append(
+        bandwidth = _number(entry, "bandwidth", place, 0, -math.inf)
+        links.append(Link(str(entry["a"]), str(entry["b"]), bandwidth, str(entry.get("kind", "network"))))
+        )
+    check_links(nodes, links, where)
     return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
 
 
@@ -201,9 +203,9 @@ def _only(entry: dict[str, Any], known: set[str], place: str) -> None:
             raise UsageError(f"unknown key '{key}'", where=place, fix=near(str(key), known))
 
 
-def _number(entry: dict[str, Any], key: str, place: str, default: float) -> float:
+def _number(entry: dict[str, Any], key: str, place: str, default: float, least: float = 0.0) -> float:
     value = entry.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < least:
         raise UsageError(f"'{key}' is {value!r}", where=place, fix="use a number of zero or more")
     return float(value)
 

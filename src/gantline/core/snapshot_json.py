@@ -134,7 +134,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         decision=reader.whole("decision", 1),
         seed=reader.whole("seed", 0, least=-(2**63)),
         jobs=Jobs(tables.lent, np.array(rows, dtype=np.int64), now, learned),
-        cluster=ClusterNow(tables.lent),
+        cluster=ClusterNow(tables.lent, np.array(rows, dtype=np.int64)),
         memory=memories.restore(reader.raw("memory")),
         round=reader.number("round", 0.0),
         reservations=decode_reservations(reader),

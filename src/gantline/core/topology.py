@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 from gantline.core.cluster import Cluster
+from gantline.core.link_ends import RACK
 
 IN_NODE, IN_RACK, ACROSS = 0, 1, 2
 
@@ -33,6 +34,6 @@ def slowest_link(cluster: Cluster, nodes: Iterable[int]) -> float:
         near = one.rack == other.rack
         named = cluster.named_links.get(frozenset((one.name, other.name)))
         if named is None and not near:
-            named = cluster.named_links.get(frozenset((one.rack, other.rack)))
+            named = cluster.named_links.get(frozenset((RACK + one.rack, RACK + other.rack)))
         found.append((cluster.bandwidths.rack if near else cluster.bandwidths.cluster) if named is None else named)
     return min(found)

@@ -18,7 +18,7 @@ from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
-from gantline.engine.holdings import Holding
+from gantline.engine.holdings import NOTHING, Holding
 from gantline.engine.kinds import KINDS, Desk
 from gantline.engine.kinds.kind import Placed
 from gantline.engine.sharing import Claims, Pools
@@ -255,7 +255,7 @@ class CommitGeneral:
         held = self.books.of(w.row)
         fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
         now, then = self.books.demand(held), self.books.demand(fresh)
-        less = all(amount <= now.get(node, (0.0, 0.0))[k] for node, pair in then.items() for k, amount in enumerate(pair))
+        less = all(amount <= now.get(node, NOTHING)[k] for node, pair in then.items() for k, amount in enumerate(pair))
         if only_less and not less:
             return True
         self.books.give_back(w.row)

@@ -129,8 +129,7 @@ class Speeds:
         """
         F, I, now, model = self.state.tables.F, self.state.tables.I, self.state.now, self.model
         rows = self._with_mates(rows)
-        phase = I[c.PHASE][rows]
-        rows = rows[(phase == RUNNING) | (phase == STARTING)]
+        rows = self._holding(rows)
         if not len(rows):
             return
         pieces = self._pieces(rows)
@@ -151,6 +150,11 @@ class Speeds:
         for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         set_speeds(F, I, rows, speeds, until, now)
+
+    def _holding(self, rows: Ints) -> Ints:
+        """Those of the rows that hold something."""
+        phase = self.state.tables.I[c.PHASE][rows]
+        return rows[(phase == RUNNING) | (phase == STARTING)]
 
     def _with_mates(self, rows: Ints) -> Ints:
         """The rows and the others of their groups or on their devices, in rising order; just the rows where none shares."""
@@ -199,6 +203,7 @@ class Speeds:
         held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][owners])
         moves = (moving(t.F, t.I, owners, state.now, c.DONE), np.maximum(t.F[c.SINCE][owners], state.now))
         ask: dict[str, Any] = {"_metric": t.lent.metric, "_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
+        ask["_everyone"] = lambda: self.gangs(self._holding(state.rows))
         speeds = (pieces.alone, pieces.divided)
         return Gangs(state.now, state.learned, t.cluster, owners, *held, *moves, *speeds, tuple(pieces.grants), **ask)
 

@@ -180,7 +180,7 @@ class State:
         tables = self.tables
         jobs = Jobs(tables.lent, self.rows if rows is None else rows, self.now, self.learned)
         regime, promised = self.regime, self.standing_reservations(rows)
-        now = ClusterNow(tables.lent)
+        now = ClusterNow(tables.lent, jobs.rows)
         facts = self.memory, regime.round, promised, regime.name, self.learned, self.facts
         return Snapshot(self.now, self.decision, self.seed, jobs, now, *facts, tables.lent)
 

@@ -9,7 +9,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.units import human_seconds
 from gantline.experiment.outcome import DONE
 from gantline.experiment.results import same_runs
-from gantline.report.doubts import doubts_of, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
+from gantline.report.doubts import doubts_of, free_stops, links_apart, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.simulator.warmup import BATCH
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def notes_of(sweep: SweepRuns) -> list[str]:
     if free:
         _, case, said = max(free, key=lambda one: one[0])
         notes.append(f"{case.name}: {said}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
-    for remark in (wholes_for_parts, ways_left_out, turned_away, no_contest):
+    for remark in (wholes_for_parts, ways_left_out, links_apart, turned_away, no_contest):
         if found := [(case, remark(summary)) for case, summary in done if remark(summary)]:
             case, said = found[0]
             notes.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")

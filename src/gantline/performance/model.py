@@ -54,6 +54,16 @@ class Mate(NamedTuple):
     grant: Grant
 
 
+class Neighbour(NamedTuple):
+    """Another gang that crosses a link with this one."""
+
+    row: int
+    job: str
+    model: str
+    grant: Grant | None
+    links: tuple[int, ...]  # those that both cross
+
+
 @dataclass(frozen=True)
 class Gang:
     """One gang, for models that answer one by one."""
@@ -74,6 +84,12 @@ class Gang:
     learned: Any
     cluster: Cluster
     _metric: Callable[[str, Ints], Floats] = field(repr=False)
+    _neighbours: Callable[[], tuple[Neighbour, ...]] = field(default=tuple, repr=False)
+
+    @property
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """The gangs that cross a link of the cluster with it."""
+        return self._neighbours()
 
     def metric(self, name: str) -> float:
         """A value that its trace, its spec or a measurement says; NaN where unknown."""
@@ -101,9 +117,32 @@ class Gangs:
     _name: Callable[[int], tuple[str, str]] = field(default=lambda row: (str(row), ""), repr=False)
     _mates: Callable[[int, Grant], Mapping[int, Grant]] = field(default=lambda row, grant: {}, repr=False)
     _devices: Callable[[int], tuple[int, ...]] = field(default=lambda row: (), repr=False)
+    _everyone: Callable[[], Gangs] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def everyone(self) -> Gangs:
+        """All gangs that run, these among them."""
+        return self if self._everyone is None else self._everyone()
+
+    @cached_property
+    def links(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the cluster's links that each gang crosses."""
+        if not self.cluster.links:
+            return ((),) * len(self)
+        return tuple(self.cluster.routes.crossed(self.devices(at)) for at in range(len(self)))
+
+    def neighbours(self, at: int) -> tuple[Neighbour, ...]:
+        """The gangs that cross a link with one of these."""
+        row, mine, near, everyone = int(self.rows[at]), set(self.links[at]), [], self.everyone
+        for other, links in enumerate(everyone.links) if mine else ():
+            both = tuple(link for link in links if link in mine)
+            if both and everyone.rows[other] != row:
+                theirs = int(everyone.rows[other])
+                near.append(Neighbour(theirs, *self._name(theirs), everyone.grants[other], both))
+        return tuple(near)
 
     @cached_property
     def group(self) -> Ints:
@@ -159,7 +198,19 @@ class Gangs:
         mates = tuple(Mate(mate, *self._name(mate), theirs) for mate, theirs in near.items())
         held = (int(self.type[at]), int(self.gpus[at]), int(self.nodes[at]))
         moves = (float(self.done[at]), float(self.since[at]), float(self.alone[at]), float(self.divided[at]))
-        return Gang(row, *self._name(row), *held, *moves, grant, mates, self.now, self.learned, self.cluster, self._metric)
+        return Gang(
+            row,
+            *self._name(row),
+            *held,
+            *moves,
+            grant,
+            mates,
+            self.now,
+            self.learned,
+            self.cluster,
+            self._metric,
+            lambda: self.neighbours(at),
+        )
 
 
 class PerformanceModel(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from gantline.core.cluster import Cluster
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import RefusedError
 from gantline.placement.variability import Devices, by_node
 
 
@@ -27,11 +27,12 @@ class PairBandwidth:
     def of(cluster: Cluster) -> PairBandwidth:
         """From a cluster's links between devices, written NODE:NUMBER."""
         node = [int(each) for each in cluster.device_node]
-        first = {each.name: int(device) for each, device in zip(cluster.nodes, cluster.first_device)}
+        first = zip(cluster.nodes, cluster.first_device.tolist())
+        number = {f"{each.name}:{k}": device + k for each, device in first for k in range(each.gpus)}
         measured: dict[tuple[int, int], float] = {}
         for link in cluster.links:
-            if ":" in link.a and ":" in link.b:
-                a, b = (_device(end, first, cluster) for end in (link.a, link.b))
+            if link.a in number and link.b in number:
+                a, b = number[link.a], number[link.b]
                 measured[min(a, b), max(a, b)] = link.bandwidth
         if not measured:
             fix = "list pairs of devices under 'links' in the cluster file: {a: node0:0, b: node0:1, bandwidth: 50}"
@@ -60,11 +61,3 @@ def most_bandwidth(free: Sequence[int], count: int, between: PairBandwidth) -> D
     for devices in reversed(nodes):
         chosen += devices[: count - len(chosen)]
     return chosen
-
-
-def _device(end: str, first: Mapping[str, int], cluster: Cluster) -> int:
-    name, _, number = end.rpartition(":")
-    node = next((each for each in cluster.nodes if each.name == name), None)
-    if node is None or not number.isdecimal() or int(number) >= node.gpus:
-        raise UsageError(f"a link ends at '{end}', which is no device", where="cluster links", fix="write NODE:NUMBER, such as node0:3")
-    return first[name] + int(number)

@@ -82,6 +82,13 @@ def ways_left_out(summary: Mapping[str, Any]) -> str:
     return "; ".join(found)
 
 
+def links_apart(summary: Mapping[str, object]) -> str:
+    """That the links of the cluster do not connect all of its nodes, so that gangs between them cross none; empty where they do."""
+    groups = summary.get("nodes_apart", 0)
+    text = f"links connect the nodes in {groups} groups only: gangs across these cross no link, and wait for none"
+    return text if groups else ""
+
+
 def no_contest(summary: Mapping[str, Any]) -> str:
     """That no job had to wait in a run to its end, so that it says nothing about its policy; empty where one did."""
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):

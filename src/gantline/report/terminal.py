@@ -16,7 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from gantline.core.units import human_seconds
-from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
+from gantline.report.doubts import (
+    UNSTEADY,
+    doubts_of_run,
+    free_stops,
+    links_apart,
+    no_contest,
+    turned_away,
+    ways_left_out,
+    wholes_for_parts,
+)
 from gantline.report.frames import RunLike, completed, settled, span_of
 from gantline.report.in_charge import policies_in_charge
 from gantline.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization
@@ -70,7 +79,8 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     parts += _groups(run)
     guard = steadiness(run)
     warnings = [doubt for doubt in doubts_of_run(run) if doubt != UNSTEADY] + [str(guard)] * (not guard.steady)
-    for warning in (*warnings, *(remark(run.summary) for remark in (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest))):
+    remarks = (free_stops, wholes_for_parts, ways_left_out, links_apart, turned_away, no_contest)
+    for warning in (*warnings, *(remark(run.summary) for remark in remarks)):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
     if decided := policies_in_charge(run):
         parts += [Text(), Text(printable(decided))]

@@ -209,7 +209,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         state.decision,
         state.seed,
         jobs,
-        ClusterNow(t.lent),
+        ClusterNow(t.lent, rows),
         state.memory,
         regime.round,
         promised,

@@ -36,6 +36,7 @@ from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
+from gantline.simulator.link_use import link_use
 from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
@@ -131,6 +132,8 @@ def simulate(
         summary["absent_types"] = absent
     if tables.left_out:
         summary["left_out_options"] = tables.left_out
+    if place.links or len(place.racks) > 1:
+        summary |= link_use(place, state.log, tables, state.now)
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)

@@ -282,7 +282,7 @@ class _NotedCluster:
     _known = ("gpus", "types", "nodes", "capacity", "node_gpus", "node_type", "racks")
 
     def __init__(self, state: State) -> None:
-        self._now = ClusterNow(state.tables.lent)
+        self._now = ClusterNow(state.tables.lent, state.rows)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._now, name) if name in self._known else refuse(f"cluster.{name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
-from gantline.report.doubts import UNSTEADY, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
+from gantline.report.doubts import UNSTEADY, free_stops, links_apart, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.report.figures.panels import brief
 from gantline.report.frames import RunLike
 from gantline.report.in_charge import policies_in_charge
@@ -68,7 +68,7 @@ def uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
 
 def notes_about(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     """What is no doubt, but should be mentioned."""
-    remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
+    remarks = (free_stops, wholes_for_parts, ways_left_out, links_apart, turned_away, no_contest)
     notes = [(name, remark(run.summary)) for remark in remarks for name, run in zip(names, runs)]
     notes += [(name, policies_in_charge(run)) for name, run in zip(names, runs)]
     return [f"{name}: {text}." if len(runs) > 1 else f"{text}." for name, text in notes if text]

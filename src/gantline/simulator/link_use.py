@@ -1,0 +1,68 @@
+"""How the links of a cluster were used in a run: which gangs crossed racks, how long links were overloaded, how long jobs communicated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.cluster import Cluster
+from gantline.core.tables import Tables
+from gantline.core.traffic import Traffic
+from gantline.engine import log as g
+from gantline.engine.log import Log
+
+
+def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[str, object]:
+    """Entries of the summary; the links only where the cluster names some."""
+    n = log.intervals
+    row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (g.L_ROW, g.L_COUNT, g.L_OFFSET))
+    found: dict[str, object] = {"cross_rack_gangs": _across(cluster, log.LD, count, offset)}
+    if not cluster.links:
+        return found
+    traffic = Traffic.read(tables.lent.metric, np.arange(tables.F.shape[1]))
+    start, end = log.LF[g.L_START, :n], np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
+    if apart := cluster.routes.apart():
+        found["nodes_apart"] = len(apart)
+    steps: list[list[tuple[float, float]]] = [[] for _ in cluster.links]
+    for k in np.flatnonzero(count > 1).tolist():
+        for link in cluster.routes.crossed(tuple(log.LD[offset[k] : offset[k] + count[k]].tolist())):
+            most = cluster.links[link].bandwidth
+            mean = traffic.mean(int(row[k]), most) / most
+            steps[link] += [(float(start[k]), mean), (float(end[k]), -mean)]
+    whole = float(end.max() - start.min()) if n else 0.0
+    found["links"] = [
+        {"a": link.a, "b": link.b, "bandwidth": link.bandwidth} | _loads(steps[number], whole) for number, link in enumerate(cluster.links)
+    ]
+    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n], end - start)
+    return found
+
+
+def _across(cluster: Cluster, devices: Ints, count: Ints, offset: Ints) -> int:
+    """Intervals of gangs in more than one rack."""
+    wide = np.flatnonzero(count > 1)
+    if not len(wide) or len(cluster.racks) < 2:
+        return 0
+    racks, bounds = cluster.node_rack[cluster.device_node], np.stack([offset[wide], offset[wide] + count[wide]]).T.ravel()
+    held = racks[np.append(devices[: bounds.max()], 0)]
+    most, least = (function.reduceat(held, bounds)[::2] for function in (np.maximum, np.minimum))
+    return int((most > least).sum())
+
+
+def _loads(steps: list[tuple[float, float]], whole: float) -> dict[str, float]:
+    """How many gangs crossed a link, its mean load over the run, and for how long the load was above one."""
+    now, load, sum_of, over = 0.0, 0.0, 0.0, 0.0
+    for time, change in sorted(steps, key=lambda step: (step[0], step[1])):
+        sum_of += load * (time - now)
+        over += (time - now) if load > 1.0 + 1e-9 else 0.0
+        now, load = time, load + change
+    return {"gangs": len(steps) // 2, "mean_load": sum_of / whole if whole > 0.0 else 0.0, "overload_seconds": over}
+
+
+def _communication(tables: Tables, traffic: Traffic, row: Ints, option: Ints, seconds: Floats) -> float:
+    """Seconds that jobs held devices beyond what they computed: communication, waiting for links included."""
+    held = np.bincount(row, weights=seconds, minlength=tables.F.shape[1])
+    rate = np.ones(tables.F.shape[1])
+    rate[row] = np.maximum(tables.options.F[c.O_RATE][option], 1e-300)
+    computes = np.divide(traffic.iteration - traffic.network, traffic.iteration, out=np.ones(len(held)), where=traffic.known)
+    return float(np.maximum(held - tables.F[c.DONE] / rate * computes, 0.0)[traffic.known].sum())
