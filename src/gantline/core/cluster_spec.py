@@ -172,10 +172,8 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
             raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack:r1, b: rack:r2, bandwidth: 12.5}")
         _only(entry, _LINK_KEYS, place)
-        links.append(
         bandwidth = _number(entry, "bandwidth", place, 0, -math.inf)
         links.append(Link(str(entry["a"]), str(entry["b"]), bandwidth, str(entry.get("kind", "network"))))
-        )
     check_links(nodes, links, where)
     return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
 

@@ -154,7 +154,7 @@ class Speeds:
     def _holding(self, rows: Ints) -> Ints:
         """Those of the rows that hold something."""
         phase = self.state.tables.I[c.PHASE][rows]
-        return rows[(phase == RUNNING) | (phase == STARTING)]
+        return np.asarray(rows[(phase == RUNNING) | (phase == STARTING)])
 
     def _with_mates(self, rows: Ints) -> Ints:
         """The rows and the others of their groups or on their devices, in rising order; just the rows where none shares."""

@@ -17,7 +17,7 @@ def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[s
     """Entries of the summary; the links only where the cluster names some."""
     n = log.intervals
     row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (g.L_ROW, g.L_COUNT, g.L_OFFSET))
-    found: dict[str, object] = {"cross_rack_gangs": _across(cluster, log.LD, count, offset)}
+    found: dict[str, object] = {"cross_rack_gangs": _across(cluster, log.LD.astype(np.int64), count, offset)}
     if not cluster.links:
         return found
     traffic = Traffic.read(tables.lent.metric, np.arange(tables.F.shape[1]))
@@ -34,7 +34,7 @@ def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[s
     found["links"] = [
         {"a": link.a, "b": link.b, "bandwidth": link.bandwidth} | _loads(steps[number], whole) for number, link in enumerate(cluster.links)
     ]
-    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n], end - start)
+    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n].astype(np.int64), end - start)
     return found
 
 
