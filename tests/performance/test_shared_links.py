@@ -100,7 +100,8 @@ def test_many_jobs_may_score_below_zero_and_one_alone_fits() -> None:
 
 def test_periods_without_a_common_multiple_in_the_limit_are_told_apart() -> None:
     period, common = common_period([0.04, 0.06])
-    assert common and period == pytest.approx(0.12)
+    assert common
+    assert period == pytest.approx(0.12)
     assert common_period([0.1, 0.1 * 2**0.5])[1] is False
     assert best_shifts([Circle(0.1, 0.05, 1.0), Circle(0.1 * 2**0.5, 0.05, 1.0)], 1.0).common is False
 
