@@ -39,6 +39,7 @@ COMMANDS = {
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
     "system": "List published systems, show what each brings and what it was held against.",
+    "place": "Choose GPUs of a server for a gang, by the links between them.",
     "placement": "List placement rules, show their properties, put one through the conformance suite.",
     "trace": "Import, check, describe, change and generate tables of jobs.",
     "report": "Write one offline HTML page about stored runs or a sweep.",
