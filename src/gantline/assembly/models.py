@@ -23,6 +23,10 @@ _MODELS = Register(
         _TRACE: ("gantline.assembly.scaling:scaling_model", "the speeds that the trace lists, and its scaling curves"),
         "shared-links": ("gantline.performance.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
         "link-circles": ("gantline.performance.link_circles:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
+        "effective-bandwidth": (
+            "gantline.performance.effective_bandwidth:EffectiveBandwidth",
+            "AllReduce as fast as the ring of devices allows (MAPA); column allreduce_gb",
+        ),
     },
     where="--performance",
 )

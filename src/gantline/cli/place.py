@@ -11,7 +11,8 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 
 app = App(
     name="place",
-    help_epilogue="""Topologies: dgx-v, dgx-p, summit, torus-2d, cubeMesh-16, or a table of links (gpu_a,gpu_b,link_type,bandwidth_GBps). Examples:
+    help_epilogue="""Topologies: dgx-v, dgx-p, summit, torus-2d, cubeMesh-16, or a table of links
+(gpu_a,gpu_b,link_type,bandwidth_GBps). Examples:
 
   gantline place --topology dgx-v --gpus 5 --rule preserve -o json
   gantline place --topology links.csv --gpus 3 --rule greedy --busy 1,4""",
@@ -23,7 +24,9 @@ def place(
     *,
     topology: Annotated[str, Parameter(help="A server by name, or a table of its links.")],
     gpus: Annotated[int, Parameter(help="How many are wanted.")],
-    rule: Annotated[str, Parameter(help="baseline, topoAware, greedy, preserve; unchecked: minScore, greedyRoute, preserveRoute.")] = "preserve",
+    rule: Annotated[
+        str, Parameter(help="baseline, topoAware, greedy, preserve; unchecked: minScore, greedyRoute, preserveRoute.")
+    ] = "preserve",
     pattern: Annotated[Literal["ring", "clique", "star"], Parameter(help="Which GPUs of the gang talk with each other.")] = "ring",
     busy: Annotated[str, Parameter(help="GPUs that are in use: 1,4.")] = "",
     insensitive: Annotated[bool, Parameter(negative="", help="The job gains little from bandwidth.")] = False,
@@ -45,7 +48,11 @@ def place(
     free = [at for at, name in enumerate(graph.gpus) if name not in taken]
     if not 1 <= gpus <= len(graph.gpus):
         raise UsageError(f"{gpus} GPUs of a server of {len(graph.gpus)}", where="--gpus", fix=f"from 1 to {len(graph.gpus)}")
-    found = RING_RULES[rule](graph, free, gpus, not insensitive) if pattern == "ring" else embed(graph, free, gpus, rule, not insensitive, pattern)
+    found = (
+        RING_RULES[rule](graph, free, gpus, not insensitive)
+        if pattern == "ring"
+        else embed(graph, free, gpus, rule, not insensitive, pattern)
+    )
     if found is None:
         why = "too few GPUs are free" if len(free) < gpus else "a better ring than those that are free is worth waiting for"
         raise RefusedError(f"{gpus} GPUs: {why}", where="--busy", fix="wait until others are free")

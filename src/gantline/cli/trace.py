@@ -52,7 +52,7 @@ def import_trace(
     _write(lambda: read(format_, source, given), out, source)
 
 
-@app.command(help_epilogue="Formats: openb, pai, philly, sinfo (Slurm: sinfo -N -o '%N|%G|%c|%m').")
+@app.command(help_epilogue="Formats: openb, pai, philly, sinfo (Slurm: sinfo -N -o '%N|%G|%c|%m'), mapa (links between GPUs).")
 def cluster(
     format_: Annotated[str, Parameter(name="FORMAT", help="The format of the node list, from the list below.")],
     source: Annotated[Path, Parameter(name="SRC", help="The node list.")],

@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
 
 PCIE, SINGLE, DOUBLE = 0, 1, 2
 LINK_CLASSES = {"PCIe": PCIE, "SingleNVLink": SINGLE, "DoubleNVLink": DOUBLE}
+CLASS_NAMES = {kind: name for name, kind in LINK_CLASSES.items()}
 PCIE_GBPS = 10.0
 """What a pair without a link of its own has."""
 _SINGLE_FROM, _DOUBLE_FROM = 15.0, 40.0
@@ -115,5 +117,17 @@ class LinkGraph:
 
 def graph_of_pairs(gpus: int, classes: Mapping[tuple[int, float], str], group: int = 4) -> LinkGraph:
     """A server whose GPUs are numbered from 1: NVLinks as `1-2 1-3`, by class and GB/s; the bus connects all others."""
-    links = [GpuLink(*pair.split("-"), gbps, kind) for (kind, gbps), pairs in classes.items() for pair in pairs.split()]
+    listed = [(pair.partition("-"), gbps, kind) for (kind, gbps), pairs in classes.items() for pair in pairs.split()]
+    links = [GpuLink(a, b, gbps, kind) for (a, _, b), gbps, kind in listed]
     return LinkGraph.of([str(number + 1) for number in range(gpus)], links, "topology", group).with_bus()
+
+
+def server_graphs(cluster: Cluster) -> list[LinkGraph]:
+    """The link graph of each node, from the links between devices (`node0:3`) that a cluster lists; the bus connects all other pairs."""
+    links: dict[str, list[GpuLink]] = {node.name: [] for node in cluster.nodes}
+    for link in cluster.links:
+        (a, _, first), (b, _, second) = link.a.rpartition(":"), link.b.rpartition(":")
+        if a == b and a in links:
+            links[a].append(GpuLink(first, second, link.bandwidth, LINK_CLASSES.get(link.kind, -1)))
+    named = [([str(number) for number in range(node.gpus)], node.name) for node in cluster.nodes]
+    return [LinkGraph.of(gpus, links[name], f"links of node '{name}'").with_bus() for gpus, name in named]

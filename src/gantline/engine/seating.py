@@ -68,7 +68,8 @@ class Seating:
                 continue
             taken = set(found)
             room[:] = [device for device in room if device not in taken]
-            chosen[row] = held[row] if taken == set(held[row]) else found
+            stays = taken == set(held[row]) and not (rule.ordered and self._just_begun(row))
+            chosen[row] = held[row] if stays else found
         if waits:
             return SeatedGangs(self.state.rows[:0], np.array(waits, dtype=np.int64))
         return SeatedGangs(self._move({row: devices for row, devices in chosen.items() if devices != held[row]}), self.state.rows[:0])
@@ -77,10 +78,14 @@ class Seating:
         """What the rule receives about each gang."""
         t, seed = self.t, self.state.seed * 1000003
         classes = t.performance.classes if isinstance(t.performance, VariableDevices) else {}
+        gains = t.metrics.get("bw_sensitive")
         found = {}
         for row, devices in held.items():
             name, model, before = t.ids[row], t.models[t.I[c.MODEL, row]], () if self._just_begun(row) else devices
-            found[row] = GangRequest(name, len(devices), model, classes.get(name, ""), before, seed + int(t.I[c.EPOCH, row]) * 8191 + row)
+            drawn = seed + int(t.I[c.EPOCH, row]) * 8191 + row
+            found[row] = GangRequest(
+                name, len(devices), model, classes.get(name, ""), before, drawn, bool(gains is None or gains[row] != 0.0)
+            )
         return found
 
     def _may_sit_elsewhere(self, row: int) -> bool:

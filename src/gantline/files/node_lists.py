@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import yaml
 
-from gantline.core.cluster import Cluster, Node
+from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import NotFoundError, near
+from gantline.core.link_graph import CLASS_NAMES
+from gantline.files.topologies import read_topologies
 from gantline.workload.importers.slurm import gpus_of, type_of
 from gantline.workload.importers.table import number, read_foreign, text
 
@@ -55,8 +58,22 @@ def read_sinfo(src: Path) -> list[Node]:
 NODE_LISTS: dict[str, Callable[[Path], list[Node]]] = {"openb": read_openb, "pai": read_pai, "philly": read_philly, "sinfo": read_sinfo}
 
 
+def read_links(src: Path) -> Cluster:
+    """A table of links between GPUs, or the name of a server whose links are known: a node per server."""
+    graphs = read_topologies(str(src))
+    nodes = tuple(Node(name or f"node{at}", "gpu", len(graph.gpus)) for at, (name, graph) in enumerate(graphs.items()))
+    links = [
+        Link(f"{node.name}:{a}", f"{node.name}:{b}", float(graph.bandwidth[a, b]), CLASS_NAMES[int(graph.kind[a, b])])
+        for node, graph in zip(nodes, graphs.values())
+        for a, b in combinations(range(len(graph.gpus)), 2)
+    ]
+    return Cluster(nodes, tuple(links), spec=str(src))
+
+
 def read_node_list(format: str, src: Path) -> Cluster:
     """The cluster that a node list in this format describes."""
+    if format == "mapa":
+        return read_links(src)
     if format not in NODE_LISTS:
         raise NotFoundError(f"no node list '{format}'", fix="did you mean 'sinfo'?" if format == "slurm" else near(format, NODE_LISTS))
     return Cluster(tuple(NODE_LISTS[format](src)), spec=str(src))
@@ -69,4 +86,9 @@ def cluster_text(cluster: Cluster) -> str:
         fields = {"name": node.name, "type": node.type, "gpus": node.gpus, "cpus": float(node.cpus), "memory": round(float(node.memory), 3)}
         entry = yaml.safe_dump({key: value for key, value in fields.items() if value}, default_flow_style=True, sort_keys=False, width=1000)
         lines.append(f"  - {entry.strip()}")
-    return "nodes:\n" + "\n".join(lines) + "\n"
+    text = "nodes:\n" + "\n".join(lines) + "\n"
+    if cluster.links:
+        text += "links:\n"
+        for link in cluster.links:
+            text += f'  - {{a: "{link.a}", b: "{link.b}", bandwidth: {link.bandwidth:g}, kind: {link.kind}}}\n'
+    return text

@@ -29,6 +29,8 @@ class GangRequest:
     """What it held before this decision; empty for one that starts. They are among the free devices."""
     seed: int = 0
     """For rules that draw: the same for the same grant of the same run."""
+    bandwidth_sensitive: bool = True
+    """Whether it gains from bandwidth between its devices: not where the trace's column `bw_sensitive` is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class DeviceRule:
     """Gangs that run stay where they are; else all gangs are seated anew at every decision, at the price of a move."""
     together: ClassVar[bool] = False
     """It never spreads a gang that one node has room for."""
+    ordered: ClassVar[bool] = False
+    """The order of its answer counts, also where a gang begins on the very devices that counting gave it."""
     waits: ClassVar[bool] = False
     """It may answer None: not here, not now. The gang then waits, and its devices are offered to those behind it."""
 

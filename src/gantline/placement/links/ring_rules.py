@@ -173,7 +173,7 @@ def _most_effective(graph: LinkGraph, free: Sequence[int], size: int) -> Ring | 
 def _mixes_by_effect(size: int) -> Ints:
     """Mixes of double and single NVLinks in a ring, as `x * (size + 1) + y`: from the most effective on."""
     every = [(double, single) for double in range(size + 1) for single in range(size + 1 - double)]
-    every.sort(key=lambda mix: (-effective_bandwidth(*mix, size - sum(mix)), -mix[0], -mix[1]))
+    every.sort(key=lambda mix: (-effective_bandwidth(mix[0], mix[1], size - sum(mix)), -mix[0], -mix[1]))
     return np.array([double * (size + 1) + single for double, single in every], dtype=np.int64)
 
 
