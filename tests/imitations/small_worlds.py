@@ -16,6 +16,7 @@ from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
 PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
+SENSITIVITY = PROFILES.parent / "sensitivity"
 HYBRID = "gpu:2x1/0c/64g,cpu:2x0/20c/64g"
 ELASTIC = [
     {"job": "a", "arrival": 0, "gpus": 1, "duration": 1000, "max_gpus": 4, "deadline": 900, "options": "gpu:1=1000|gpu:2=600|gpu:4=400"},
@@ -73,7 +74,14 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         jobs = [{"job": str(k), "arrival": 900.0 * k, "gpus": 0, "cpus": 1, "duration": 3600.0 * (k + 1)} for k in range(4)]
         return simulate(jobs, None, policy, settings={"start": 0} | settings, **given)
 
+    def run_synergy(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        given = {"regime": "synergy", "profiles": SENSITIVITY} | more
+        networks = ("vision", "speech", "text")
+        jobs = [{"job": str(k), "arrival": 90.0 * k, "gpus": 1 + k % 2, "duration": 900.0, "model": networks[k % 3]} for k in range(5)]
+        return simulate(jobs, "1x4/12c/250g", policy, settings=settings, **given)
+
     return {
+        "synergy": run_synergy,
         "pal": run_pal,
         "gaia": run_gaia,
         "gavel": run_gavel,

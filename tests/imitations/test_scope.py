@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
     "interference": 0.5, "f": 0.5, "size": 8, "generations": 3, "window": 6, "beat": 4,
     "reserved": {"gaia": 2, "sia": "a"}, "service": {"las": "gpu-time", "tiresias": "time"}, "backfill": "skip",
     "scheduling": "carbon-cost", "carbon": "oracle", "waiting": "1x2", "start": 3,
+    "order": "las", "mechanism": "greedy", "place": "consolidated", "mode": "static",
 }  # fmt: skip
 OPTION_VALUES: dict[str, Any] = {
     "placement": "consolidated",

@@ -12,6 +12,8 @@ from gantline.engine.regime import regime_names
 from gantline.imitations.registry import find_scope
 from gantline.policies.registry import policy_names
 from gantline.systems.gaia.policies.settings import SCHEDULING
+from gantline.systems.synergy.policies.settings import MECHANISMS
+from gantline.systems.synergy.policies.settings import ORDERS as SYNERGY_ORDERS
 
 #: the system whose record holds a policy, where that is neither its name nor the first word of it
 SYSTEMS = {
@@ -38,6 +40,7 @@ COMPARISONS = {
     "pollux": ("tests/systems/pollux/test_reference.py", "tests/performance/goodput/test_fit.py"),
     "shockwave": ("tests/systems/shockwave/test_shockwave_reference.py",),
     "sia": ("tests/systems/sia/test_reference.py", "tests/performance/goodput/test_fit.py"),
+    "synergy": ("tests/systems/synergy/test_synergy_regime.py",),
     "tiresias": ("tests/systems/tiresias/test_tiresias_reference.py",),
     "voda": ("tests/systems/voda/test_vectors.py", "tests/placement/test_migration.py"),
 }
@@ -102,6 +105,10 @@ def _imitated(regime: str) -> list[Recorded]:
         ]
     if regime == "muri":
         return [Recorded(system, name, regime, way) for name in scope.policies for way in (MURI_WAYS if name == "muri" else ({},))]
+    if regime == "synergy":
+        pairs = [(order, way) for order in SYNERGY_ORDERS for way in MECHANISMS if (order, way) != ("las", "opt")]
+        found = [Recorded(system, "synergy", regime, {"order": order, "mechanism": way}) for order, way in pairs]
+        return [*found, Recorded(system, "synergy", regime, {"mechanism": "tune", "place": "consolidated", "mode": "static"})]
     found = []
     for name in scope.policies:
         rigid = {"elasticflow": ("gandiva", "themis", "tiresias"), "sia": ("gavel.finish_time_fairness", "shockwave")}
@@ -123,6 +130,7 @@ def recorded_runs() -> list[Recorded]:
             found += _imitated(regime)
         elif regime != "default":
             found += [Recorded(regime, name, regime, {}, more) for name in ORDERS for more in _ways_of_the_engine(regime)]
+    found += [Recorded("synergy", "synergy", "sensitive", {"mechanism": way}) for way in MECHANISMS]
     found.append(Recorded("sia", "sia", "sia, two jobs", {"fit": "artifact"}))
     found += [
         Recorded("elasticflow", "elasticflow", "elasticflow", {"compat": "elasticflow", "admission": word}) for word in ("group", "off")

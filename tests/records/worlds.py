@@ -19,6 +19,7 @@ from gantline.simulator.simulate import simulate
 
 Job = dict[str, Any]
 SPEEDS = {"big": (4.0, 1.0), "small": (3.0, 2.0), "flat": (1.0, 1.0)}  # steps per second on one v100, on one k80
+SENSITIVITY = Path(__file__).parents[2] / "examples" / "sensitivity"
 TWO_TYPES = "v100:2x4,k80:2x4"
 HYBRID = "gpu:4x1/0c/64g,cpu:4x0/20c/64g"
 BATCHES = """worker_type,job_type,scale_factor,steps_per_s
@@ -149,6 +150,9 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
 
     classes = [job | {"speed_class": "AB"[k % 2]} for k, job in enumerate(some_jobs(9, 20, gpus=(1, 2, 4)))]
     green = [{"job": f"j{k}", "arrival": 1800.0 * k, "gpus": 0, "cpus": 1 + k % 3, "duration": 2400.0 * (k % 6 + 1)} for k in range(24)]
+    hungry = [
+        job | {"model": ("vision", "speech", "text")[k % 3]} for k, job in enumerate(some_jobs(10, 24, longest=4000, gpus=(1, 1, 2, 4)))
+    ]
     pairs = speeds_of_pairs()
     return {
         "rounds": world(some_jobs(1, 26), "4x4", round=60.0, costs="start=5,resume=20", placement="consolidated", carbon=CARBON),
@@ -171,5 +175,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),
+        "synergy": world(hungry, "2x8/24c/500g", regime="synergy", profiles=str(SENSITIVITY)),
+        "sensitive": world(hungry, "2x8/24c/500g", round=300.0, performance="sensitivity", profiles=str(SENSITIVITY)),
         "gaia": world(green, None, regime="gaia", carbon=str(month)),
     }

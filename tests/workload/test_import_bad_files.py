@@ -38,11 +38,15 @@ EXCERPTS = {
     "philly-list": "philly_list.csv",
     "pollux": "pollux.csv",
     "sacct": "sacct.txt",
+    "synergy": "synergy.csv",
     "spot": "spot.csv",
     "swf": "swf.txt",
     "tiresias": "tiresias.csv",
 }
-OPTIONS = {"elasticflow": {"throughputs": FIXTURES / "elasticflow_speeds.csv"}}  # what a format cannot be read without
+OPTIONS = {  # what a format cannot be read without
+    "elasticflow": {"throughputs": FIXTURES / "elasticflow_speeds.csv"},
+    "synergy": {"profiles": FIXTURES.parents[2] / "examples" / "sensitivity"},
+}
 each_format = pytest.mark.parametrize("name", sorted(importer_names()))
 
 

@@ -1,0 +1,1 @@
+"""Synergy's simulator, job by job."""

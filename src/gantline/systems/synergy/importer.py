@@ -1,0 +1,50 @@
+"""Replay files of Synergy's simulator (OSDI 2022): ``job_id,model,arrival_s,iterations,num_gpu`` without a header line.
+
+The profiles say how long a step takes at the proportional share of a server's CPUs and memory, and with that how long a job is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from gantline.core.errors import UsageError, near
+from gantline.systems.synergy.profiles import read as read_profiles
+from gantline.workload.importers.sieve import Sieve
+from gantline.workload.importers.table import number, read_foreign, text
+from gantline.workload.trace import Trace
+
+_COLUMNS = ("job_id", "model", "arrival", "iterations", "num_gpu")
+
+
+def read(
+    src: Path,
+    *,
+    profiles: Annotated[Path | None, "the folder with model_profiles.csv and throughput_matrix.csv"] = None,
+    cpus: Annotated[float, "CPUs per GPU of the servers whose profiles say how long a step takes"] = 3.0,
+) -> Trace:
+    """The jobs of a replay file; times are kept as they are."""
+    if profiles is None:
+        raise UsageError("steps have no length without profiles", where="format 'synergy'", fix="give --profiles DIR")
+    networks = read_profiles(profiles).on(cpus)
+    raw = read_foreign(src, (), columns=_COLUMNS)
+    model = text(raw, "model")
+    for row, name in enumerate(model.to_list()):
+        if name not in networks:
+            raise raw.error(f"there is no profile of '{name}'", row=row, field="model", fix=near(name, networks))
+    steps = number(raw, "iterations", required=True)
+    step_time = model.replace_strict({name: known.step_time for name, known in networks.items()}, return_dtype=pl.Float64)
+    frame = pl.DataFrame(
+        {
+            "job": text(raw, "job_id"),
+            "arrival": number(raw, "arrival", required=True),
+            "gpus": number(raw, "num_gpu", required=True),
+            "duration": steps * step_time,
+            "model": model,
+            "iterations": steps,
+            "iteration_time": step_time,
+        }
+    )
+    return Sieve(frame, raw).finish(from_zero=False)

@@ -1,0 +1,42 @@
+"""What Gantline has of Synergy, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="synergy",
+    title="CPUs and memory go to the jobs that gain by them",
+    papers=("Mohan et al.: Looking Beyond GPUs for DNN Scheduling on Multi-Tenant Clusters (OSDI 2022)",),
+    page="policies/synergy.md",
+    policies={
+        "synergy": ".policies.policy:Synergy",
+    },
+    regimes={
+        "synergy": ".regime:REGIME",
+    },
+    imitations={
+        "synergy": ".imitation.drive:drive",
+    },
+    scopes={
+        "synergy": ".imitation.scope:SCOPE",
+    },
+    importers={
+        "synergy": (".importer:read", "Synergy's replay files: job, network, arrival, steps, GPUs (CSV without header)"),
+    },
+    performance_models={
+        "sensitivity": ".sensitivity:make_model",
+    },
+    profile_readers={
+        "synergy": ".profiles:read",
+        "sensitivity": ".profiles:read",
+    },
+    held_against=(
+        HeldAgainst(
+            "26 runs of the original simulator on its replay files",
+            "mean, median, largest JCT and end of 23 runs without opt equal; of two with opt mean JCT within 0.5 %, end within 300 s; "
+            "one fails in the original",
+            "tests/systems/synergy/test_synergy_regime.py",
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""Synergy's profiles, as tables: what each network needs and gains, and its throughput over CPUs and memory.
+
+``model_profiles.csv`` has a row per set, number of GPUs and network, ``throughput_matrix.csv`` a row per cell. A set belongs to servers
+with so many CPUs per GPU: `models` to 3, `models-4` to 4. Only the profiles of one GPU are read, as in the original: those of two and four
+GPUs have memory columns without a size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gantline.core.errors import NotFoundError, RefusedError
+from gantline.performance.sensitivity import Networks, SensitivityProfile
+from gantline.workload.importers.table import number, read_foreign, text
+from gantline.workload.read import RawTable
+
+_BEST = ("best_cpus_per_gpu", "best_mem_GB_per_gpu", "speedup_at_best", "iter_time_s_at_fair_share")
+_CELL = ("cpus_per_gpu", "mem_GB_per_gpu", "normalised_throughput")
+_KEY = ("profile_set", "gpus_in_profile", "model")
+_USUAL_CPUS = 3.0
+
+Cells = Mapping[tuple[float, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class SynergyProfiles:
+    """The networks of each set; a set is named by the CPUs per GPU of the servers that it was measured on."""
+
+    sets: Mapping[float, Networks]
+    folder: str
+
+    def on(self, cpus_per_gpu: float) -> Networks:
+        """The profiles of servers with so many CPUs per GPU."""
+        for known, networks in self.sets.items():
+            if math.isclose(known, cpus_per_gpu):
+                return networks
+        has = ", ".join(f"{known:g}" for known in sorted(self.sets))
+        what = f"there are no profiles of servers with {cpus_per_gpu:g} CPUs per GPU"
+        raise RefusedError(what, where=f"profiles {self.folder}", fix=f"use a cluster with {has} CPUs per GPU, such as 4x8/24c/500g")
+
+
+def read(folder: Path) -> SynergyProfiles:
+    """The profiles in a folder."""
+    grids = _grids(_table(folder, "throughput_matrix.csv", _CELL))
+    raw = _table(folder, "model_profiles.csv", _BEST)
+    sets: dict[float, dict[str, SensitivityProfile]] = {}
+    for row, (each, model, best) in enumerate(_rows(raw, _BEST)):
+        networks = sets.setdefault(_cpus_of(each), {})
+        if model in networks:
+            raise raw.error(f"'{model}' has two rows in set '{each}'", row=row, fix="leave one of them out")
+        cells = grids.get((each, model), {})
+        cpus, memory = (sorted({at[axis] for at in cells}) for axis in (0, 1))
+        if not cells or len(cells) < len(cpus) * len(memory):
+            what = f"the cells of '{model}' in throughput_matrix.csv are no full grid: {len(cells)} of {len(cpus) * len(memory)}"
+            raise raw.error(what, row=row, fix="add what is missing, or leave the row out")
+        speed = np.array([[cells[c, m] for m in memory] for c in cpus])
+        networks[model] = SensitivityProfile(model, np.array(cpus), np.array(memory), speed, *best)
+    return SynergyProfiles(sets, str(folder))
+
+
+def _grids(raw: RawTable) -> dict[tuple[str, str], dict[tuple[float, float], float]]:
+    """(set, network) -> the speed at so many CPUs and so much memory per GPU."""
+    grids: dict[tuple[str, str], dict[tuple[float, float], float]] = {}
+    for row, (each, model, (cpus, memory, speed)) in enumerate(_rows(raw, _CELL)):
+        grid = grids.setdefault((each, model), {})
+        if grid.get((cpus, memory), speed) != speed:
+            raise raw.error(f"'{model}' has two speeds with {cpus:g} CPUs and {memory:g} GB", row=row, fix="leave one of the rows out")
+        grid[cpus, memory] = speed
+    return grids
+
+
+def _table(folder: Path, name: str, columns: tuple[str, ...]) -> RawTable:
+    """The rows of one GPU, each with the line of the file."""
+    if not (folder / name).is_file():
+        fix = "name the folder with model_profiles.csv and throughput_matrix.csv"
+        raise NotFoundError(f"holds no {name}", where=f"profiles {folder}", fix=fix)
+    raw = read_foreign(folder / name, (*_KEY, *columns))
+    one = number(raw, "gpus_in_profile", required=True) == 1
+    rows = one.arg_true().to_list()
+    return RawTable(raw.frame.filter(one), raw.source, lambda: [raw.line(row) for row in rows], raw.header_line)
+
+
+def _rows(raw: RawTable, columns: tuple[str, ...]) -> list[tuple[str, str, tuple[float, ...]]]:
+    """Set, network and the numbers in these columns, all of which must be above zero."""
+    numbers = [number(raw, column, required=True) for column in columns]
+    for found in numbers:
+        bad = found <= 0
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            raise raw.error(f"{found[row]:g} is not above zero", row=row, field=found.name)
+    values = zip(*(found.to_list() for found in numbers))
+    return list(zip(text(raw, "profile_set").to_list(), text(raw, "model").to_list(), values))
+
+
+def _cpus_of(name: str) -> float:
+    """The CPUs per GPU of the servers of a set: the number behind its name."""
+    tail = name.rpartition("-")[2]
+    return float(tail) if tail.isdecimal() and name != tail else _USUAL_CPUS
