@@ -180,6 +180,10 @@ class Gangs:
         """A value per gang that its trace, its spec or a measurement says; NaN where unknown."""
         return self._metric(name, self.rows)
 
+    def metric_of(self, name: str, rows: Ints) -> Floats:
+        """The same of other rows: those of mates."""
+        return self._metric(name, rows)
+
     def devices(self, at: int) -> tuple[int, ...]:
         """The devices of one gang, in rank order."""
         return self._devices(int(self.rows[at]))

@@ -86,6 +86,21 @@ def test_themis_prefers_a_job_that_has_never_run() -> None:
     assert ends(jobs, "themis")["new"] == pytest.approx(100 + 100 * 1.5 * ALONE)
 
 
+def test_antman_keeps_a_guaranteed_job_at_its_speed_and_fits_the_guest_into_its_gaps() -> None:
+    # two iterations of the host for one of the guest: a second of loading while the host computes, then computing while the host loads
+    found = ends([job("host", 100, (0.5, 1.0, 0.0)), job("guest", 50, (1.0, 0.5, 0.0), opportunistic=1.0)], "antman")
+
+    assert found["host"] == pytest.approx(100 * 1.5 * ALONE)
+    assert found["guest"] == pytest.approx(50 * 2 * 1.5 * ALONE)
+
+
+def test_antman_reserves_what_there_is_for_a_gang_that_does_not_fit() -> None:
+    jobs = [job("first", 100), job("wide", 10, gpus=2, arrival=1.0), job("late", 10, arrival=2.0)]
+    found = ends(jobs, "antman", cluster="1x2")
+
+    assert found["wide"] < found["late"]  # the free GPU is kept for the wide job
+
+
 def test_what_the_original_has_nothing_like_is_refused() -> None:
     def refused(what: str, *, jobs: list[dict[str, Any]] | None = None, cluster: str = "1x1", policy: str = "muri", **options: Any) -> None:
         with pytest.raises(GantlineError, match=what):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gantline.performance.cycle_periods import Stages
+from gantline.systems.antman.policies.seats import gang_seats
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
 
@@ -23,12 +24,12 @@ class AntManSchedule:
 
     def __init__(self, nodes: Sequence[Sequence[int]]) -> None:
         self._nodes = [list(node) for node in nodes]
-        self._widest = max((len(node) for node in nodes), default=0)
+        self._width = [len(node) for node in nodes]
         self._owner: dict[int, MuriJob | None] = {device: None for node in nodes for device in node}
         self._guest: dict[int, MuriJob | None] = dict.fromkeys(self._owner)
         self._without_owner = self._without_guest = len(self._owner)
         self._held: dict[MuriJob, list[int]] = {}  # those that run, and what others have reserved
-        self._waits_for: dict[MuriJob, list[int]] = {}  # the node on which a job has reserved something
+        self._waits_for: dict[MuriJob, int] = {}  # the node on which a job has reserved something
         self._pending: list[MuriJob] = []  # by class, submission and number
         self._runs: dict[MuriJob, MuriGroup] = {}
 
@@ -64,29 +65,21 @@ class AntManSchedule:
         return list(self._runs.values())
 
     def _reserve(self, job: MuriJob) -> bool:
-        """Take what a guaranteed job may have; whether that is all that it needs."""
+        """Take what a guaranteed job may have; whether that is all that it needs. What it has in part binds it to that node."""
         if not self._without_owner:
             return False
         mine = self._held.setdefault(job, [])
-        more = self._seats_for(job)[: job.gpus - len(mine)]
+        if job in self._waits_for:
+            seats = self._free(self._nodes[self._waits_for[job]])
+        else:
+            seats = gang_seats(job.gpus, [self._free(node) for node in self._nodes], self._width)
+        more = seats[: job.gpus - len(mine)]
         mine += more
         self._without_owner -= len(more)
         self._owner.update(dict.fromkeys(more, job))
+        if len(mine) < job.gpus <= max(self._width):
+            self._waits_for[job] = next(at for at, node in enumerate(self._nodes) if mine[0] in node)
         return len(mine) == job.gpus
-
-    def _seats_for(self, job: MuriJob) -> list[int]:
-        """GPUs without an owner: of the first node that has enough, else of the one with most; whole nodes for jobs beyond a node."""
-        if job.gpus > self._widest:
-            return [device for node in self._nodes if len(free := self._free(node)) == len(node) for device in free]
-        if job in self._waits_for:
-            return self._free(self._waits_for[job])
-        without_owner = [self._free(node) for node in self._nodes]
-        for devices in without_owner:
-            if len(devices) >= job.gpus:
-                return devices
-        most = max(range(len(without_owner)), key=lambda at: len(without_owner[at]))
-        self._waits_for[job] = self._nodes[most]
-        return without_owner[most]
 
     def _free(self, node: Sequence[int]) -> list[int]:
         return [device for device in node if self._owner[device] is None]

@@ -6,6 +6,7 @@ SCOPE = Scope(
     "Muri's simulator",
     frozenset({"profiles", "until"}),
     {
+        "antman": (),
         "muri": ("known", "matching", "ordering", "most"),
         "srsf": (),
         "srtf": (),

@@ -1,0 +1,25 @@
+"""What Gantline has of AntMan, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="antman",
+    title="Guests in the gaps of guaranteed jobs",
+    papers=("Xiao et al.: AntMan: Dynamic Scaling on GPU Clusters for Deep Learning (OSDI 2020)",),
+    page="policies/antman.md",
+    policies={
+        "antman": ".policies.policy:AntMan",
+    },
+    performance_models={
+        "guests": "gantline.performance.guests:Guests",
+    },
+    held_against=(
+        HeldAgainst(
+            "runs of the version in Muri's simulator, 100 to 400 jobs",
+            "every figure of the published table is equal",
+            "tests/systems/muri/test_muri_reference.py",
+        ),
+    ),
+)
