@@ -19,6 +19,8 @@ from gantline.systems.antman.policies.protection import Share
 
 OPPORTUNISTIC = "opportunistic"
 """The metric that says whether a job is a guest (1) or guaranteed (0, or unknown)."""
+_MINIBATCH = 1.0
+"""Seconds after which it is known what another share does to the hosts: a few mini-batches."""
 _SOON = 1e-6
 
 
@@ -61,7 +63,8 @@ class AntMan(Policy):
         plan = [Assignment(at, devices=devices, mode=Mode.SPACE) for at, devices in floor.owners.items()]
         plan += [Assignment(at, devices=devices, mode=Mode.SPACE, fraction=shares[at].part) for at, devices in floor.guests.items()]
         rise = (math.floor(now / self.interval + _SOON) + 1) * self.interval
-        wake = [rise] if any(share.rises for share in shares.values()) else []
+        changed = any(share.company and share.part != known.get(str(jobs.rows[at]), share).part for at, share in shares.items())
+        wake = [now + _MINIBATCH] if changed else [rise] if any(share.rises for share in shares.values()) else []
         wake += [arrival[at] + self.patience for at in order if not guest[at] and at not in floor.owners and at not in floor.guests]
         memory = {"rise": rise, "shares": {str(jobs.rows[at]): tuple(share) for at, share in shares.items()}}
         return Plan.assign(plan, valid_until=min((time for time in wake if time > now), default=math.inf), memory=memory)

@@ -15,7 +15,8 @@ def gang_seats(gpus: int, free: Sequence[Sequence[int]], width: Sequence[int]) -
     for devices in free:
         if len(devices) >= gpus:
             return list(devices)
-    return list(max(free, key=len)) if free else []
+    most: Sequence[int] = max(free, key=len) if free else ()
+    return list(most)
 
 
 def guest_seats(gpus: int, use: Mapping[int, float], busy: float) -> list[int] | None:
