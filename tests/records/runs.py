@@ -85,7 +85,7 @@ def system_of(name: str) -> str:
 def _on_the_engine(policy: str) -> list[Recorded]:
     """A policy with its defaults, where it has choices to make."""
     system = system_of(policy)
-    worlds = {"gavel": ("two types",), "allox": ("cpu or gpu",), "muri": ("stages",)}.get(system, ON_TWO_WORLDS)
+    worlds = {"gavel": ("two types",), "allox": ("cpu or gpu",), "muri": ("stages",), "antman": ("guests",)}.get(system, ON_TWO_WORLDS)
     return [Recorded(system, policy, world, BRIEF.get(policy, {})) for world in worlds]
 
 

@@ -126,6 +126,15 @@ def staged_jobs(seed: int, count: int) -> list[Job]:
     return jobs
 
 
+def guest_jobs(seed: int, count: int) -> list[Job]:
+    """Jobs that leave a part of their GPUs idle, some of them less at times; every third is opportunistic."""
+    draw, jobs = np.random.default_rng(seed), some_jobs(seed, count, gap=40, gpus=(1, 1, 2, 4, 8))
+    for number, job in enumerate(jobs):
+        job |= {"opportunistic": float(number % 3 == 2), "gpu_use": int(draw.integers(4, 14)) / 16}
+        job |= {"gpu_use_peak": 0.875, "gpu_phase": 300.0} if number % 4 == 0 else {"gpu_use_peak": None, "gpu_phase": None}
+    return jobs
+
+
 def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
@@ -174,6 +183,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
         "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
+        "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),
         "synergy": world(hungry, "2x8/24c/500g", regime="synergy", profiles=str(SENSITIVITY)),
         "sensitive": world(hungry, "2x8/24c/500g", round=300.0, performance="sensitivity", profiles=str(SENSITIVITY)),

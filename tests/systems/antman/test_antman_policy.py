@@ -112,3 +112,9 @@ def test_both_clocks_give_equal_ends() -> None:
 def test_quotas_that_are_none_are_refused() -> None:
     with pytest.raises(GantlineError, match=r"'quotas' has 'ann'.*alice=8"):
         run([job("a", 1)], quotas="ann")
+
+
+@pytest.mark.parametrize(("name", "value"), [("gpu_use", 0.0), ("gpu_use", 1.5), ("gpu_use_peak", -0.5), ("gpu_phase", 0.0)])
+def test_parts_of_a_device_that_are_none_are_refused(name: str, value: float) -> None:
+    with pytest.raises(GantlineError, match=f"'{name}'.*job 'a' has {value}"):
+        run([job("a", 1) | {name: value}])

@@ -13,7 +13,7 @@ SYSTEM = System(
         "antman": ".policies.policy:AntMan",
     },
     performance_models={
-        "guests": "gantline.performance.guests:Guests",
+        "guests": ".models:guests",
     },
     held_against=(
         HeldAgainst(

@@ -15,7 +15,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.performance.guests import MINIBATCH
 from gantline.systems.antman.policies.floor import Floor
-from gantline.systems.antman.policies.protection import Share
+from gantline.systems.antman.policies.protection import GuestShare
 
 OPPORTUNISTIC = "opportunistic"
 """The metric that says whether a job is a guest (1) or guaranteed (0, or unknown)."""
@@ -49,7 +49,7 @@ class AntMan(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs, now = snapshot.jobs, snapshot.now
-        known: dict[str, Share] = {row: Share(*share) for row, share in (snapshot.memory or {}).get("shares", {}).items()}
+        known: dict[str, GuestShare] = {row: GuestShare(*share) for row, share in (snapshot.memory or {}).get("shares", {}).items()}
         floor = Floor(snapshot, {int(row) for row in known})
         order = np.argsort(jobs.arrival, kind="stable").tolist()
         guest = (jobs.metric(OPPORTUNISTIC) > 0.0).tolist()
@@ -82,14 +82,14 @@ class AntMan(Policy):
                 held[user[at]] += gpus[at]
                 floor.seat(at)
 
-    def _shares(self, snapshot: Snapshot, floor: Floor, known: dict[str, Share], due: bool) -> dict[int, Share]:
+    def _shares(self, snapshot: Snapshot, floor: Floor, known: dict[str, GuestShare], due: bool) -> dict[int, GuestShare]:
         """What each guest may use from now on."""
         rows, slowdown = snapshot.jobs.rows.tolist(), snapshot.jobs.metric(MINIBATCH).tolist()
         found = {}
         for at in floor.guests:
             hosts = floor.hosts(at)
             company = tuple((rows[host], round(floor.use[host], 2)) for host in hosts)
-            before = known.get(str(rows[at]), Share(self.step))
+            before = known.get(str(rows[at]), GuestShare(self.step))
             share = before.after(company, [slowdown[host] for host in hosts], self.tolerance, self.step, due=due)
             found[at] = share if company else share._replace(part=1.0 / floor.company(at))
         return found

@@ -15,7 +15,7 @@ LEAST = 0.01
 Company = tuple[tuple[int, float], ...]
 
 
-class Share(NamedTuple):
+class GuestShare(NamedTuple):
     """What a guest may use of each of its devices."""
 
     part: float
@@ -27,14 +27,14 @@ class Share(NamedTuple):
         """Whether more may be tried later."""
         return bool(self.company) and self.part < self.ceiling
 
-    def after(self, company: Company, slowdown: Sequence[float], tolerance: float, step: float, *, due: bool) -> Share:
+    def after(self, company: Company, slowdown: Sequence[float], tolerance: float, step: float, *, due: bool) -> GuestShare:
         """The next share, by how many times longer than alone the hosts' mini-batches take (NaN: not known yet); `due`: time for more."""
         if not company:
-            return Share(1.0)
+            return GuestShare(1.0)
         if {row for row, _ in company} - {row for row, _ in self.company}:  # a host has come: it is to run as alone first
-            return Share(min(self.part, step), 1.0, company)
+            return GuestShare(min(self.part, step), 1.0, company)
         ceiling = self.ceiling if company == self.company else 1.0
         if any(each > 1.0 + tolerance for each in slowdown):
-            return Share(max(self.part / 2.0, LEAST), max(self.part - step, LEAST), company)
+            return GuestShare(max(self.part / 2.0, LEAST), max(self.part - step, LEAST), company)
         known = all(each == each for each in slowdown)
-        return Share(min(self.part + step, ceiling) if due and known else min(self.part, ceiling), ceiling, company)
+        return GuestShare(min(self.part + step, ceiling) if due and known else min(self.part, ceiling), ceiling, company)

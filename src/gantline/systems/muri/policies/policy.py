@@ -102,4 +102,5 @@ class Muri(Policy):
             for place, member in enumerate(grouping.order(group)):
                 columns.append((group[member].at, type, group[member].gpus, name, Mode.INTERLEAVE, float(place)))
         job, kind, gpus, names, mode, offset = zip(*columns) if columns else ((),) * 6
-        return Assignments(job, type=kind, gpus=gpus, group=names, mode=mode, offset=offset)
+        whole = [name >= 0 for name in names]
+        return Assignments(job, type=kind, gpus=gpus, group=names, mode=mode, together=whole, offset=offset)
