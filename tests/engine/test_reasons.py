@@ -91,6 +91,12 @@ def rejected(request: dict[str, Any]) -> set[Reason]:
 BEHIND = [job("first"), job("large", 2, arrival=1.0), job("small", arrival=2.0)]
 TWO = [job("a", 2), job("b", 2, 50.0, 10.0)]
 ONE = [job("a")]
+
+
+def shared_device(snapshot: Snapshot) -> Plan:
+    return Plan.assign([Assignment(k, devices=(0,), mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
+
+
 HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.NONE: lambda: told(ONE, "1x1", None, everybody, until=50.0),
     Reason.ARRIVED: lambda: told(ONE, "1x1", None, everybody),
@@ -122,6 +128,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.WINDOW: lambda: told(ONE, "1x1", "fifo", reserve="nodes=1,from=5,for=60", until=30.0),
     Reason.TURN: lambda: told([job("a"), job("b")], "1x1", None, turn_of(0), turn_of(1), round=30.0),
     Reason.TOGETHER: lambda: told([job("a"), job("b")], "1x1", None, both_or_none, until=50.0),
+    Reason.DEVICE_MEMORY: lambda: told([{**job(name), "device_memory": 60} for name in "ab"], "1x1/80d", None, shared_device, until=50.0),
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }
 

@@ -38,6 +38,17 @@ def _can_span(cluster: Cluster, kind: int, size: int, span: int) -> bool:
     return len(room) == span <= max(size, 1) and all(have >= part for have, part in zip(room, parts))
 
 
+def fits_device_memory(tables: Tables) -> Bools:
+    """Whether devices of the type of each option have the memory that its job needs on each, where both are known."""
+    has, need = np.array(tables.cluster.device_memory), tables.metrics.get(c.DEVICE_MEMORY)
+    kind = tables.options.I[c.O_TYPE]
+    if need is None or not has.any():
+        return np.ones(len(kind), dtype=np.bool_)
+    owner = np.repeat(np.arange(tables.I.shape[1]), tables.I[c.OPTION_COUNT])
+    short: Bools = (has[kind] > 0.0) & (need[owner] > has[kind] + _SLACK) & (tables.options.I[c.O_GPUS] > 0)
+    return ~short
+
+
 def _with_sides(cluster: Cluster, size: Ints, kind: Ints, amounts: Floats) -> Bools:
     found = np.zeros(len(size), dtype=bool)
     ways, which = np.unique(np.stack([kind, size == 0, *amounts]), axis=1, return_inverse=True)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from gantline.assembly.feasible import can_hold, jobs_without_their_size, leave_out, take_first_size
+from gantline.assembly.feasible import can_hold, fits_device_memory, jobs_without_their_size, leave_out, take_first_size
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
@@ -150,7 +150,7 @@ def _option(kind: int, gpus: int, rate: float, beside: list[float], span: int = 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Leave out options that cannot be had (`feasible`); refuse jobs without any."""
     I = tables.I
-    possible = can_hold(cluster, tables.options)
+    possible = can_hold(cluster, tables.options) & fits_device_memory(tables)
     if not (possible.all() and I[c.OPTION_COUNT].all()):
         owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
         able = np.zeros(I.shape[1], dtype=bool)
@@ -170,6 +170,11 @@ def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, own
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     row, count = int(np.flatnonzero(~able)[0]), int((~able).sum())
     more = f" ({count} such jobs)" if count > 1 else ""
+    if not fits_device_memory(tables)[owner == row].any():
+        has = ", ".join(f"{name} {memory:g}" for name, memory in zip(cluster.types, cluster.device_memory) if memory)
+        need = float(tables.metrics[c.DEVICE_MEMORY][row])
+        what = f"needs {need:g} GB of device memory and can never run on '{cluster}': devices have {has} GB{more}"
+        return _row_error(trace, row, c.DEVICE_MEMORY, what, "use larger devices, such as v100:4x8/32d, or drop the job from the trace")
     if (OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]])[owner == row].any():
         field = "options" if "options" in trace.frame.columns else "memory"
         what = f"can never run on '{cluster}': no node has the CPUs, the memory and the storage that it asks for{more}"

@@ -31,10 +31,21 @@ class Cluster:
             if node.name in seen:
                 raise UsageError(f"two nodes are called '{node.name}'", where="cluster", fix="give every node its own name")
             seen.add(node.name)
-            if min(node.gpus, node.cpus, node.memory, node.storage) < 0:
+            if min(node.gpus, node.cpus, node.memory, node.storage, node.device_memory) < 0:
                 raise UsageError(f"node '{node.name}' has a negative amount of something", where="cluster", fix="use zero or more")
-
         check_links(self.nodes, self.links)
+        sizes = dict.fromkeys((node.type, node.device_memory) for node in self.nodes if node.gpus)
+        if len(sizes) > len({kind for kind, _ in sizes}):
+            twice = next(kind for kind, _ in sizes if sum(other == kind for other, _ in sizes) > 1)
+            found = " and ".join(f"{memory:g}" for kind, memory in sizes if kind == twice)
+            what = f"devices of type '{twice}' have {found} GB of memory"
+            raise UsageError(what, where="cluster", fix=f"call them by two types, such as {twice} and {twice}-large")
+
+    @cached_property
+    def device_memory(self) -> tuple[float, ...]:
+        """GB of each device by type; 0: not stated."""
+        known = {node.type: node.device_memory for node in self.nodes if node.gpus}
+        return tuple(known.get(name, 0.0) for name in self.types)
 
     @cached_property
     def routes(self) -> Routes:

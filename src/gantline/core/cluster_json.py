@@ -17,7 +17,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
 
-_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage")
+_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
 _LINK_KEYS = ("a", "b", "bandwidth", "kind")
 _NOTHING = (0.0,) * c.BESIDE
 
@@ -148,6 +148,7 @@ def decode_node(reader: Reader, number: int) -> Node:
         reader.text("rack", ""),
         reader.text("pool", ""),
         reader.number("storage", 0.0),
+        reader.number("device_memory", 0.0),
     )
 
 

@@ -89,6 +89,11 @@ class ClusterNow:
         return self._lent.node_floats(c.N_STORAGE)
 
     @property
+    def device_memory(self) -> tuple[float, ...]:
+        """GB of each device, by type; 0: not stated. What a job needs on each is `jobs.metric("device_memory")`."""
+        return self._lent.cluster().device_memory
+
+    @property
     def device_node(self) -> Ints:
         """The node of each device."""
         return self._lent.device_ints(c.D_NODE)

@@ -1,12 +1,12 @@
 """Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` or YAML.
 
-The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][/storage s][@rack]``, with memory in GB and
-storage bandwidth in MB/s; ``type:N`` without ``x`` is N nodes with one device each, which is how Gavel counts servers; ``64x8@16/rack``
-are racks of sixteen nodes. ``links:300/25/6`` as one more group are GB/s in a node, in a rack and across racks. YAML has the same words
-spelled out::
+The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][/storage s][/device memory d][@rack]``, with
+memory in GB and storage bandwidth in MB/s; ``v100:4x8/32d`` are devices of 32 GB; ``type:N`` without ``x`` is N nodes with one device each,
+which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group are GB/s in a node, in
+a rack and across racks. YAML has the same words spelled out::
 
     nodes:
-      - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, rack: r1, pool: training}
+      - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, device_memory: 32, rack: r1}
       - {count: 32, type: a100, gpus: 8, per_rack: 16}
     bandwidths: {node: 300, rack: 25, cluster: 6}
     links:
@@ -27,12 +27,12 @@ from gantline.core.link_ends import check_links
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
-    r"(?:/(?P<storage>\d+\.?\d*|\.\d+)s)?"
+    r"(?:/(?P<storage>\d+\.?\d*|\.\d+)s)?(?:/(?P<device_memory>\d+\.?\d*|\.\d+)d)?"
     r"(?:@(?:(?P<per_rack>\d+)/rack|(?P<rack>[\w.\-]+)))?$"
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
 """More is a slip of the finger; every node and device has a row in memory."""
-_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "rack", "per_rack", "pool"}
+_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "device_memory", "rack", "per_rack", "pool"}
 _LINKS = "links:"
 _LINK_KEYS = {"a", "b", "bandwidth", "kind"}
 
@@ -50,7 +50,7 @@ def parse_cluster(text: str) -> Cluster:
             raise UsageError(
                 f"'{part.strip()}' is not a group of nodes",
                 where=f"cluster '{spec}'",
-                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][/STORAGEs][@rack], for example v100:4x8@rack1 or v100:8x8@4/rack",
+                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][/STORAGEs][/DEVICEMEMd][@rack], for example v100:4x8@rack1 or v100:8x8@4/rack",
             )
         count = int(group["nodes"])
         if count < 1:
@@ -68,6 +68,7 @@ def parse_cluster(text: str) -> Cluster:
                     cpus=float(group["cpus"] or 0),
                     memory=float(group["memory"] or 0),
                     storage=float(group["storage"] or 0),
+                    device_memory=float(group["device_memory"] or 0),
                     rack=rack,
                 )
             )
@@ -158,6 +159,7 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
                     cpus=_number(entry, "cpus", place, 0),
                     memory=_number(entry, "memory", place, 0),
                     storage=_number(entry, "storage", place, 0),
+                    device_memory=_number(entry, "device_memory", place, 0),
                     rack=rack,
                     pool=str(entry.get("pool", "")),
                 )

@@ -114,3 +114,4 @@ D_COLUMNS: Final = 4
 FREE: Final = -1
 DOWN: Final = -2
 SHARED: Final = -3
+DEVICE_MEMORY: Final = "device_memory"  # the metric: GB that a job needs on each device

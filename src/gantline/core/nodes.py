@@ -17,6 +17,7 @@ class Node:
     rack: str = ""
     pool: str = ""
     storage: float = 0.0  # MB/s that it can read from storage
+    device_memory: float = 0.0  # GB of each device; 0: not stated
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Reason(IntEnum):
     WINDOW = 28  # devices are reserved for a window
     TURN = 29  # others of its time-shared group have their turn
     TOGETHER = 30  # its group starts whole or not at all, and another member has no place
+    DEVICE_MEMORY = 31  # too little device memory is left beside those that it would share with
 
 
 _SENTENCES = {
@@ -73,6 +74,7 @@ _SENTENCES = {
     Reason.WINDOW: "devices that it would have are reserved for a window",
     Reason.TOGETHER: "its group starts together, and another member has no place",
     Reason.TURN: "waits for its next turn in its time-shared group",
+    Reason.DEVICE_MEMORY: "the devices that it would share have too little memory left",
 }
 
 

@@ -16,6 +16,7 @@ from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
+from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import NOTHING, Holding
@@ -44,7 +45,8 @@ class CommitGeneral:
         self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
         self.transitions = Transitions(self.state, self.books)
         if self.wanted:
-            self.pools = Pools(self.state, self.books)
+            self.memory = DeviceMemory(self.t, self.books.tenants, {w.row: w.item for w in self.wanted.values() if w.sound})
+            self.pools = Pools(self.state, self.books, self.memory)
             desk = Desk(self.state, self.books, self.fluid, self.pools, set())
             self.kinds = {name: kind(desk) for name, kind in KINDS.items()}
             self.staying = desk.staying
@@ -152,7 +154,12 @@ class CommitGeneral:
         if change is not None and change.keep is not None:
             self.books.give_back(w.row)
             self.changes[w.row] = replace(change, keep=None)
-        return found if self._free(found.holding, w.company, home) else Reason.RESOURCES
+        if not self._free(found.holding, w.company, home):
+            return Reason.RESOURCES
+        if short := self.memory.lacking(w.row, found.holding.devices):
+            self.grants.short_of_memory[w.row] = short
+            return Reason.DEVICE_MEMORY
+        return found
 
     def _turn_together(self, members: list[Wanted]) -> None:
         """Every member that is not in place yet gets one, or none of them does."""
@@ -241,12 +248,21 @@ class CommitGeneral:
     def _adjust(self, w: Wanted) -> None:
         """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
         whole = self._restyle(w, only_less=False)
+        if short := self.memory.lacking(w.row, self.books.of(w.row).devices):
+            w, whole = self._keep_cap(w, short), False
         if not w.shares and w.row in self.books.special:
             self.books.own(w.row)
         held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
         self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
         if not whole:
             self.granted.discard(w.row)
+
+    def _keep_cap(self, w: Wanted, short: str) -> Wanted:
+        """Its cap would exceed what is left on its devices: it goes on with the memory that it has."""
+        grant = self.grants.by_row.get(w.row)
+        self.grants.short_of_memory[w.row] = short
+        self.t.I[c.REASON, w.row] = int(Reason.DEVICE_MEMORY)
+        return replace(w, items=(replace(w.item, memory_cap=math.inf if grant is None else grant.assignment.memory_cap),))
 
     def _restyle(self, w: Wanted, only_less: bool) -> bool:
         """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""

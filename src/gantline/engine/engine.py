@@ -20,7 +20,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
-from gantline.core.plan import Misfit, Plan
+from gantline.core.plan import Assignments, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
@@ -215,7 +215,7 @@ class Engine:
             if self.inputs.requests.resized:
                 table = within_bounds(state.tables, rows, table, self.inputs.requests.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
-            commit_assignments(self.grants, rows, table, keeps=keeps)
+            self._commit_assignments(rows, table, keeps)
             moved, waits = self._seat()
             if len(waits):
                 what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"
@@ -234,6 +234,13 @@ class Engine:
             discard_trials(state)
         if plan.assignments is not None and plan.assignments.has("purpose"):
             note_trials(state)
+
+    def _commit_assignments(self, rows: Ints, table: Assignments, keeps: Ints | None) -> None:
+        """Make the assignments true; device memory that is lacking is reported with its amount, once for as long as it stays so."""
+        before, self.grants.short_of_memory = self.grants.short_of_memory, {}
+        commit_assignments(self.grants, rows, table, keeps=keeps)
+        fresh = [what for row, what in self.grants.short_of_memory.items() if before.get(row) != what]
+        self.incidents += [Incident(self.state.now, self.state.decision, what) for what in fresh]
 
     def _rule_of(self, plan: Plan) -> PlacementRule:
         """By which rule the gangs of a plan are placed: the run's, unless its ranking names another."""

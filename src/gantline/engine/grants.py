@@ -41,6 +41,7 @@ class Grants:
         self.plan_reader = PlanReader(state, self.in_force)
         self.speeds = Speeds(state, self.holdings)
         self.repeats = Repeats(state)
+        self.short_of_memory: dict[int, str] = {}  # by row: how much device memory was lacking in the present commit
         self.left: set[int] = set()  # rows that share with other rows than before
         self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False

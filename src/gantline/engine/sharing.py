@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gantline.core import columns as c
+from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.holdings import Holdings
 from gantline.engine.placing import choose_devices, extend
 from gantline.engine.state import State
@@ -35,9 +36,8 @@ class Claims:
 class Pools:
     """Per group of one plan: the devices that its members share so far."""
 
-    def __init__(self, state: State, holdings: Holdings) -> None:
-        self.state = state
-        self.holdings = holdings
+    def __init__(self, state: State, holdings: Holdings, memory: DeviceMemory) -> None:
+        self.state, self.holdings, self.memory = state, holdings, memory
         self._pools: dict[frozenset[int], list[int]] = {}
 
     def settle_in(self, wanted: Mapping[int, Wanted], holding: set[int], claims: Claims) -> set[int]:
@@ -74,7 +74,7 @@ class Pools:
         t = self.state.tables
         need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
         mine = [d for d in self._pools.get(w.company, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
-        usable = [d for d in mine if self.holdings.is_open(d)]
+        usable = [d for d in mine if self.holdings.is_open(d) and not self.memory.lacking(w.row, (d,))]
         if w.item.nodes:
             usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
         if w.item.size > len(usable):

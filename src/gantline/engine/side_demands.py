@@ -21,6 +21,17 @@ def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) ->
         raise RefusedError(f"job '{job}' {short[0]}", where="resources", fix="ask for less, or leave it out")
 
 
+def options_with_memory(cluster: Cluster, job: str, options: list[Option], need: float) -> list[Option]:
+    """The options on devices that have the memory that the job needs on each; it is refused where there is none."""
+    has = cluster.device_memory
+    found = [one for one in options if not one.gpus or has[one.type] == 0.0 or need <= has[one.type] + _SLACK]
+    if options and not found:
+        largest = max(options, key=lambda one: has[one.type]).type
+        what = f"job '{job}' needs {need:g} GB of device memory, and {cluster.types[largest]} has {has[largest]:g}"
+        raise RefusedError(what, where="metrics.device_memory", fix="ask for a type with larger devices, or need less")
+    return found
+
+
 def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]

@@ -17,7 +17,7 @@ from gantline.engine import lists as ls
 from gantline.engine.job_changes import code_of
 from gantline.engine.job_rows import JobRows
 from gantline.engine.quota_gate import QuotaGate
-from gantline.engine.side_demands import check_side_demands
+from gantline.engine.side_demands import check_side_demands, options_with_memory
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -107,4 +107,4 @@ class Submissions:
         if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         check_side_demands(cluster, name, own)
-        return own
+        return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(c.DEVICE_MEMORY, 0.0))

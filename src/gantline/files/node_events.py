@@ -1,10 +1,11 @@
-"""Node events from a table: ``time,node,event`` and, for nodes that join, ``type,gpus,cpus,memory,storage,rack,pool``."""
+"""Node events from a table: ``time,node,event`` and, for nodes that join, ``type,gpus,cpus,memory,storage,device_memory,rack,pool``."""
 
 from __future__ import annotations
 
 import csv
 import math
 from pathlib import Path
+from typing import Any
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, near
@@ -12,7 +13,7 @@ from gantline.core.node_events import KINDS, NodeEvent
 from gantline.core.units import seconds
 
 _REQUIRED = ("time", "node", "event")
-_NODE = ("type", "gpus", "cpus", "memory", "rack", "pool", "storage")
+_NODE = ("type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
 
 
 def read_node_events(path: Path, cluster: Cluster) -> list[NodeEvent]:
@@ -54,7 +55,7 @@ def _event(row: dict[str, str | None], file: str, line: int) -> NodeEvent:
     if kind != "join":
         return NodeEvent(time, name, kind)
     amounts = {}
-    for field in ("gpus", "cpus", "memory", "storage"):
+    for field in ("gpus", "cpus", "memory", "storage", "device_memory"):
         text = (row.get(field) or "0").strip()
         try:
             amounts[field] = float(text)
@@ -64,5 +65,6 @@ def _event(row: dict[str, str | None], file: str, line: int) -> NodeEvent:
             raise TraceError(f"'{text}' is not an amount", file=file, line=line, field=field, fix="a number of zero or more")
     words = {field: (row.get(field) or "").strip() for field in ("rack", "pool")}
     kind_of_device = (row.get("type") or "").strip() or "gpu"
-    node = Node(name, kind_of_device, int(amounts["gpus"]), amounts["cpus"], amounts["memory"], storage=amounts["storage"], **words)
+    beside: dict[str, Any] = {**amounts, **words, "gpus": int(amounts["gpus"])}
+    node = Node(name, kind_of_device, **beside)
     return NodeEvent(time, name, kind, node)

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 
+import numpy as np
+
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, listed
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.policies.registry import find_policy
+
+_NOTHING = np.zeros(0)
 
 #: read whatever the regime: it names the imitation, seeds the generators of traces, or is reckoned from the result
 ALWAYS = frozenset({"regime", "seed", "prices", "warmup"})
@@ -62,11 +66,17 @@ class Scope:
         return self.policies[policy.name]
 
     def check_jobs(self, regime: str, tables: Tables) -> None:
-        """Refuse jobs that ask for CPUs, memory or storage which the original would not count."""
+        """Refuse jobs that ask for CPUs, memory, storage or device memory which the original would not count."""
         for k, name in enumerate(c.BESIDE_NAMES):
-            if name not in self.resources and (tables.options.F[c.O_CPUS + k] > 0).any():
-                fix = f"leave {name} out of the cluster or the trace, or use another --regime"
-                raise RefusedError(f"jobs ask for {name}, which {self.simulator} does not count", where=f"--regime {regime}", fix=fix)
+            if (tables.options.F[c.O_CPUS + k] > 0).any():
+                self._check_counted(regime, name)
+        if any(tables.cluster.device_memory) and (tables.metrics.get(c.DEVICE_MEMORY, _NOTHING) > 0).any():
+            self._check_counted(regime, c.DEVICE_MEMORY)
+
+    def _check_counted(self, regime: str, name: str) -> None:
+        if name not in self.resources:
+            fix = f"leave {name} out of the cluster or the trace, or use another --regime"
+            raise RefusedError(f"jobs ask for {name}, which {self.simulator} does not count", where=f"--regime {regime}", fix=fix)
 
 
 def changed(policy: Policy) -> Iterable[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gantline.core.cluster import Cluster
-from gantline.runtime.local.devices import Machine
+from gantline.runtime.local.devices import Machine, gpus_found
 
 _GROUPS = Path("/sys/fs/cgroup")
 _GB = 2**30
@@ -30,10 +30,15 @@ def memory() -> float:
 
 
 def with_capacity(machine: Machine) -> Machine:
-    """The machine with CPUs and memory for jobs to book; its groups of devices have equal parts, because they run side by side."""
-    nodes = machine.cluster.nodes
+    """The machine with CPUs and memory for jobs to book, and the memory of GPUs that NVML finds.
+
+    Its groups of devices have equal parts of CPUs and memory, because they run side by side.
+    """
+    nodes, known = machine.cluster.nodes, dict[str, float]()
+    for gpu in gpus_found() if machine.cuda else ():
+        known[gpu.type] = min(gpu.memory, known.get(gpu.type, math.inf))
     each = replace(nodes[0], cpus=cpus() / len(nodes), memory=memory() / len(nodes))
-    sized = tuple(replace(node, cpus=each.cpus, memory=each.memory) for node in nodes)
+    sized = tuple(replace(node, cpus=each.cpus, memory=each.memory, device_memory=known.get(node.type, 0.0)) for node in nodes)
     return Machine(Cluster(sized, spec=machine.cluster.spec), machine.cuda)
 
 

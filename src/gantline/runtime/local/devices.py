@@ -110,6 +110,7 @@ class FoundGpu(NamedTuple):
     type: str
     uuid: str
     minor: int  # of its device file
+    memory: float = 0.0  # GB (2**30 bytes)
 
 
 def gpus_found() -> list[FoundGpu]:
@@ -124,8 +125,15 @@ def gpus_found() -> list[FoundGpu]:
         return []
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(k) for k in range(pynvml.nvmlDeviceGetCount())]
-        read = pynvml.nvmlDeviceGetName, pynvml.nvmlDeviceGetUUID, pynvml.nvmlDeviceGetMinorNumber
-        return [FoundGpu(short_name(_text(read[0](one))), _text(read[1](one)), int(read[2](one))) for one in handles]
+        return [
+            FoundGpu(
+                short_name(_text(pynvml.nvmlDeviceGetName(one))),
+                _text(pynvml.nvmlDeviceGetUUID(one)),
+                int(pynvml.nvmlDeviceGetMinorNumber(one)),
+                pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**30,
+            )
+            for one in handles
+        ]
     finally:
         pynvml.nvmlShutdown()
 
