@@ -23,6 +23,11 @@ from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
+from gantline.placement.parts.columns import WHOLE
+from gantline.placement.parts.scores import PART_RULES
+from gantline.placement.parts.typical import Shape
+from gantline.policies.part_seats import PartSeats
 
 DEMAND = "gpu_demand"
 """The metric of a job that says how many GPUs it needs, where that is less than it asks for."""
@@ -38,6 +43,11 @@ class Sharing(Policy):
     shares_devices: ClassVar[bool] = True
     order: str = field(default="fifo", metadata={"help": "the policy whose order counts: fifo, srtf, las, tiresias, ..."})
 
+    seats: str = field(
+        default="fullest",
+        metadata=about("which of the devices with room a job gets, as in FGD's comparison", one_of=("fullest", *PART_RULES)),
+    )
+
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(self._ranks().needs)
@@ -49,7 +59,7 @@ class Sharing(Policy):
         if plan.ranking.placement is not None:
             what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
             raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
-        desk = _Desk(snapshot)
+        desk = _Desk(snapshot, self.seats)
         assignments = desk.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)
 
@@ -64,7 +74,7 @@ class Sharing(Policy):
 class _Desk:
     """What each device has been given in this plan, and what running jobs that have not had their turn hold."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, rule: str) -> None:
         jobs, cluster = snapshot.jobs, snapshot.cluster
         self.jobs, self.node, self.kind = jobs, cluster.device_node, cluster.node_type[cluster.device_node]
         wanted = jobs.metric(DEMAND)
@@ -75,11 +85,14 @@ class _Desk:
         self.given: Floats = np.zeros(len(self.node))
         self.behind: Floats = np.zeros(len(self.node))
         self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
+        self.seats = None if rule == "fullest" else PartSeats(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
         held: Bools = np.zeros(len(self.node), dtype=np.bool_)
         for job in np.flatnonzero(jobs.running).tolist():
             devices = self._devices(job)
             held[devices] = True
             self.behind[devices] += self.demand[job]
+            if self.seats is not None:
+                self.seats.count(devices, float(self.demand[job]))
             self._take(job, self._ways(job)[self._option(job)], devices, -1.0)
         self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == c.FREE))  # for newcomers
 
@@ -115,6 +128,11 @@ class _Desk:
     def _devices(self, job: int) -> list[int]:
         return list(self.jobs.devices(job))
 
+    def _shape(self, job: int) -> Shape:
+        """What it asks for, as the rules for parts of GPUs read it; of several options the first."""
+        option, types = self._ways(job)[0], sorted({str(way.type) for way in self._ways(job)})
+        return Shape(WHOLE * option.cpus * option.gpus, WHOLE * float(self.demand[job]) * (option.gpus > 0), option.gpus, "|".join(types))
+
     def _option(self, job: int) -> int:
         return int(self.jobs.option[job]) if 0 <= self.jobs.option[job] < self.jobs.option_count[job] else 0
 
@@ -139,6 +157,14 @@ class _Desk:
         """The first of its options for which there is room, with what jobs behind it hold or without."""
         fill = self.given if evict else self.given + self.behind
         for way, option in enumerate(self._ways(job)):
+            if self.seats is not None and 0 < option.gpus <= self.seats.widest:
+                whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
+                room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
+                seat = self.seats.find(option, float(self.demand[job]), room, fill, self.beside[0])
+                if seat is not None:
+                    self.seats.count(seat, float(self.demand[job]))
+                    return way, seat
+                continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
             enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]

@@ -51,7 +51,7 @@ def shape_columns(shapes: list[Shape], accepts: Accepts) -> Shapes:
         np.array([shape.cpu for shape in shapes], dtype=np.float64),
         np.array([shape.gpus for shape in shapes], dtype=np.int64),
         np.array([shape.part for shape in shapes], dtype=np.float64),
-        np.array([accepts(shape.models) for shape in shapes], dtype=np.bool_).reshape(len(shapes), -1),
+        np.array([accepts(shape.models) for shape in shapes], dtype=np.bool_).reshape(len(shapes), len(accepts(""))),
     )
 
 

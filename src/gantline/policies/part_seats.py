@@ -1,0 +1,71 @@
+"""Seats for parts of GPUs by the rules of FGD and its baselines, for policies that share devices (Weng et al., ATC 2023).
+
+The typical mix is that of the jobs that are in the cluster now, waiting or running.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.options import Option
+from gantline.core.snapshot import Snapshot
+from gantline.placement.parts.columns import WHOLE, PartNodes, TypicalMix
+from gantline.placement.parts.filling import Arrivals, fill
+from gantline.placement.parts.scores import PART_RULES, Scoring
+from gantline.placement.parts.typical import Shape, shape_columns, typical_mix
+
+_DECIMALS = 6  # of a thousandth: sums of parts are rounded to it, so that 0.7 fits beside 0.1 and 0.2
+
+
+class PartSeats:
+    """A rule on the nodes of a snapshot."""
+
+    def __init__(self, rule: str, snapshot: Snapshot, shapes: list[Shape]) -> None:
+        cluster, nodes = snapshot.cluster, snapshot.cluster.node_type
+        self._node = cluster.device_node
+        self._first = np.searchsorted(self._node, np.arange(len(nodes)))
+        self._count: Ints = np.bincount(self._node, minlength=len(nodes)).astype(np.int64)
+        self._model = nodes.astype(np.int64)
+        self._mix: TypicalMix = typical_mix(shapes, self._accepts)
+        self._kinds = np.zeros((len(nodes), max(1, int(self._count.max(initial=1))) + 1), dtype=np.int64)
+        self._draw = snapshot.rng("parts of GPUs")
+        most = WHOLE * float(self._count.max(initial=1))
+        self._scoring = Scoring(PART_RULES[rule], False, max(WHOLE, WHOLE * float(cluster.node_cpus_free.max(initial=1.0))), most)
+
+    @property
+    def widest(self) -> int:
+        """GPUs of the largest node."""
+        return int(self._count.max(initial=0))
+
+    def count(self, devices: list[int], demand: float) -> None:
+        """A job with these devices is on their nodes: those which keep kinds together look at that."""
+        for node, held in zip(*np.unique(self._node[devices], return_counts=True)):
+            self._kinds[node, int(held) if demand >= 1.0 else 0] += 1
+
+    def find(self, option: Option, demand: float, open_to: Bools, fill_of: Floats, cpus: Floats) -> list[int] | None:
+        """Devices for a job on one node: one of which it takes a part, or whole ones; None: no node has room.
+
+        `fill_of` says how much of each device is taken, `open_to` which may be used at all, and have what else the job needs beside them.
+        """
+        free = np.where(open_to, np.round(WHOLE * (1.0 - fill_of), _DECIMALS), 0.0)
+        widest = max(1, self.widest)
+        at = self._first[:, None] + np.minimum(np.arange(widest), np.maximum(self._count[:, None] - 1, 0))
+        nodes = PartNodes.idle(WHOLE * cpus, np.zeros(len(cpus)), self._count, self._model)
+        nodes.free[:] = np.where(np.arange(widest) < self._count[:, None], free[np.minimum(at, len(free) - 1)], 0.0)
+        nodes.kinds[:] = self._kinds
+        nodes.pods[:] = self._kinds.sum(axis=1)
+        shape = Shape(WHOLE * option.cpus * option.gpus, np.round(WHOLE * demand, _DECIMALS), option.gpus, str(option.type))
+        arrival = Arrivals(np.zeros(1, dtype=np.int64), np.zeros(1), self._draw.random((2, 1)))
+        found = fill(self._scoring, nodes, arrival, shape_columns([shape], self._accepts), self._mix)
+        node = int(found.node[0])
+        if node < 0:
+            return None
+        first = int(self._first[node])
+        if found.device[0] >= 0:
+            return [first + int(found.device[0])]
+        return [first + device for device in range(int(self._count[node])) if free[first + device] >= WHOLE][: option.gpus]
+
+    def _accepts(self, models: str) -> Bools:
+        kinds = np.arange(int(self._model.max(initial=0)) + 1)
+        return np.isin(kinds, [int(kind) for kind in models.split("|")]) if models else np.ones(len(kinds), dtype=np.bool_)
