@@ -1,30 +1,37 @@
-"""Which combinations of parameters run at every change: `@pytest.mark.each_value` on a test that several `parametrize` multiply.
+"""Which cases of a test with many run at every change; `make test-long` and `make records` run all of them.
 
-A product asks every pair of values, although a defect nearly always needs one value only. With the mark each value of each parameter is
-there (at least `times` times, with partners that differ), and `make test-long` runs the whole product.
+`@pytest.mark.each_value` is for a test that several `parametrize` multiply. A product asks every pair of values, although a defect nearly
+always needs one value only: with the mark each value of each parameter is there (at least `times` times, with partners that differ).
+
+`@pytest.mark.one_in(3)` is for a long list of like cases, such as the runs of an original: the first of every three is there.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 import pytest
 
 Cell = tuple[str, int]  # a parameter and which of its values, as an object: values need not be hashable
 
 
-def combinations_left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """The items of marked tests that a covering selection does not need."""
-    products: dict[tuple[pytest.Item | None, Hashable], list[tuple[pytest.Function, int]]] = defaultdict(list)
+def cases_left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """The items of marked tests that do not run at every change."""
+    cases: dict[tuple[object, str | None], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("each_value")
-        if mark is not None and isinstance(item, pytest.Function):
-            products[item.parent, item.originalname].append((item, mark.kwargs.get("times", 1)))
-    return {item for product in products.values() for item in _spare([one for one, _ in product], product[0][1])}
+        if isinstance(item, pytest.Function):
+            cases[item.parent, item.originalname].append(item)
+    left_out: set[pytest.Item] = set()
+    for of_one_test in cases.values():
+        if (mark := of_one_test[0].get_closest_marker("each_value")) is not None:
+            left_out |= _spare(of_one_test, **mark.kwargs)
+        if (mark := of_one_test[0].get_closest_marker("one_in")) is not None:
+            left_out |= {item for number, item in enumerate(of_one_test) if number % mark.args[0]}
+    return left_out
 
 
-def _spare(product: list[pytest.Function], times: int) -> set[pytest.Item]:
+def _spare(product: list[pytest.Function], times: int = 1) -> set[pytest.Item]:
     """What is left of a product once every value has been taken often enough, always by the item whose values were taken least."""
     cells: dict[pytest.Item, list[Cell]] = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in product}
     taken: Counter[Cell] = Counter()

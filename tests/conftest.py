@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from tests.combinations import combinations_left_out
+from tests.combinations import cases_left_out
 from tests.cpu_seconds import CpuSeconds
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
@@ -51,6 +51,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: the large form of a test, which runs in `make test-long` only")
     config.addinivalue_line("markers", "each_value(times=1): every value of every parameter so often; `make test-long` runs the product")
+    config.addinivalue_line("markers", "one_in(n): the first of every n cases; `make test-long` and `make records` run all of them")
     if config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds())
 
@@ -65,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """At every change a quarter of the random examples and the small forms; see docs/design/rules-as-tests.md."""
     if config.getoption("--long"):
         return
-    left_out = {item for item in items if item.get_closest_marker("long")} | combinations_left_out(items)
+    left_out = {item for item in items if item.get_closest_marker("long")} | cases_left_out(items)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
     drawn_from = [item for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)]

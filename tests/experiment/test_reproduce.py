@@ -31,7 +31,14 @@ def study_of(name: str) -> Study:
     return study
 
 
-@pytest.mark.parametrize("name", study_names())
+#: studies of a system of which another study, a quicker one, runs at every change
+SIBLINGS = {
+    "afs-sharing", "allox-baselines", "blox-synthesizer-dual", "elasticflow-ablation", "gavel-estimation", "gavel-finish-time",
+    "gavel-makespan", "gavel-multi", "gavel-rounds", "gavel-single", "sia-homogeneous",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in SIBLINGS else ()) for name in study_names()])
 def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: Path) -> None:
     study = study_of(name)
     found = judge(study, run_sweep(study.cases("small"), tmp_path), "small")

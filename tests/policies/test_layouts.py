@@ -152,6 +152,7 @@ def test_elasticflow_makes_room_for_buddies_but_moves_nobody_who_was_promised_a_
     assert all(finish[job["job"]] <= job.get("deadline", np.inf) for job in jobs)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize("policy", ["afs", "voda.elastic_tiresias", "elasticflow", "sia", "edf"])
 def test_every_layout_runs_every_job_of_a_busy_cluster(policy: str, layout: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,12 @@ def test_each_value_of_a_product_is_there_at_every_change_and_all_of_it_in_the_l
     tests = PRODUCT.format(mark=f"@pytest.mark.{mark}")
     assert told in tell(pytester, tests)
     assert "taken 18 6 6 6 6" in tell(pytester, tests, "--long")
+
+
+def test_one_in_three_of_a_long_list_is_there_at_every_change_and_all_of_it_in_the_long_run(pytester: pytest.Pytester) -> None:
+    tests = "import pytest\n@pytest.mark.one_in(3)\n@pytest.mark.parametrize('k', range(7))\ndef test_it(k): print('case', k)\n"
+    assert re.findall(r"case (\d)", tell(pytester, tests)) == ["0", "3", "6"]
+    assert len(re.findall(r"case (\d)", tell(pytester, tests, "--long"))) == 7
 
 
 def test_a_run_names_how_many_comparisons_it_could_not_make(pytester: pytest.Pytester) -> None:

@@ -253,6 +253,7 @@ def hinted(kind: type[Written], hint: Callable[[Any], Any]) -> Any:
     return type("Hinted", (kind,), {"valid_until": lambda self, snapshot: hint(snapshot)})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("hint", HINTS)
 @pytest.mark.parametrize("name", ["size, then arrival", "remaining", "remaining area", "less than it seems", *TURNS])
 def test_a_hint_on_how_long_an_order_holds_changes_neither_the_run_nor_how_it_is_made(name: str, hint: str) -> None:

@@ -65,6 +65,7 @@ class Told(Journal):
         self.charge.append(plan.memory["chosen"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("member", ["srtf", "las", "fifo", "tiresias", "afs"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}], ids=["events", "rounds"])
 def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any]) -> None:
@@ -158,8 +159,8 @@ def test_futures_are_placed_by_the_rule_of_the_run() -> None:
 
 
 def test_all_combinations_have_futures_where_gangs_are_consolidated() -> None:
-    run = simulate(trace(gap=60.0), "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
-    assert run.summary["completed"] == 40
+    run = simulate(trace(gap=60.0, count=12), "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
+    assert run.summary["completed"] == 12
     assert not [notice for notice in run.notices if "left out" in notice]
 
 
@@ -173,12 +174,13 @@ def test_memories_of_policies_that_rest_are_kept() -> None:
     assert plain(again.memory)["members"] == memory["members"]
 
 
-def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
+def test_a_run_under_changing_load_matches_the_best_of_its_portfolio(long: bool) -> None:
     """Short jobs behind long ones, in waves: whatever is best, the synthesizer is not far behind it."""
     random = np.random.default_rng(3)
     rows = []
-    for k in range(120):
-        wave = (k // 30) % 2
+    length = 30 if long else 10
+    for k in range(4 * length):
+        wave = (k // length) % 2
         work = float(random.integers(60, 400)) if wave else float(random.integers(3000, 9000))
         rows.append({"job": f"j{k}", "arrival": 150.0 * k, "gpus": int(random.choice([1, 2])), "duration": work})
     jobs = Trace.from_records(rows)
@@ -191,7 +193,7 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
 
 def test_skipping_rounds_changes_nothing() -> None:
     policy = synthesizer(every=5, draws=2)
-    skipped, stepped = (simulate(trace(), "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
+    skipped, stepped = (simulate(trace(count=20), "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
     assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
 
 
@@ -303,8 +305,8 @@ def test_blox_compatibility_is_nine_combinations_at_every_round() -> None:
     policy = synthesizer(compat="blox")
     assert (len(policy._members()), policy.every, policy.margin, policy.newcomers) == (9, 1, 0.0, "none")
     assert synthesizer(compat="blox", every=10).every == 10
-    run = simulate(trace(), "2x4", policy, regime="blox")
-    assert run.summary["completed"] == 40
+    run = simulate(trace(count=12), "2x4", policy, regime="blox")
+    assert run.summary["completed"] == 12
 
 
 def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from() -> None:

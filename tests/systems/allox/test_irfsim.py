@@ -87,6 +87,7 @@ def test_ten_thousand_jobs_to_the_last_printed_digit(method: str) -> None:
     assert run.summary["estimates"] == "declared"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("profiling", [True, False])
 @pytest.mark.parametrize("method", PLAIN)
 def test_jobs_end_as_in_the_plain_simulation(method: str, profiling: bool, tmp_path: Path) -> None:

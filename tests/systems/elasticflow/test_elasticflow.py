@@ -35,6 +35,7 @@ def job(name: str, arrival: float, work: float, deadline: float | None, sizes: t
     return row | {"deadline": deadline, "options": options}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("seed", range(6))  # every load on either cluster
 @pytest.mark.parametrize(("costs", "round"), [("", None), ("20", None), ("start=10,resume=25,resize=5", 60.0)])
 def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> None:

@@ -81,6 +81,7 @@ def whole(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.0f}"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_recorded_job_comes_out_as_it_was(workload: str) -> None:
     names, compared = names_of(workload), 0

@@ -38,8 +38,8 @@ def replay(policy: str, load: str, number: int, **settings: Any) -> tuple[Run, d
 
 @pytest.mark.parametrize("policy", ["tiresias", "optimus"])
 @pytest.mark.parametrize("load", FOLDERS)
-def test_every_job_ends_in_its_published_second(policy: str, load: str) -> None:
-    for number in range(1, 9):
+def test_every_job_ends_in_its_published_second(policy: str, load: str, long: bool) -> None:
+    for number in range(1, 9) if long else (1,):
         run, published = replay(policy, load, number)
         assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
 

@@ -88,6 +88,7 @@ def schedules() -> dict[tuple[str, str], dict[int, set[int]]]:
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("which", "policy"), PUBLISHED)
 def test_a_published_schedule_gives_every_published_number(which: str, policy: str) -> None:
     jobs = jobs_of("120_100")
@@ -127,6 +128,7 @@ def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, 
     assert {job.index: job.finish - job.arrival for job in jobs} == pytest.approx(wanted, abs=0.006)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("policy", "makespan", "jct"),
     [
