@@ -115,7 +115,7 @@ def options_set(spec: RunSpec, cluster: Cluster) -> dict[str, str]:
     """The options that do not mean what they mean by default: name -> flag."""
 
     def meaning(one: RunSpec, name: str) -> Any:
-        return find(one, name, cluster) if name in NAMING else getattr(one, name)
+        return find(one, name, cluster) if name in FINDERS else getattr(one, name)  # a folder of profiles is read once, later
 
     usual = RunSpec()
     return {name: option.flag for name, option in OPTIONS.items() if meaning(spec, name) != meaning(usual, name)}

@@ -1,4 +1,4 @@
-"""Sensitivity to CPUs and memory: how fast a network trains by what each of its GPUs is given of them (Synergy, OSDI 2022, section 3)."""
+"""Sensitivity to CPUs, memory and storage: how fast networks train by what each GPU has of them (Synergy, OSDI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.performance.model import Gangs, PerformanceModel
+from gantline.performance.optimistic_profile import EpochTimes
+
+_NEGLIGIBLE = 1e-9
+PerGpu = tuple[float, float, float]
+"""CPUs, GB and MB/s of storage per GPU."""
+_NOTHING_SAID = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +35,29 @@ class SensitivityProfile:
     best_speed: float
     step_time: float
     """Seconds per step at the proportional share."""
+    epochs: EpochTimes | None = None
+    """What the grid was computed from; without it, the speed does not depend on storage."""
 
-    def at(self, cpus: float, memory: float) -> float:
+    @staticmethod
+    def computed(epochs: EpochTimes, share: PerGpu) -> SensitivityProfile:
+        """The profile of a network on servers with such a share, over the CPUs that were measured and tenths of its data as memory."""
+        fair = epochs.epoch(*share)
+        cpus = np.unique([*epochs.cpus.tolist(), share[0]])
+        memory = np.unique([*(epochs.data * np.arange(1, 11) / 10).tolist(), share[1]])
+        speed = np.array([[fair / epochs.epoch(c, m, share[2]) for m in memory.tolist()] for c in cpus.tolist()])
+        fastest = speed.max()
+        row = int(np.argmax((speed >= fastest - _NEGLIGIBLE).any(axis=1)))
+        column = int(np.argmax(speed[row] >= fastest - _NEGLIGIBLE))
+        best = (float(cpus[row]), float(memory[column]), float(fastest))
+        return SensitivityProfile(epochs.network, cpus, memory, speed, *best, fair / epochs.steps, epochs)
+
+    def at(self, cpus: float, memory: float, storage: float = math.nan, share: PerGpu | None = None) -> float:
         """The speed with so much of each per GPU: that of the nearest measured point which has no more of either.
 
-        Below the least measured amount the speed falls in proportion.
+        Below the least measured amount the speed falls in proportion. Where the network's epochs are known, they are asked.
         """
+        if self.epochs is not None and share is not None:
+            return self.epochs.epoch(*share) / self.epochs.epoch(cpus, memory, storage)
         if cpus >= self.best_cpus - _NEGLIGIBLE and memory >= self.best_memory - _NEGLIGIBLE:
             return self.best_speed
         row = int(np.searchsorted(self.cpus, cpus + _NEGLIGIBLE, side="right")) - 1
@@ -43,15 +66,12 @@ class SensitivityProfile:
         return float(self.speed[max(row, 0), max(column, 0)]) * lacking
 
 
-_NEGLIGIBLE = 1e-9
 Networks = Mapping[str, SensitivityProfile]
-PerGpu = tuple[float, float]
-"""CPUs and GB per GPU."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity(PerformanceModel):
-    """Jobs are as fast as the CPUs and the memory that they are given make them; a network without a profile is not affected."""
+    """Jobs are as fast as their CPUs, memory and storage bandwidth make them; a network without a profile is not affected."""
 
     networks: Mapping[int, Networks]
     """Device type -> the profiles of its servers."""
@@ -68,10 +88,11 @@ class Sensitivity(PerformanceModel):
             if profile is None or not size:
                 continue
             held, share = gangs.grants[at], self.share[kind]
-            given = (math.nan, math.nan) if held is None else (held.assignment.cpus / size, held.assignment.memory / size)
-            asked = self.asked.get(job, (math.nan, math.nan))
-            cpus, memory = (next(amount for amount in amounts if amount > 0) for amounts in zip(given, asked, share))
-            speed[at] = profile.at(cpus, memory)
+            plan = None if held is None else held.assignment
+            given = _NOTHING_SAID if plan is None else (plan.cpus / size, plan.memory / size, plan.storage / size)
+            asked = self.asked.get(job, _NOTHING_SAID)
+            cpus, memory, storage = (next((amount for amount in amounts if amount > 0), 0.0) for amounts in zip(given, asked, share))
+            speed[at] = profile.at(cpus, memory, storage, share)
         return gangs.divided * speed, np.full(len(gangs), np.inf)
 
     def profile(self, name: str, kind: int) -> SensitivityProfile | None:

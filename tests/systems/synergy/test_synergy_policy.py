@@ -16,6 +16,7 @@ from tests.systems.synergy.test_synergy_regime import PROFILES
 
 from gantline.core.errors import GantlineError
 from gantline.performance.model import Gang, PerformanceModel
+from gantline.performance.optimistic_profile import measure_epochs
 from gantline.performance.sensitivity import SensitivityProfile
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -121,7 +122,7 @@ def test_both_clocks_agree_and_the_books_of_cpus_are_kept(order: str) -> None:
     st.integers(60, 400),
 )
 def test_the_best_cells_are_those_of_trying_all(asked: list[tuple[str, int]], cpus: int, memory: int) -> None:
-    networks = read(Path(PROFILES)).on(3.0)
+    networks = read(Path(PROFILES)).on((3.0, 62.5, 0.0))
     kinds = [JobKind(useful_cells(networks[name], 1.0), gpus, 1) for name, gpus in asked]
 
     def most(at: int, cpus: float, memory: float) -> float:
@@ -139,7 +140,7 @@ def test_the_best_cells_are_those_of_trying_all(asked: list[tuple[str, int]], cp
 
 
 def test_cells_that_another_beats_are_left_out() -> None:
-    profile = read(Path(PROFILES)).on(3.0)["vision"]
+    profile = read(Path(PROFILES)).on((3.0, 62.5, 0.0))["vision"]
 
     cells = useful_cells(profile, 1.0)
 
@@ -152,3 +153,59 @@ def test_a_profile_between_its_points_is_that_of_the_point_below() -> None:
     profile = SensitivityProfile("n", np.array([2.0, 4.0]), np.array([10.0, 20.0]), np.array([[0.5, 0.6], [0.8, 1.0]]), 4.0, 20.0, 1.0, 1.0)
 
     assert [profile.at(*point) for point in ((2, 10), (3.9, 19), (4, 19), (9, 99), (1, 10), (2, 5))] == [0.5, 0.5, 0.8, 1.0, 0.25, 0.25]
+
+
+# --- optimistic profiling ------------------------------------------------------------------------------------------------
+
+EPOCHS = "model,cpus_per_gpu,epoch_s,data_GB,memory_MBps,steps\n" + "".join(
+    f"reader,{cpus},{600 / cpus:g},100,10000,500\n" for cpus in (2, 3, 6)
+)
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> str:
+    (tmp_path / "epochs.csv").write_text(EPOCHS)
+    return str(tmp_path)
+
+
+def test_half_as_many_cpus_are_measured_until_it_matters_then_one_fewer_at_a_time() -> None:
+    asked: list[int] = []
+
+    def measure(cpus: int) -> float:
+        asked.append(cpus)
+        return 600.0 / min(cpus, 4)
+
+    measure_epochs(measure, 24)
+
+    assert asked == [24, 12, 6, 3, 2, 1]
+
+
+def test_memory_and_storage_are_computed_with_a_cache_whose_hits_are_what_it_holds(epochs: str) -> None:
+    times = read(Path(epochs)).epochs["reader"]
+
+    assert times.epoch(6, 100, 0) == 100.0  # all in memory: computing takes longer than reading 100 GB at 10 GB/s
+    assert times.epoch(6, 50, 100) == pytest.approx(5.0 + 500.0)
+    assert times.epoch(3, 90, 100) == 200.0  # reading takes 9 + 100 s
+
+
+def test_speeds_follow_the_storage_bandwidth_of_a_gang(epochs: str) -> None:
+    slow, fast = ({"storage": rate} | job(f"at {rate}", "reader", 1000.0) for rate in (50.0, 200.0))
+    found = run(slow, fast, policy="fifo", cluster="1x4/12c/200g/400s", options={"profiles": epochs})
+
+    # half of the data are cached; at the share of 100 MB/s an epoch takes 505 s
+    assert ends(found) == {"at 50.0": pytest.approx(1000 * 1005 / 505), "at 200.0": pytest.approx(1000 * 255 / 505)}
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("reader,3,100,100,10000,500", "'reader' has two rows with 3 CPUs"),
+        ("reader,9,100,90,10000,500", "'reader' reads 90 GB"),
+        ("reader,9,0,100,10000,500", "0 is not above zero"),
+    ],
+)
+def test_epochs_that_contradict_themselves_are_refused_with_their_line(tmp_path: Path, line: str, what: str) -> None:
+    (tmp_path / "epochs.csv").write_text(EPOCHS + line + "\n")
+
+    with pytest.raises(GantlineError, match=f"epochs.csv:5.*{what}"):
+        read(tmp_path)

@@ -24,11 +24,13 @@ def read(
     *,
     profiles: Annotated[Path | None, "the folder with model_profiles.csv and throughput_matrix.csv"] = None,
     cpus: Annotated[float, "CPUs per GPU of the servers whose profiles say how long a step takes"] = 3.0,
+    memory: Annotated[float, "GB per GPU of these servers"] = 62.5,
+    storage: Annotated[float, "MB/s from storage per GPU of these servers"] = 62.5,
 ) -> Trace:
     """The jobs of a replay file; times are kept as they are."""
     if profiles is None:
         raise UsageError("steps have no length without profiles", where="format 'synergy'", fix="give --profiles DIR")
-    networks = read_profiles(profiles).on(cpus)
+    networks = read_profiles(profiles).on((cpus, memory, storage))
     raw = read_foreign(src, (), columns=_COLUMNS)
     model = text(raw, "model")
     for row, name in enumerate(model.to_list()):

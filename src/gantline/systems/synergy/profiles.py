@@ -3,6 +3,9 @@
 ``model_profiles.csv`` has a row per set, number of GPUs and network, ``throughput_matrix.csv`` a row per cell. A set belongs to servers
 with so many CPUs per GPU: `models` to 3, `models-4` to 4. Only the profiles of one GPU are read, as in the original: those of two and four
 GPUs have memory columns without a size.
+
+In their place or beside them, ``epochs.csv`` tells how long an epoch takes by CPUs with all its data in memory, and how much it reads; the
+profile is then computed for the servers of the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.performance.sensitivity import Networks, SensitivityProfile
+from gantline.performance.optimistic_profile import EpochTimes
+from gantline.performance.sensitivity import Networks, PerGpu, SensitivityProfile
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.read import RawTable
 
@@ -23,6 +27,8 @@ _BEST = ("best_cpus_per_gpu", "best_mem_GB_per_gpu", "speedup_at_best", "iter_ti
 _CELL = ("cpus_per_gpu", "mem_GB_per_gpu", "normalised_throughput")
 _KEY = ("profile_set", "gpus_in_profile", "model")
 _USUAL_CPUS = 3.0
+_PROFILES, _EPOCHS = "model_profiles.csv", "epochs.csv"
+_EPOCH = ("cpus_per_gpu", "epoch_s", "data_GB", "memory_MBps", "steps")
 
 Cells = Mapping[tuple[float, float], float]
 
@@ -32,13 +38,18 @@ class SynergyProfiles:
     """The networks of each set; a set is named by the CPUs per GPU of the servers that it was measured on."""
 
     sets: Mapping[float, Networks]
+    epochs: Mapping[str, EpochTimes]
     folder: str
 
-    def on(self, cpus_per_gpu: float) -> Networks:
-        """The profiles of servers with so many CPUs per GPU."""
+    def on(self, share: PerGpu) -> Networks:
+        """The profiles of servers that have so much for each GPU."""
+        computed = {name: SensitivityProfile.computed(times, share) for name, times in self.epochs.items()}
+        cpus_per_gpu = share[0]
         for known, networks in self.sets.items():
             if math.isclose(known, cpus_per_gpu):
-                return networks
+                return {**networks, **computed}
+        if not self.sets:
+            return computed
         has = ", ".join(f"{known:g}" for known in sorted(self.sets))
         what = f"there are no profiles of servers with {cpus_per_gpu:g} CPUs per GPU"
         raise RefusedError(what, where=f"profiles {self.folder}", fix=f"use a cluster with {has} CPUs per GPU, such as 4x8/24c/500g")
@@ -46,8 +57,11 @@ class SynergyProfiles:
 
 def read(folder: Path) -> SynergyProfiles:
     """The profiles in a folder."""
+    epochs = _epochs(folder / _EPOCHS) if (folder / _EPOCHS).is_file() else {}
+    if epochs and not (folder / _PROFILES).is_file():
+        return SynergyProfiles({}, epochs, str(folder))
     grids = _grids(_table(folder, "throughput_matrix.csv", _CELL))
-    raw = _table(folder, "model_profiles.csv", _BEST)
+    raw = _table(folder, _PROFILES, _BEST)
     sets: dict[float, dict[str, SensitivityProfile]] = {}
     for row, (each, model, best) in enumerate(_rows(raw, _BEST)):
         networks = sets.setdefault(_cpus_of(each), {})
@@ -59,8 +73,8 @@ def read(folder: Path) -> SynergyProfiles:
             what = f"the cells of '{model}' in throughput_matrix.csv are no full grid: {len(cells)} of {len(cpus) * len(memory)}"
             raise raw.error(what, row=row, fix="add what is missing, or leave the row out")
         speed = np.array([[cells[c, m] for m in memory] for c in cpus])
-        networks[model] = SensitivityProfile(model, np.array(cpus), np.array(memory), speed, *best)
-    return SynergyProfiles(sets, str(folder))
+        networks[model] = SensitivityProfile(model, np.array(cpus), np.array(memory), speed, best[0], best[1], best[2], best[3])
+    return SynergyProfiles(sets, epochs, str(folder))
 
 
 def _grids(raw: RawTable) -> dict[tuple[str, str], dict[tuple[float, float], float]]:
@@ -72,6 +86,25 @@ def _grids(raw: RawTable) -> dict[tuple[str, str], dict[tuple[float, float], flo
             raise raw.error(f"'{model}' has two speeds with {cpus:g} CPUs and {memory:g} GB", row=row, fix="leave one of the rows out")
         grid[cpus, memory] = speed
     return grids
+
+
+def _epochs(file: Path) -> dict[str, EpochTimes]:
+    """Network -> its epochs by CPUs; what an epoch reads and its steps are the same in all rows of a network."""
+    raw = read_foreign(file, ("model", *_EPOCH))
+    rows: dict[str, list[tuple[float, ...]]] = {}
+    for row, (_, model, (cpus, seconds, *rest)) in enumerate(_rows(raw, _EPOCH)):
+        others = rows.setdefault(model, [])
+        if any(other[0] == cpus for other in others):
+            raise raw.error(f"'{model}' has two rows with {cpus:g} CPUs", row=row, fix="leave one of them out")
+        if others and list(others[0][2:]) != rest:
+            what = f"'{model}' reads {rest[0]:g} GB in {rest[2]:g} steps here, and other amounts above"
+            raise raw.error(what, row=row, fix="give one amount of data, one bandwidth and one number of steps per network")
+        others.append((cpus, seconds, *rest))
+    found = {}
+    for model, measured in rows.items():
+        table = np.array(sorted(measured))
+        found[model] = EpochTimes(model, table[:, 0], table[:, 1], *measured[0][2:])
+    return found
 
 
 def _table(folder: Path, name: str, columns: tuple[str, ...]) -> RawTable:

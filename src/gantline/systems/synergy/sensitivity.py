@@ -24,17 +24,17 @@ def make_model(jobs: Trace, cluster: Cluster, profiles: object = None) -> Sensit
         if not node.cpus or not node.memory:
             what = f"node '{node.name}' does not say how many CPUs and how much memory it has"
             raise RefusedError(what, where=_WHERE, fix="use a cluster such as 4x8/24c/500g")
-        each = (node.cpus / node.gpus, node.memory / node.gpus)
+        each = (node.cpus / node.gpus, node.memory / node.gpus, node.storage / node.gpus)
         if share.setdefault(cluster.types.index(node.type), each) != each:
-            what = f"nodes of type '{node.type}' differ in CPUs or memory per GPU"
+            what = f"nodes of type '{node.type}' differ in CPUs, memory or storage per GPU"
             raise RefusedError(what, where=_WHERE, fix="give them types of their own")
-    return Sensitivity({kind: profiles.on(cpus) for kind, (cpus, _) in share.items()}, share, _asked(jobs))
+    return Sensitivity({kind: profiles.on(each) for kind, each in share.items()}, share, _asked(jobs))
 
 
 def _asked(jobs: Trace) -> dict[str, PerGpu]:
     """What the trace says that jobs ask for, per GPU."""
     frame = jobs.frame
     none = [math.nan] * len(frame)
-    cpus, memory = (frame[name].to_list() if name in frame.columns else none for name in ("cpus", "memory"))
-    rows = zip(frame["job"].to_list(), frame["gpus"].to_list(), cpus, memory)
-    return {job: ((c or math.nan) / gpus, (m or math.nan) / gpus) for job, gpus, c, m in rows if gpus}
+    amounts = [frame[name].to_list() if name in frame.columns else none for name in ("cpus", "memory", "storage")]
+    rows = zip(frame["job"].to_list(), frame["gpus"].to_list(), zip(*amounts))
+    return {job: tuple((amount or math.nan) / gpus for amount in said) for job, gpus, said in rows if gpus}

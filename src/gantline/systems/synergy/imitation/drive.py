@@ -10,7 +10,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import write_log
-from gantline.performance.sensitivity import Networks
+from gantline.performance.sensitivity import Networks, PerGpu
 from gantline.systems.synergy.imitation.jobs import Sku, SynergyJob
 from gantline.systems.synergy.imitation.rounds import MECHANISMS, SynergyRounds
 from gantline.systems.synergy.imitation.spells import joined
@@ -20,8 +20,8 @@ from gantline.systems.synergy.profiles import SynergyProfiles
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime synergy"
-_CPUS, _MEMORY = 24.0, 500.0
-"""What a server has where the cluster says nothing of CPUs and memory."""
+_CPUS, _MEMORY, _STORAGE = 24.0, 500.0, 500.0
+"""What a server has where the cluster says nothing of CPUs, GB of memory and MB/s of storage."""
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, float]:
@@ -34,7 +34,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, float]:
     if not isinstance(simulation.profiles, SynergyProfiles):
         raise UsageError("no profiles are given", where=_WHERE, fix="give --profiles DIR")
     sku, servers = _sku(simulation), len(state.tables.cluster.nodes)
-    jobs = _jobs(trace, simulation.profiles.on(sku.cpus / sku.gpus), sku, sku.gpus * servers)
+    jobs = _jobs(trace, simulation.profiles.on(_share(simulation, sku)), sku, sku.gpus * servers)
     rounds = SynergyRounds(
         jobs, state.regime.round, policy.order, MECHANISMS[policy.mechanism], sku, servers,
         consolidate=policy.place == "consolidated", static=policy.mode == "static", on_round=simulation.on_progress,
@@ -52,6 +52,12 @@ def _sku(simulation: Simulation) -> Sku:
     if len(skus) != 1 or len(simulation.state.tables.cluster.types) != 1:
         raise RefusedError("Synergy's simulator knows one kind of server", where=_WHERE, fix="use a cluster such as 4x8/24c/500g")
     return skus.pop()
+
+
+def _share(simulation: Simulation, sku: Sku) -> PerGpu:
+    """What belongs to one GPU."""
+    storage = simulation.state.tables.cluster.nodes[0].storage or _STORAGE
+    return sku.cpus / sku.gpus, sku.memory / sku.gpus, storage / sku.gpus
 
 
 def _jobs(trace: Trace, networks: Networks, sku: Sku, most: int) -> list[SynergyJob]:
