@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.systems.allox.hybrid import some_jobs
 from tests.systems.gavel import tiny_world as gavel
+from tests.systems.lucid import lucid_world as lucid
 from tests.systems.shockwave.test_shockwave_run import SPEEDS
 from tests.systems.shockwave.test_shockwave_run import job as shockwave_job
 from tests.systems.sia import worlds as sia
@@ -74,6 +75,11 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         jobs = [{"job": str(k), "arrival": 900.0 * k, "gpus": 0, "cpus": 1, "duration": 3600.0 * (k + 1)} for k in range(4)]
         return simulate(jobs, None, policy, settings={"start": 0} | settings, **given)
 
+    def run_lucid(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        jobs = [job for job in lucid.some_jobs(1, 12) if job["gpus"] <= 8]
+        given = {"regime": "lucid", "profiles": str(lucid.write_profiles(folder, jobs))} | more
+        return simulate(jobs, lucid.write_clusters(folder), policy, settings=settings, **given)
+
     def run_synergy(policy: str, settings: dict[str, Any], **more: Any) -> Run:
         given = {"regime": "synergy", "profiles": SENSITIVITY} | more
         networks = ("vision", "speech", "text")
@@ -82,6 +88,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
 
     return {
         "synergy": run_synergy,
+        "lucid": run_lucid,
         "pal": run_pal,
         "gaia": run_gaia,
         "gavel": run_gavel,

@@ -34,6 +34,7 @@ COMPARISONS = {
     "elasticflow": ("tests/systems/elasticflow/test_reference.py", "tests/systems/elasticflow/test_baselines.py"),
     "gaia": ("tests/systems/gaia/test_gaia.py",),
     "gavel": ("tests/systems/gavel/test_gavel_golden.py", "tests/systems/gavel/test_gavel_reference.py"),
+    "lucid": ("tests/systems/lucid/test_reference.py", "tests/systems/lucid/test_regime.py"),
     "muri": ("tests/systems/muri/test_muri_reference.py",),
     "optimus": ("tests/systems/pollux/test_reference.py",),
     "pal": ("tests/systems/pal",),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.systems.lucid import lucid_world
 
 from gantline.core.signal import Signal
 from gantline.performance.goodput.example import example_profiles
@@ -157,6 +158,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
 
         return run
 
+    virtual = [job for job in lucid_world.some_jobs(10, 40) if job["gpus"] <= 8]
     classes = [job | {"speed_class": "AB"[k % 2]} for k, job in enumerate(some_jobs(9, 20, gpus=(1, 2, 4)))]
     green = [{"job": f"j{k}", "arrival": 1800.0 * k, "gpus": 0, "cpus": 1 + k % 3, "duration": 2400.0 * (k % 6 + 1)} for k in range(24)]
     hungry = [
@@ -182,6 +184,9 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "sia, two jobs": world(measured_jobs(8, 2), "small:2x4,large:1x8", regime="sia", profiles=example_profiles()),
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
         "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
+        "lucid": world(
+            virtual, str(lucid_world.write_clusters(folder)), regime="lucid", profiles=str(lucid_world.write_profiles(folder, virtual))
+        ),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),

@@ -8,7 +8,7 @@ from gantline.assembly.spec import RunSpec
 from gantline.core.errors import NotFoundError
 from gantline.registry import Register
 
-_READERS = Register("profile_readers", {}, where="--profiles")
+_READERS = Register("profile_readers", {"pairs": "gantline.files.pair_tables:read_pair_profiles"}, where="--profiles")
 
 
 def read_profiles_for(spec: RunSpec) -> object:

@@ -113,7 +113,7 @@ class RunSpec:
     victims: str = option("order", victims_rule, "Which gang is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     performance: PerformanceModel | str = option(
-        "trace", name, "How fast gangs run: trace (as it lists), a model of an installed package, or FILE.py:MODEL."
+        "trace", name, "How fast gangs run: trace (as it lists), pairs (measured pairs), a model of an installed package, or FILE.py:MODEL."
     )
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantline.registry import System
+from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
     name="lucid",
@@ -10,9 +10,29 @@ SYSTEM = System(
     papers=("Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs (ASPLOS 2023)",),
     page="policies/lucid.md",
     policies={
+        "lucid": ".policies.policy:Lucid",
         "qssf": ".policies.qssf:QuasiShortestServiceFirst",
+    },
+    regimes={
+        "lucid": ".regime:REGIME",
+    },
+    imitations={
+        "lucid": ".imitation.drive:drive",
+    },
+    scopes={
+        "lucid": ".imitation.scope:SCOPE",
+    },
+    profile_readers={
+        "lucid": ".profiles:read",
     },
     importers={
         "lucid": (".importer:read", "Lucid's logs, on the clock of its simulator (CSV)"),
     },
+    held_against=(
+        HeldAgainst(
+            "the artifact's recorded runs: 912 jobs under four policies, six runs of small logs",
+            "4,553 of 4,553 job records equal in start, end, queue, preemptions, nodes, pairings and rates; 26 of 26 loans of nodes",
+            "tests/systems/lucid/test_reference.py",
+        ),
+    ),
 )

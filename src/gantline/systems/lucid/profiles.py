@@ -15,13 +15,12 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.performance.pair_table import configuration_key
+from gantline.files.pair_tables import ALONE, PAIRS, PARTS, keys_of
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.read import RawTable
 
 _UNDISTURBED = ("NeuMF", "ResNet50", "BERT", "Transformer")
 """Networks whose pairs the original takes to run at full speed, whatever its table says."""
-_PARTS = ("model", "dataset", "batchsize", "amp")
 
 
 class Configuration(NamedTuple):
@@ -52,14 +51,14 @@ class LucidProfiles:
     @cached_property
     def configurations(self) -> dict[str, Configuration]:
         """Configurations measured alone, by key."""
-        raw = self._table("single_data.csv", (*_PARTS, "gmem", "label"))
-        rows = zip(_keys(raw, ""), number(raw, "gmem", required=True), number(raw, "label", required=True))
+        raw = self._table(ALONE, (*PARTS, "gmem", "label"))
+        rows = zip(keys_of(raw), number(raw, "gmem", required=True), number(raw, "label", required=True))
         return {key: Configuration(key, memory, int(score)) for key, memory, score in rows}
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], PairRates]:
-        raw = self._table("colocate_info.csv", tuple(f"{part}{side}" for side in "12" for part in (*_PARTS, "speed")))
-        first, second = _keys(raw, "1"), _keys(raw, "2")
+        raw = self._table(PAIRS, tuple(f"{part}{side}" for side in "12" for part in (*PARTS, "speed")))
+        first, second = keys_of(raw, "1"), keys_of(raw, "2")
         speeds = (number(raw, name, required=True).to_list() for name in ("speed1", "speed2"))
         found: dict[tuple[str, str], PairRates] = {}
         for row, (a, b, of_a, of_b) in enumerate(zip(first, second, *speeds)):
@@ -76,7 +75,7 @@ class LucidProfiles:
         known = self._pairs.get((guest.key, host.key))
         if known is None:
             what = f"{guest.key} beside {host.key} is not measured"
-            raise TraceError(what, file=str(self.folder / "colocate_info.csv"), fix="add a row, or use the default regime, which predicts")
+            raise TraceError(what, file=str(self.folder / PAIRS), fix="add a row, or use the default regime, which predicts")
         return known
 
     def predicted(self, model: str) -> dict[str, float]:
@@ -101,11 +100,4 @@ class LucidProfiles:
 
 def read(folder: Path) -> LucidProfiles:
     """The profiles in a folder."""
-    if not folder.is_dir():
-        raise NotFoundError("no such folder", where=f"profiles {folder}", fix="name a folder with Lucid's files")
     return LucidProfiles(folder)
-
-
-def _keys(raw: RawTable, side: str) -> list[str]:
-    columns = (text(raw, f"{part}{side}").to_list() for part in _PARTS)
-    return [configuration_key(*cells) for cells in zip(*columns)]

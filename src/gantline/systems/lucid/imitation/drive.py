@@ -42,10 +42,18 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
         passes = _run_baseline(policy, known, devices, outcomes, simulation)
     write_result(simulation, jobs, outcomes, {job.row for job in known})
     simulation.engine.decisions = passes
-    found: dict[str, object] = {"unknown_vc": len(jobs) - len(known)} if len(known) < len(jobs) else {}
+    found = _queueing(outcomes)
     if policy == "lucid":
         found["loans"] = [list(loan) for loan in loans]
-    return found
+    return found | ({"unknown_vc": len(jobs) - len(known)} if len(known) < len(jobs) else {})
+
+
+def _queueing(outcomes: Sequence[LucidOutcome]) -> dict[str, object]:
+    """Mean and P99.9 of the time in queues as the original counts it, over jobs that have started."""
+    waits = sorted(one.waited for one in outcomes if one.start >= 0)
+    if not waits:
+        return {}
+    return {"average_queueing": sum(waits) / len(waits), "p999_queueing": waits[int(0.999 * len(waits))]}
 
 
 def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, outcomes: Sequence[LucidOutcome], simulation: Simulation) -> int:

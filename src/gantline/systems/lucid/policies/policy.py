@@ -1,0 +1,174 @@
+"""`lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
+from gantline.performance.pair_model import SCORE_NAMES, PairModel
+from gantline.systems.lucid.policies.profiler import ProfilerShare
+from gantline.systems.lucid.policies.seats import Seats
+from gantline.systems.lucid.policies.submissions import BIN, Submissions
+
+
+class Host(NamedTuple):
+    """A job that runs alone on devices of one node."""
+
+    position: int
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Lucid(Policy):
+    """Least estimated GPU time first; small jobs are profiled first, and two may share devices. No job is stopped for another.
+
+    The default is what the paper means: a job is profiled before it joins the queue, both jobs of a pair go at full speed when they are
+    alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`performance/pair_table.py`).
+    """
+
+    name: ClassVar[str] = "lucid"
+    paper: ClassVar[str] = (
+        "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
+    )
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    ties: ClassVar[str] = "equal GPU time: the earlier arrival first, then the order of the trace; hosts: the one that started first"
+
+    profile: float = field(
+        default=200.0, metadata=about("seconds for which a job runs to be profiled; 0: none does", low=0.0, finite=True, unit="seconds")
+    )
+    profiler_nodes: int = field(
+        default=1, metadata=about("nodes that profile, the last of the cluster; none where it has fewer than four", low=0)
+    )
+    widest: int = field(default=8, metadata=about("GPUs of the largest job that is profiled", low=1))
+    most_score: int = field(default=2, metadata=about("what the sharing scores (0, 1, 2) of two jobs may sum up to", low=0, high=4))
+    reach: float = field(
+        default=2.0, metadata=about("a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
+    )
+    quiet: float = field(default=2.0, metadata=about("jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True))
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        jobs = snapshot.jobs
+        memory = snapshot.memory or {}
+        submissions = Submissions.seen_in(snapshot, memory.get("submissions", {}))
+        expected_jobs, expected_gpus = submissions.expected(snapshot.now)
+        fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0)
+        seats, profiler = Seats(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
+        fresh &= bool(profiler.nodes)
+        profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
+        rows = [_as_held(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
+        pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
+        queue = _Queue(snapshot, seats, profiler, pairs if expected_jobs > self.quiet else None, self)
+        waiting = np.flatnonzero(~jobs.running & ~fresh)
+        rows += queue.start(waiting[np.argsort((jobs.estimate * jobs.gpus)[waiting], kind="stable")].tolist())
+        if not queue.blocked_by_wide:
+            newcomers = np.flatnonzero(fresh)
+            rows += self._trials(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist())
+        until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(rows) < len(jobs) else math.inf
+        return Plan.assign(rows, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
+
+    def _trials(self, snapshot: Snapshot, seats: Seats, profiler: ProfilerShare, order: list[int]) -> list[Assignment]:
+        """Runs of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
+        rows = []
+        for position in order:
+            option = snapshot.jobs.options(position)[0]
+            devices = seats.take(option, profiler.nodes)
+            if devices is None:
+                break
+            rows.append(Assignment(position, option=0, devices=devices, purpose="trial", limit=self.profile))
+        return rows
+
+    def summary_of(self, model: object, seed: int) -> dict[str, object]:
+        """The tree that scores configurations which are in no measured pair."""
+        return {"sharing_tree": model.tree.lines(SCORE_NAMES)} if isinstance(model, PairModel) else {}
+
+
+def _as_held(snapshot: Snapshot, position: int) -> Assignment:
+    """What a job holds, asked for again."""
+    grant = snapshot.jobs.grant(position)
+    if grant is None:
+        return Assignment(position, option=int(snapshot.jobs.option[position]))
+    return replace(grant.assignment, job=position)
+
+
+class _Queue:
+    """The walk over jobs that wait, in order."""
+
+    def __init__(self, snapshot: Snapshot, seats: Seats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
+        self.jobs, self.seats, self.pairs, self.rules = snapshot.jobs, seats, pairs, rules
+        self.node = snapshot.cluster.device_node
+        self.everywhere = range(snapshot.cluster.nodes)
+        self.main = [node for node in self.everywhere if node not in profiler.nodes]
+        self.room = int(seats.node_gpus[self.main].sum())
+        self.gpu_time = self.jobs.estimate * self.jobs.gpus
+        self.memory = self.jobs.metric("device_memory")
+        self.blocked_by_wide = False
+        self.scores = [2] * len(self.jobs)
+        self.hosts: dict[int, list[Host]] = {}
+        if pairs is not None:
+            names = snapshot.models
+            self.scores = [pairs.sharing_score(names[code]) for code in self.jobs.model.tolist()]
+            for host in self._hosts_now():
+                self.hosts.setdefault(len(host.devices), []).append(host)
+
+    def _hosts_now(self) -> list[Host]:
+        """Jobs that run in a group of their own, the one that started first at the head."""
+        jobs, members = self.jobs, dict[int, list[int]]()
+        for position in np.flatnonzero(jobs.running).tolist():
+            grant = jobs.grant(position)
+            if grant is not None and grant.assignment.mode == Mode.SPACE:
+                members.setdefault(grant.assignment.group, []).append(position)
+        alone = [each[0] for each in members.values() if len(each) == 1]
+        return [Host(position, jobs.devices(position)) for position in sorted(alone, key=lambda at: (jobs.last_start[at], jobs.rows[at]))]
+
+    def start(self, order: list[int]) -> list[Assignment]:
+        """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
+        rows: list[Assignment] = []
+        for position in order:
+            host = self._host_of(position)
+            if host is not None:
+                rows.append(self._shared(position, host.devices))
+                continue
+            own = self._own(position)
+            if own is not None:
+                rows.append(own)
+            elif self.pairs is None:
+                break
+        return rows
+
+    def _host_of(self, position: int) -> Host | None:
+        """The first job that this one may join; it is alone no longer."""
+        hosts = self.hosts.get(int(self.jobs.gpus[position]), [])
+        for place, host in enumerate(hosts):
+            if self.scores[position] + self.scores[host.position] > self.rules.most_score:
+                continue
+            if self.gpu_time[position] <= self.rules.reach * self.gpu_time[host.position]:
+                return hosts.pop(place)
+        return None
+
+    def _own(self, position: int) -> Assignment | None:
+        """Devices of its own, by the first of its options for which there is room."""
+        for way, option in enumerate(self.jobs.options(position)):
+            if option.gpus == 0:
+                return Assignment(position, option=way)
+            wide = option.gpus > self.room
+            devices = self.seats.take(option, self.everywhere if wide else self.main)
+            if devices is None:
+                self.blocked_by_wide |= wide
+                continue
+            if len({int(self.node[device]) for device in devices}) > 1:
+                return Assignment(position, option=way, devices=devices)
+            if self.pairs is not None:
+                self.hosts.setdefault(len(devices), []).append(Host(position, devices))
+            return self._shared(position, devices, way)
+        return None
+
+    def _shared(self, position: int, devices: tuple[int, ...], way: int = 0) -> Assignment:
+        """Devices of one node, on which another job may join it."""
+        return Assignment(position, option=way, devices=devices, group=devices[0], mode=Mode.SPACE)
