@@ -52,6 +52,14 @@ BRIEF: dict[str, dict[str, Any]] = {  # searches long enough to tell one from an
 }
 MURI_WAYS: tuple[dict[str, Any], ...] = ({"known": True}, {"known": False}, {"matching": False}, {"ordering": "worst"})
 ON_TWO_WORLDS = ("rounds", "elastic")
+#: where the policies of a system have choices to make, if not there
+OWN_WORLDS = {
+    "allox": ("cpu or gpu",),
+    "antman": ("guests",),
+    "gavel": ("two types",),
+    "lucid": ("rounds", "pairs"),
+    "muri": ("stages",),
+}
 ORDERS = ("fifo", "las", "srtf", "tiresias")
 PAL_RULES = ("packed", "packed-sticky", "pm-first", "pal", "random")
 
@@ -86,7 +94,7 @@ def system_of(name: str) -> str:
 def _on_the_engine(policy: str) -> list[Recorded]:
     """A policy with its defaults, where it has choices to make."""
     system = system_of(policy)
-    worlds = {"gavel": ("two types",), "allox": ("cpu or gpu",), "muri": ("stages",), "antman": ("guests",)}.get(system, ON_TWO_WORLDS)
+    worlds = OWN_WORLDS.get(system, ON_TWO_WORLDS)
     return [Recorded(system, policy, world, BRIEF.get(policy, {})) for world in worlds]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from tests.systems.lucid import lucid_world
 
 from gantline.core.signal import Signal
+from gantline.files.pair_tables import read_pair_profiles
 from gantline.performance.goodput.example import example_profiles
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
@@ -82,6 +83,13 @@ def speeds_of_pairs() -> ThroughputTable:
                 beside = {f"('{other}', {size})": [0.8 * speed, 0.8 * theirs] for other, theirs in own.items()}
                 rows[f"('{name}', {size})"] = {"null": speed, **beside}
     return ThroughputTable.of(body, "speeds.json")
+
+
+def configured_jobs(seed: int, count: int) -> list[Job]:
+    """Jobs whose configurations are in the made-up table of pairs."""
+    draw, known = np.random.default_rng(seed), read_pair_profiles().pairs.names
+    jobs = some_jobs(seed, count, gap=40, longest=2400, gpus=(1, 1, 2, 4))
+    return [job | {"model": known[int(draw.integers(len(known)))]} for job in jobs]
 
 
 def hybrid_jobs(seed: int, count: int) -> list[Job]:
@@ -187,6 +195,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "lucid": world(
             virtual, str(lucid_world.write_clusters(folder)), regime="lucid", profiles=str(lucid_world.write_profiles(folder, virtual))
         ),
+        "pairs": world(configured_jobs(12, 40), "4x8", performance="pairs"),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),

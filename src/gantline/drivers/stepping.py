@@ -199,6 +199,7 @@ class Stepping:
             self.engine.commit(plan)
         else:
             asked = (self.state.rows if self.engine.asked is None else self.engine.asked).copy()
+            self.driver.follow(self)  # runs that have reached their limit stop now, whatever is being decided
             self.driver.elapse(self, self.state.now + self.latency)
             overtaken = self.observe()
             self.engine.commit_late(plan, asked)

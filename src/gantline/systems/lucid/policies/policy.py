@@ -14,8 +14,8 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.performance.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.profiler import ProfilerShare
-from gantline.systems.lucid.policies.seats import Seats
-from gantline.systems.lucid.policies.submissions import BIN, Submissions
+from gantline.systems.lucid.policies.seats import FreeSeats
+from gantline.systems.lucid.policies.submissions import BIN, SubmissionCounts
 
 
 class Host(NamedTuple):
@@ -56,11 +56,12 @@ class Lucid(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
         memory = snapshot.memory or {}
-        submissions = Submissions.seen_in(snapshot, memory.get("submissions", {}))
+        submissions = SubmissionCounts.seen_in(snapshot, memory.get("submissions", {}))
         expected_jobs, expected_gpus = submissions.expected(snapshot.now)
-        fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0)
-        seats, profiler = Seats(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
-        fresh &= bool(profiler.nodes)
+        seats, profiler = FreeSeats(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
+        fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
+        for position in np.flatnonzero(fresh).tolist():
+            fresh[position] = profiler.holds(seats, jobs.options(position)[0])
         profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
         rows = [_as_held(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
         pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
@@ -73,7 +74,7 @@ class Lucid(Policy):
         until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(rows) < len(jobs) else math.inf
         return Plan.assign(rows, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
 
-    def _trials(self, snapshot: Snapshot, seats: Seats, profiler: ProfilerShare, order: list[int]) -> list[Assignment]:
+    def _trials(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int]) -> list[Assignment]:
         """Runs of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         rows = []
         for position in order:
@@ -100,7 +101,7 @@ def _as_held(snapshot: Snapshot, position: int) -> Assignment:
 class _Queue:
     """The walk over jobs that wait, in order."""
 
-    def __init__(self, snapshot: Snapshot, seats: Seats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
+    def __init__(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
         self.jobs, self.seats, self.pairs, self.rules = snapshot.jobs, seats, pairs, rules
         self.node = snapshot.cluster.device_node
         self.everywhere = range(snapshot.cluster.nodes)

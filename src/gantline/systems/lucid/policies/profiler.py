@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from gantline.core.options import Option
 from gantline.core.snapshot import Snapshot
-from gantline.systems.lucid.policies.seats import Seats
+from gantline.systems.lucid.policies.seats import FreeSeats
 
 _FEWEST_NODES = 4
 _LONG, _SHORT = 10, 5
@@ -21,17 +24,21 @@ class ProfilerShare:
 
     @staticmethod
     def now(snapshot: Snapshot, count: int, borrowed: int) -> ProfilerShare:
-        """The profiler's nodes; a small cluster has none."""
-        nodes = snapshot.cluster.nodes
-        usable = [node for node in range(nodes) if snapshot.cluster.node_gpus[node]]
+        """The profiler's nodes, the last ones that are up; a small cluster has none."""
+        cluster = snapshot.cluster
+        usable = np.flatnonzero((cluster.node_gpus > 0) & cluster.node_up).tolist()
         own = tuple(usable[-count:]) if count and len(usable) >= max(_FEWEST_NODES, count + 1) else ()
         return ProfilerShare(own, borrowed)
+
+    def holds(self, seats: FreeSeats, option: Option) -> bool:
+        """Whether its own nodes, idle, would have room for this; no job waits for a profile that it cannot have."""
+        return 0 < option.gpus <= sum(int(seats.node_gpus[node]) for node in self.own if seats.kind[node] == option.type)
 
     @property
     def nodes(self) -> tuple[int, ...]:
         return self.own if self.borrowed < 0 else (*self.own, self.borrowed)
 
-    def resized(self, seats: Seats, waiting: int, calm: bool) -> ProfilerShare:
+    def resized(self, seats: FreeSeats, waiting: int, calm: bool) -> ProfilerShare:
         """Borrow the last idle node where many wait; give it back once it is idle, few wait and few are expected."""
         if not self.own:
             return self

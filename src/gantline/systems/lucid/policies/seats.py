@@ -14,7 +14,7 @@ from gantline.core.snapshot import Snapshot
 _SLACK = 1e-9
 
 
-class Seats:
+class FreeSeats:
     """Free devices, CPUs and memory of each node while a plan is made."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -25,12 +25,12 @@ class Seats:
         for device in idle.tolist():
             self.free[int(node[device])].append(device)
         self.node_gpus: Ints = cluster.node_gpus
-        self._kind = cluster.node_type.tolist()
+        self.kind = cluster.node_type.tolist()
         self._cpus, self._memory = cluster.node_cpus_free.tolist(), cluster.node_memory_free.tolist()
 
     def take(self, option: Option, nodes: Collection[int]) -> tuple[int, ...] | None:
         """Devices for one option on some of these nodes; None: there is no room."""
-        able = [node for node in nodes if self._kind[node] == option.type]
+        able = [node for node in nodes if self.kind[node] == option.type]
         size = max((int(self.node_gpus[node]) for node in able), default=0)
         if not size or not option.gpus:
             return None

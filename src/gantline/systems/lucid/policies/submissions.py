@@ -1,6 +1,6 @@
 """How many jobs are expected in the ten minutes to come: what Lucid's time-aware scaling goes by (ASPLOS 2023, section 3.4).
 
-Submissions are counted in bins of ten minutes. The forecast is the mean of the last hour and, once they have been seen, of the same hour
+SubmissionCounts are counted in bins of ten minutes. The forecast is the mean of the last hour and, once they have been seen, of the same hour
 a day and a week ago: a model of a daily and weekly rhythm that people can check by hand.
 """
 
@@ -16,7 +16,7 @@ _KEPT = _WEEK + _HOUR
 
 
 @dataclass(frozen=True)
-class Submissions:
+class SubmissionCounts:
     """Jobs and GPUs that were asked for, by bin; `first` is the bin in which counting began, `last` the row counted last."""
 
     counts: dict[int, tuple[int, int]]
@@ -24,7 +24,7 @@ class Submissions:
     last: int
 
     @staticmethod
-    def seen_in(snapshot: Snapshot, memory: dict[str, list[list[int]] | int]) -> Submissions:
+    def seen_in(snapshot: Snapshot, memory: dict[str, list[list[int]] | int]) -> SubmissionCounts:
         """What is remembered, with the jobs that have come since."""
         present = int(snapshot.now // BIN)
         rows = memory.get("bins", [])
@@ -38,7 +38,7 @@ class Submissions:
                 before = counts.get(int(arrival // BIN), (0, 0))
                 counts[int(arrival // BIN)] = (before[0] + 1, before[1] + gpus)
         newest = max([last, *jobs.rows.tolist()])
-        return Submissions(counts, min([first, *counts]), newest)
+        return SubmissionCounts(counts, min([first, *counts]), newest)
 
     def remembered(self) -> dict[str, list[list[int]] | int]:
         """The plain value that the next decision starts from."""
