@@ -1,6 +1,6 @@
 """How many jobs are expected in the ten minutes to come: what Lucid's time-aware scaling goes by (ASPLOS 2023, section 3.4).
 
-SubmissionCounts are counted in bins of ten minutes. The forecast is the mean of the last hour and, once they have been seen, of the same hour
+Submissions are counted in bins of ten minutes. The forecast is the mean of the last hour and, once they have been seen, of the same hour
 a day and a week ago: a model of a daily and weekly rhythm that people can check by hand.
 """
 
