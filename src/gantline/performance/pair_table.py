@@ -101,7 +101,7 @@ class PairTable:
     def scores(self) -> tuple[int, ...]:
         """The sharing score of each configuration, by the mean of its measured speeds."""
         means = np.nanmean(self.measured, axis=1) if len(self.names) else np.zeros(0)
-        return tuple(score_of(mean) for mean in np.round(means, 3).tolist())
+        return tuple(sharing_score_of(mean) for mean in np.round(means, 3).tolist())
 
     def nearest(self, own: AloneProfile, known: Mapping[str, AloneProfile]) -> str | None:
         """The measured configuration that ran alone most like this one; None: nothing can be compared."""
@@ -117,7 +117,7 @@ class PairTable:
         return names[int(np.argmin(distance))]
 
 
-def score_of(speed: float) -> int:
+def sharing_score_of(speed: float) -> int:
     """The sharing score of a configuration whose pairs run at this mean speed."""
     return TINY if speed >= _TINY_ABOVE else MEDIUM if speed >= _MEDIUM_ABOVE else JUMBO
 
