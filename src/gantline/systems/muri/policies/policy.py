@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -17,6 +18,8 @@ from gantline.core.takes import about
 from gantline.performance.cycle_periods import MOST, Stages, usable
 from gantline.performance.stage_cycles import ITERATION, STAGES
 from gantline.systems.muri.policies.grouping import Grouping
+
+_SOON = 1e-6
 
 
 class _Sharer(NamedTuple):
@@ -63,21 +66,34 @@ class Muri(Policy):
         return frozenset({"remaining"}) if self.known else frozenset()
 
     def decide(self, snapshot: Snapshot) -> Plan:
+        jobs, now = snapshot.jobs, snapshot.now
+        memory = snapshot.memory or {}
+        seen = np.concatenate((jobs.rows, snapshot.cluster.capacity))
+        if not memory or now >= memory["until"] - _SOON or not np.array_equal(seen, memory["seen"]):
+            columns = self._columns(snapshot)
+            waits = len(columns["job"]) < len(jobs) or bool((columns["group"] >= 0).any())
+            memory = {"seen": seen, "until": now + self.interval if waits else math.inf, "columns": columns}
+        return Plan.assign(Assignments(**memory["columns"]), valid_until=memory["until"], memory=memory)
+
+    def _columns(self, snapshot: Snapshot) -> dict[str, Ints | Floats | Bools]:
+        """Groups formed anew, as columns of a plan."""
         jobs = snapshot.jobs
-        service = jobs.remaining if self.known else jobs.attained
-        value: Floats = service * jobs.gpus
+        value: Floats = (jobs.remaining if self.known else jobs.attained) * jobs.gpus
         times = [Stages(*each) for each in zip(*(jobs.metric(name).tolist() for name in STAGES))]
         stages = tuple(sorted({each for each in times if usable(each)}))
         grouping = _grouping(stages, self.matching, self.ordering == "worst", self.most)
         room = snapshot.cluster.capacity.tolist()
-        groups: list[tuple[int, tuple[_Sharer, ...]]] = []
+        rows: list[tuple[float, ...]] = []
         for type, sharers in self._by_type(snapshot, value, times, {each: kind for kind, each in enumerate(stages)}).items():
             for group in sorted(grouping.form(sharers, room[type]), key=lambda group: min([job.value for job in group])):
                 if group[0].gpus <= room[type]:
                     room[type] -= group[0].gpus
-                    groups.append((type, group))
-        waits = sum(len(group) for _, group in groups) < len(jobs) or any(len(group) > 1 for _, group in groups)
-        return Plan.assign(self._assign(snapshot, groups, grouping), valid_until=snapshot.now + self.interval if waits else math.inf)
+                    rows += self._rows(snapshot, type, group, grouping)
+        table = np.array(rows, dtype=np.float64).reshape(-1, 6)
+        whole: dict[str, Ints | Floats | Bools] = {
+            name: table[:, at].astype(np.int64) for at, name in enumerate(("job", "type", "gpus", "group", "mode"))
+        }
+        return whole | {"together": table[:, 3] >= 0.0, "offset": table[:, 5].copy()}
 
     def _by_type(self, snapshot: Snapshot, value: Floats, times: list[Stages], kinds: dict[Stages, int]) -> dict[int, list[_Sharer]]:
         """The jobs of each device type, in order: where they run, else the type of their first option."""
@@ -90,17 +106,11 @@ class Muri(Policy):
             found.setdefault(type, []).append(_Sharer(at, gpus[at], kind, steps[at], values[at]))
         return found
 
-    def _assign(self, snapshot: Snapshot, groups: list[tuple[int, tuple[_Sharer, ...]]], grouping: Grouping[_Sharer]) -> Assignments:
-        """The groups as columns; each is called by the first of its rows, so that it keeps its name as long as that one stays."""
-        rows = snapshot.jobs.rows.tolist()
-        columns: list[tuple[int, int, int, int, int, float]] = []
-        for type, group in groups:
-            if len(group) == 1:
-                columns.append((group[0].at, type, group[0].gpus, -1, Mode.EXCLUSIVE, 0.0))
-                continue
-            name = min([rows[job.at] for job in group])
-            for place, member in enumerate(grouping.order(group)):
-                columns.append((group[member].at, type, group[member].gpus, name, Mode.INTERLEAVE, float(place)))
-        job, kind, gpus, names, mode, offset = zip(*columns) if columns else ((),) * 6
-        whole = [name >= 0 for name in names]
-        return Assignments(job, type=kind, gpus=gpus, group=names, mode=mode, together=whole, offset=offset)
+    def _rows(self, snapshot: Snapshot, type: int, group: tuple[_Sharer, ...], grouping: Grouping[_Sharer]) -> Iterator[tuple[float, ...]]:
+        """Place, type, devices, name of the group, mode and offset; a group is called by its first row, and keeps that name with it."""
+        if len(group) == 1:
+            yield group[0].at, type, group[0].gpus, -1, Mode.EXCLUSIVE, 0.0
+            return
+        name = min([int(snapshot.jobs.rows[job.at]) for job in group])
+        for place, member in enumerate(grouping.order(group)):
+            yield group[member].at, type, group[member].gpus, name, Mode.INTERLEAVE, place
