@@ -55,6 +55,7 @@ class Tables:
     unestimated: set[int] = field(default_factory=set)  # rows whose length is unknown: their estimate is a guess
     metrics: dict[str, Floats] = field(default_factory=dict)  # by name, one value per row: what its trace or its spec says, what was
     # measured; NaN where unknown
+    rate_changes: Ints | None = None  # by row: how often its speed changed while it ran, counted from the first shared device on
     verdicts: dict[str, Floats] = field(default_factory=dict)  # of a finished run: columns of its table of jobs, hidden from policies
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
@@ -106,6 +107,8 @@ class Tables:
             self.metrics = {key: np.concatenate([column, np.full(more, np.nan)]) for key, column in self.metrics.items()}
             if self.listed is not None:
                 self.listed = np.concatenate([self.listed, np.arange(row, row + more)])
+            if self.rate_changes is not None:
+                self.rate_changes = np.concatenate([self.rate_changes, np.zeros(more, dtype=np.int64)])
             if self.steps is not None:
                 self.steps = np.concatenate([self.steps, np.full(more, np.nan)])
         self.ids.append(name)

@@ -50,7 +50,8 @@ class CommitGeneral:
             desk = Desk(self.state, self.books, self.fluid, self.pools, set())
             self.kinds = {name: kind(desk) for name, kind in KINDS.items()}
             self.staying = desk.staying
-            grants.used_sharing |= any(w.shares for w in self.wanted.values())
+            if not grants.used_sharing and any(w.shares for w in self.wanted.values()):
+                grants.used_sharing, self.t.rate_changes = True, np.zeros(self.t.F.shape[1], dtype=np.int64)
 
     def acts(self) -> tuple[Ints, Ints]:
         """Rows that pay for something, and what for."""

@@ -149,6 +149,9 @@ class Speeds:
         saving = F[c.CHECKPOINT][rows]
         for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
+        changes = self.state.tables.rate_changes
+        if changes is not None:
+            changes[rows[(F[c.RATE][rows] != speeds) & (F[c.LAST_START][rows] < now)]] += 1
         set_speeds(F, I, rows, speeds, until, now)
 
     def _holding(self, rows: Ints) -> Ints:

@@ -122,8 +122,12 @@ class Run:
 
     @property
     def reported(self) -> pl.DataFrame:
-        """The rows of `--jobs-out`: one per job, or as the imitated original writes them."""
-        return self.jobs if self.pieces is None else self.pieces
+        """The rows of `--jobs-out`: one per job, with what sharing did to it where any did; or as the imitated original writes them."""
+        if self.pieces is not None:
+            return self.pieces
+        from gantline.simulator.sharing_columns import sharing_columns  # few runs share
+
+        return self.jobs.with_columns(**sharing_columns(self.log, self.tables))
 
     @cached_property
     def allocations(self) -> pl.DataFrame:
