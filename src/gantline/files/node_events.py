@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
-from typing import Any
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, near
@@ -14,6 +13,7 @@ from gantline.core.units import seconds
 
 _REQUIRED = ("time", "node", "event")
 _NODE = ("type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
+_AMOUNTS = ("gpus", "cpus", "memory", "storage", "device_memory")
 
 
 def read_node_events(path: Path, cluster: Cluster) -> list[NodeEvent]:
@@ -55,7 +55,7 @@ def _event(row: dict[str, str | None], file: str, line: int) -> NodeEvent:
     if kind != "join":
         return NodeEvent(time, name, kind)
     amounts = {}
-    for field in ("gpus", "cpus", "memory", "storage", "device_memory"):
+    for field in _AMOUNTS:
         text = (row.get(field) or "0").strip()
         try:
             amounts[field] = float(text)
@@ -63,8 +63,8 @@ def _event(row: dict[str, str | None], file: str, line: int) -> NodeEvent:
             amounts[field] = -1.0
         if not 0 <= amounts[field] < math.inf:
             raise TraceError(f"'{text}' is not an amount", file=file, line=line, field=field, fix="a number of zero or more")
-    words = {field: (row.get(field) or "").strip() for field in ("rack", "pool")}
+    rack, pool = ((row.get(field) or "").strip() for field in ("rack", "pool"))
     kind_of_device = (row.get("type") or "").strip() or "gpu"
-    beside: dict[str, Any] = {**amounts, **words, "gpus": int(amounts["gpus"])}
-    node = Node(name, kind_of_device, **beside)
+    gpus, cpus, memory, storage, device_memory = (amounts[field] for field in _AMOUNTS)
+    node = Node(name, kind_of_device, int(gpus), cpus, memory, rack, pool, storage, device_memory)
     return NodeEvent(time, name, kind, node)
