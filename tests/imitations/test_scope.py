@@ -136,6 +136,7 @@ def test_every_parameter_of_every_policy_is_read_or_refused(
         assert set(read) <= seen, f"{name} in {regime}: {set(read) - seen} declared, but not read"
 
 
+@pytest.mark.each_value(times=4)
 @pytest.mark.parametrize("regime", WORLDS)
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_every_option_of_a_run_is_read_or_refused(regime: str, name: str, worlds: dict[str, Callable[..., Run]]) -> None:
