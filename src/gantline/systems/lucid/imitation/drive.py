@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError, listed
@@ -36,16 +36,39 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     outcomes = [LucidOutcome() for _ in jobs]
     policy = simulation.engine.policy.name
     loans: Sequence[NodeLoan] = ()
+    progress = _Progress(outcomes, simulation.on_progress)
     if policy == "lucid":
-        passes, loans = _run_lucid(trace, known, devices, outcomes, _profiles(simulation))
+        passes, loans = _run_lucid(_asked(trace, known, _profiles(simulation)), devices, progress, _profiles(simulation))
     else:
-        passes = _run_baseline(policy, known, devices, outcomes, simulation)
+        predicted = _predicted(_profiles(simulation), "lgb", known) if policy == "qssf" else {}
+        passes = _run_baseline(policy, known, devices, progress, predicted)
     write_result(simulation, jobs, outcomes, {job.row for job in known})
     simulation.engine.decisions = passes
     found = _queueing(outcomes)
     if policy == "lucid":
         found["loans"] = [list(loan) for loan in loans]
     return found | ({"unknown_vc": len(jobs) - len(known)} if len(known) < len(jobs) else {})
+
+
+class _Progress:
+    """What has become of jobs, reported whenever a virtual cluster is through."""
+
+    def __init__(self, outcomes: Sequence[LucidOutcome], report: Callable[[float, int, int], None] | None) -> None:
+        self.outcomes, self._report = outcomes, report
+        self._time, self._came, self._open = 0, 0, 0
+
+    def clusters(self, jobs: Sequence[LucidJob], devices: Devices) -> Iterator[VirtualCluster]:
+        """The virtual clusters with their jobs, one after the other."""
+        own: dict[str, list[LucidJob]] = {name: [] for name in devices}
+        for job in jobs:
+            own[job.vc].append(job)
+        for name, each in devices.items():
+            yield VirtualCluster(name, LucidNodes(each), own[name])
+            ends = [self.outcomes[job.row].end for job in own[name]]
+            self._time, self._came = max([self._time, *ends]), self._came + len(ends)
+            self._open += sum(end < 0 for end in ends)
+            if self._report is not None:
+                self._report(self._time, self._came, self._open)
 
 
 def _queueing(outcomes: Sequence[LucidOutcome]) -> dict[str, object]:
@@ -56,10 +79,9 @@ def _queueing(outcomes: Sequence[LucidOutcome]) -> dict[str, object]:
     return {"average_queueing": sum(waits) / len(waits), "p999_queueing": waits[int(0.999 * len(waits))]}
 
 
-def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, outcomes: Sequence[LucidOutcome], simulation: Simulation) -> int:
-    predicted = _predicted(_profiles(simulation), "lgb", jobs) if policy == "qssf" else {}
-    passes = 0
-    for cluster in _clusters(jobs, devices):
+def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, progress: _Progress, predicted: Mapping[int, float]) -> int:
+    passes, outcomes = 0, progress.outcomes
+    for cluster in progress.clusters(jobs, devices):
         if policy in ("srtf", "tiresias"):
             passes += QuotaWalk(cluster, outcomes, by_service=policy == "tiresias").run()
         elif policy == "qssf":
@@ -70,20 +92,20 @@ def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, outco
 
 
 def _run_lucid(
-    trace: Trace, jobs: Sequence[LucidJob], devices: Devices, outcomes: Sequence[LucidOutcome], profiles: LucidProfiles
+    asked: Mapping[int, PairingJob], devices: Devices, progress: _Progress, profiles: LucidProfiles
 ) -> tuple[int, Sequence[NodeLoan]]:
     """Profile first, then the main phase of each virtual cluster; how many passes there were, and what was lent."""
     missing = [name for name in (*_PROFILERS, _LENDER) if name not in devices]
     if missing:
         fix = f"name clusters {listed((*_PROFILERS, _LENDER))} in --cluster, or use the default regime"
         raise RefusedError(f"no virtual cluster '{missing[0]}', of which Lucid's profiler has a node", where="--regime lucid", fix=fix)
-    asked = _asked(trace, jobs, profiles)
+    jobs, outcomes = [one.job for one in asked.values()], progress.outcomes
     lent = devices[_LENDER][-1]
     profiler = ProfilerNodes([devices[name][-1] for name in _PROFILERS], lent, SubmissionForecast(profiles.expected("pred_gpu_num")))
     passes = profiler.run(jobs, outcomes)
     left = {name: each[:-1] if name in _PROFILERS else each for name, each in devices.items()}
     sharing = SharingSwitch(SubmissionForecast(profiles.expected("pred_gpu_job")), _FEW_JOBS)
-    for cluster in _clusters(jobs, left):
+    for cluster in progress.clusters(jobs, left):
         lender = NodeLender(profiler.loans, lent) if cluster.name == _LENDER else None
         inside = [asked[job.row] for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
         passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender).run()
@@ -136,10 +158,3 @@ def _devices(cluster: Cluster) -> Devices:
         first = int(cluster.first_device[number])
         found.setdefault(node.pool, []).append(list(range(first, first + GPUS)))
     return found
-
-
-def _clusters(jobs: Sequence[LucidJob], devices: Devices) -> list[VirtualCluster]:
-    own: dict[str, list[LucidJob]] = {name: [] for name in devices}
-    for job in jobs:
-        own[job.vc].append(job)
-    return [VirtualCluster(name, LucidNodes(each), own[name]) for name, each in devices.items()]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.options import Option
+from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.performance.pair_model import SCORE_NAMES, PairModel
+from gantline.systems.lucid.policies.grant_columns import GrantColumns
 from gantline.systems.lucid.policies.profiler import ProfilerShare
 from gantline.systems.lucid.policies.seats import FreeSeats
 from gantline.systems.lucid.policies.submissions import BIN, SubmissionCounts
@@ -63,39 +65,32 @@ class Lucid(Policy):
         for position in np.flatnonzero(fresh).tolist():
             fresh[position] = profiler.holds(seats, jobs.options(position)[0])
         profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
-        rows = [_as_held(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
+        granted = GrantColumns()
+        granted.keep(snapshot, np.flatnonzero(jobs.running).tolist())
         pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
         queue = _Queue(snapshot, seats, profiler, pairs if expected_jobs > self.quiet else None, self)
         waiting = np.flatnonzero(~jobs.running & ~fresh)
-        rows += queue.start(waiting[np.argsort((jobs.estimate * jobs.gpus)[waiting], kind="stable")].tolist())
+        queue.start(waiting[np.argsort((jobs.estimate * jobs.gpus)[waiting], kind="stable")].tolist(), granted)
         if not queue.blocked_by_wide:
             newcomers = np.flatnonzero(fresh)
-            rows += self._trials(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist())
-        until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(rows) < len(jobs) else math.inf
-        return Plan.assign(rows, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
+            self._try(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist(), granted)
+        until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(granted) < len(jobs) else math.inf
+        return Plan.assign(
+            granted.assignments(), valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed}
+        )
 
-    def _trials(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int]) -> list[Assignment]:
-        """Runs of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
-        rows = []
+    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: GrantColumns) -> None:
+        """Trials of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         for position in order:
             option = snapshot.jobs.options(position)[0]
             devices = seats.take(option, profiler.nodes)
             if devices is None:
                 break
-            rows.append(Assignment(position, option=0, devices=devices, purpose="trial", limit=self.profile))
-        return rows
+            granted.add(position, 0, devices, purpose="trial", limit=self.profile)
 
     def summary_of(self, model: object, seed: int) -> dict[str, object]:
         """The tree that scores configurations which are in no measured pair."""
         return {"sharing_tree": model.tree.lines(SCORE_NAMES)} if isinstance(model, PairModel) else {}
-
-
-def _as_held(snapshot: Snapshot, position: int) -> Assignment:
-    """What a job holds, asked for again."""
-    grant = snapshot.jobs.grant(position)
-    if grant is None:
-        return Assignment(position, option=int(snapshot.jobs.option[position]))
-    return replace(grant.assignment, job=position)
 
 
 class _Queue:
@@ -108,7 +103,9 @@ class _Queue:
         self.main = [node for node in self.everywhere if node not in profiler.nodes]
         self.room = int(seats.node_gpus[self.main].sum())
         self.gpu_time = self.jobs.estimate * self.jobs.gpus
-        self.memory = self.jobs.metric("device_memory")
+        self.memory = np.nan_to_num(self.jobs.metric("device_memory"))
+        capacity = np.array(snapshot.cluster.device_memory)[snapshot.cluster.node_type]
+        self.capacity = np.where(capacity > 0.0, capacity, math.inf)  # per node; infinity: not stated
         self.blocked_by_wide = False
         self.scores = [2] * len(self.jobs)
         self.hosts: dict[int, list[Host]] = {}
@@ -119,29 +116,28 @@ class _Queue:
                 self.hosts.setdefault(len(host.devices), []).append(host)
 
     def _hosts_now(self) -> list[Host]:
-        """Jobs that run in a group of their own, the one that started first at the head."""
-        jobs, members = self.jobs, dict[int, list[int]]()
+        """Jobs that run alone on devices which others may share, the one that started first at the head."""
+        jobs, holders = self.jobs, dict[tuple[int, ...], list[int]]()
         for position in np.flatnonzero(jobs.running).tolist():
             grant = jobs.grant(position)
             if grant is not None and grant.assignment.mode == Mode.SPACE:
-                members.setdefault(grant.assignment.group, []).append(position)
-        alone = [each[0] for each in members.values() if len(each) == 1]
-        return [Host(position, jobs.devices(position)) for position in sorted(alone, key=lambda at: (jobs.last_start[at], jobs.rows[at]))]
+                holders.setdefault(grant.assignment.devices, []).append(position)
+        alone = [Host(each[0], devices) for devices, each in holders.items() if len(each) == 1]
+        return sorted(alone, key=lambda host: (jobs.last_start[host.position], jobs.rows[host.position]))
 
-    def start(self, order: list[int]) -> list[Assignment]:
+    def start(self, order: list[int], granted: GrantColumns) -> None:
         """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
-        rows: list[Assignment] = []
+        in_vain: set[tuple[Option, ...]] = set()
         for position in order:
             host = self._host_of(position)
             if host is not None:
-                rows.append(self._shared(position, host.devices))
+                granted.add(position, 0, host.devices, Mode.SPACE)
                 continue
-            own = self._own(position)
-            if own is not None:
-                rows.append(own)
-            elif self.pairs is None:
-                break
-        return rows
+            ways = tuple(self.jobs.options(position))
+            if ways in in_vain or not self._start_alone(position, ways, granted):
+                in_vain.add(ways)
+                if self.pairs is None:
+                    break
 
     def _host_of(self, position: int) -> Host | None:
         """The first job that this one may join; it is alone no longer."""
@@ -149,27 +145,26 @@ class _Queue:
         for place, host in enumerate(hosts):
             if self.scores[position] + self.scores[host.position] > self.rules.most_score:
                 continue
+            if self.memory[position] + self.memory[host.position] > self.capacity[self.node[host.devices[0]]]:
+                continue
             if self.gpu_time[position] <= self.rules.reach * self.gpu_time[host.position]:
                 return hosts.pop(place)
         return None
 
-    def _own(self, position: int) -> Assignment | None:
-        """Devices of its own, by the first of its options for which there is room."""
-        for way, option in enumerate(self.jobs.options(position)):
+    def _start_alone(self, position: int, ways: tuple[Option, ...], granted: GrantColumns) -> bool:
+        """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
+        for way, option in enumerate(ways):
             if option.gpus == 0:
-                return Assignment(position, option=way)
+                granted.add(position, way, ())
+                return True
             wide = option.gpus > self.room
             devices = self.seats.take(option, self.everywhere if wide else self.main)
             if devices is None:
                 self.blocked_by_wide |= wide
                 continue
-            if len({int(self.node[device]) for device in devices}) > 1:
-                return Assignment(position, option=way, devices=devices)
-            if self.pairs is not None:
+            one_node = len({int(self.node[device]) for device in devices}) == 1
+            granted.add(position, way, devices, Mode.SPACE if one_node else Mode.EXCLUSIVE)
+            if one_node and self.pairs is not None:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
-            return self._shared(position, devices, way)
-        return None
-
-    def _shared(self, position: int, devices: tuple[int, ...], way: int = 0) -> Assignment:
-        """Devices of one node, on which another job may join it."""
-        return Assignment(position, option=way, devices=devices, group=devices[0], mode=Mode.SPACE)
+            return True
+        return False
