@@ -40,6 +40,7 @@ COMMANDS = {
     "policy": "List policies, show their parameters, put one through the conformance suite.",
     "system": "List published systems, show what each brings and what it was held against.",
     "place": "Choose GPUs of a server for a gang, by the links between them.",
+    "allreduce": "Say what plans of AllReduce cost and which is best, also on a tree of switches.",
     "placement": "List placement rules, show their properties, put one through the conformance suite.",
     "trace": "Import, check, describe, change and generate tables of jobs.",
     "report": "Write one offline HTML page about stored runs or a sweep.",
