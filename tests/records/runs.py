@@ -58,6 +58,7 @@ OWN_WORLDS = {
     "antman": ("guests",),
     "gavel": ("two types",),
     "lucid": ("rounds", "pairs"),
+    "cassini": ("links",),
     "muri": ("stages",),
 }
 ORDERS = ("fifo", "las", "srtf", "tiresias")

@@ -18,6 +18,7 @@ from gantline.performance.goodput.example import example_profiles
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.systems.cassini.generator import periodic
 
 Job = dict[str, Any]
 SPEEDS = {"big": (4.0, 1.0), "small": (3.0, 2.0), "flat": (1.0, 1.0)}  # steps per second on one v100, on one k80
@@ -144,6 +145,11 @@ def guest_jobs(seed: int, count: int) -> list[Job]:
     return jobs
 
 
+def sending_jobs(seed: int, count: int) -> list[Job]:
+    """Jobs that compute and communicate in turn."""
+    return periodic(seed, {"jobs": count, "periods": "related", "most": 6}).frame.to_dicts()
+
+
 def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
@@ -196,6 +202,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
             virtual, str(lucid_world.write_clusters(folder)), regime="lucid", profiles=str(lucid_world.write_profiles(folder, virtual))
         ),
         "pairs": world(configured_jobs(12, 40), "4x8", performance="pairs"),
+        "links": world(sending_jobs(12, 30), "12x1@2/rack,tree:6.25/6.25", performance="shared-links"),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),

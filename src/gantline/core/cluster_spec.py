@@ -3,7 +3,8 @@
 The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][/storage s][/device memory d][@rack]``, with
 memory in GB and storage bandwidth in MB/s; ``v100:4x8/32d`` are devices of 32 GB; ``type:N`` without ``x`` is N nodes with one device each,
 which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group are GB/s in a node, in
-a rack and across racks. YAML has the same words spelled out::
+a rack and across racks. ``24x1@6/rack,tree:6.25/18.75`` has links from nodes to their racks and from racks to a switch, GB/s of each. YAML
+has the same words spelled out::
 
     nodes:
       - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, device_memory: 32, rack: r1}
@@ -24,6 +25,7 @@ from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
 from gantline.core.link_ends import check_links
+from gantline.core.link_tree import TREE, tree_links
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
@@ -44,6 +46,7 @@ def parse_cluster(text: str) -> Cluster:
         raise UsageError("the cluster specification is empty", where="cluster", fix="write for example 32x4 or v100:4x8,k80:8x4")
     nodes: list[Node] = []
     groups, bandwidths = _split(spec)
+    tree = groups.pop() if len(groups) > 1 and groups[-1].startswith(TREE) else ""
     for part in groups:
         group = _GROUP.match(part.strip())
         if not group:
@@ -72,7 +75,8 @@ def parse_cluster(text: str) -> Cluster:
                     rack=rack,
                 )
             )
-    return Cluster(tuple(nodes), spec=spec, bandwidths=bandwidths)
+    links = tree_links(nodes, tree, f"cluster '{spec}'") if tree else ()
+    return Cluster(tuple(nodes), links, spec=spec, bandwidths=bandwidths)
 
 
 def _split(spec: str) -> tuple[list[str], Bandwidths]:
@@ -106,7 +110,7 @@ def grown(text: str, share: float) -> str:
     """The short specification with more nodes of every group: a tenth more of ``4x8,k80:20x4`` is ``5x8,k80:22x4``."""
     parts = []
     for part in text.split(","):
-        if part.strip().startswith(_LINKS):
+        if part.strip().startswith((_LINKS, TREE)):
             parts.append(part.strip())
             continue
         group = _GROUP.match(part.strip())

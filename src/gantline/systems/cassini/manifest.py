@@ -1,0 +1,28 @@
+"""What Gantline has of CASSINI, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="cassini",
+    title="Jobs that share links take turns on them",
+    papers=("Rajasekaran et al.: CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters (NSDI 2024)",),
+    page="policies/cassini.md",
+    policies={
+        "cassini": ".policies.policy:Cassini",
+    },
+    generators={
+        "periodic": (".generator:periodic", "jobs that compute and communicate in turn, for links that are shared (CASSINI, NSDI 2024)"),
+    },
+    studies={
+        "cassini-leaf-spine": ".studies.leaf_spine:CassiniLeafSpine",
+    },
+    held_against=(
+        HeldAgainst(
+            "the scores and iteration times of four small cases, by hand",
+            "equal",
+            "tests/performance/test_shared_links.py",
+        ),
+    ),
+)

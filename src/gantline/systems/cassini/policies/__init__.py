@@ -1,0 +1,1 @@
+"""The policy, and what it is made of."""

@@ -1,0 +1,122 @@
+"""CASSINI on top of a host policy: of several placements the one whose jobs fit best on links, and shifts for them to take turns there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
+from gantline.core.traffic import Traffic
+from gantline.performance.link_flows import Flow
+from gantline.performance.link_gangs import companies, renumbered
+from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
+from gantline.systems.cassini.policies.candidates import chosen_by, placements
+
+COUNTS = ("shifted", "kept", "cyclic", "uncommon")
+
+
+class _Judged(NamedTuple):
+    """One placement: its devices by job, the companies on its links, and the mean score of these links."""
+
+    devices: dict[int, tuple[int, ...]]
+    companies: list[tuple[list[int], tuple[tuple[Flow, ...], tuple[float, ...]], Company]]
+    score: float
+    cyclic: bool
+
+
+@dataclass(frozen=True)
+class Cassini(Policy):
+    """Which jobs run, and with how many devices, is the host policy's; where they go and when they communicate is chosen for the links."""
+
+    name: ClassVar[str] = "cassini"
+    paper: ClassVar[str] = "Rajasekaran et al.: CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters (NSDI 2024)"
+
+    host: str = field(default="fifo", metadata={"help": "the policy that says which jobs run: one that ranks, or assigns whole gangs"})
+    candidates: int = field(default=10, metadata=about("placements that are compared", low=1, high=100))
+    shifts: bool = field(default=True, metadata={"help": "whether jobs that meet on links are shifted against each other"})
+    gain: float = field(default=0.02, metadata=about("mean score that shifts must add", low=0.0, high=1.0))
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(self._host().needs)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory = snapshot.memory or {}
+        plan = self._host().decide(replace(snapshot, memory=memory.get("host")))
+        chosen = chosen_by(plan, snapshot)
+        if chosen is None:
+            what = f"'{self.host}' says more than which jobs run with how many devices"
+            raise UsageError(what, where="policy 'cassini'", fix="--set host=fifo, srtf, las, tiresias, ...")
+        judged = [self._judge(snapshot, devices) for devices in placements(snapshot, chosen, self.candidates)]
+        sound = [one for one in judged if not one.cyclic]
+        best = max(sound or judged[:1], key=lambda one: one.score)
+        counts = dict(zip(COUNTS, memory.get("counts", (0,) * len(COUNTS))))
+        counts["cyclic"] += len(judged) - len(sound)
+        offsets = self._offsets(snapshot, best, counts) if self.shifts else {}
+        rows = []
+        for one in chosen:
+            devices = best.devices.get(one.job)
+            if devices is None and one.placed:
+                continue  # no room for it beside those before it
+            if devices is None:
+                rows.append(Assignment(one.job, type=one.type, gpus=one.gpus))
+            elif one.job in offsets:
+                group, shift = offsets[one.job]
+                rows.append(Assignment(one.job, devices=devices, group=group, mode=Mode.INTERLEAVE, offset=shift))
+            else:
+                rows.append(Assignment(one.job, devices=devices))
+        kept = {"host": plan.memory, "counts": [counts[name] for name in COUNTS]}
+        return Plan.assign(rows, valid_until=plan.valid_until, memory=kept, notes=self._notes(snapshot, counts))
+
+    def _host(self) -> Policy:
+        from gantline.policies.registry import make_policy
+
+        if self.host == self.name:
+            raise UsageError("it cannot be its own host", where="policy 'cassini'", fix="--set host=fifo")
+        return make_policy(self.host)
+
+    def _judge(self, snapshot: Snapshot, devices: dict[int, tuple[int, ...]]) -> _Judged:
+        """The companies of one placement, and how well they fit."""
+        cluster, jobs = snapshot.cluster.description, snapshot.jobs
+        traffic = Traffic.read(lambda name, rows: jobs.metric(name), jobs.rows)
+        placed = sorted(devices, key=lambda job: int(jobs.rows[job]))
+        crossed = [cluster.routes.crossed(devices[job]) if traffic.known[job] else () for job in placed]
+        capacity, found = [link.bandwidth for link in cluster.links], []
+        for company in companies(crossed):
+            flows = []
+            for at in company:
+                sends = (float(traffic.iteration[placed[at]]), float(traffic.network[placed[at]]), float(traffic.bandwidth[placed[at]]))
+                flows.append(flow_of(int(jobs.rows[placed[at]]), *sends, crossed[at]))
+            asked = renumbered(flows, capacity)
+            found.append(([placed[at] for at in company], asked, judge(*asked)))
+        scores = [score for _, _, company in found for score in (company.scores if self.shifts else company.before)]
+        return _Judged(devices, found, float(np.mean(scores)) if scores else 1.0, any(company.cyclic for _, _, company in found))
+
+    def _offsets(self, snapshot: Snapshot, best: _Judged, counts: dict[str, int]) -> dict[int, tuple[int, float]]:
+        """Group and shift of every job that is shifted: where that is unique, adds enough to the score and lengthens no mean iteration."""
+        found: dict[int, tuple[int, float]] = {}
+        for members, asked, company in best.companies:
+            if not company.scores or company.cyclic or np.mean(company.scores) - np.mean(company.before) < self.gain:
+                continue
+            counts["uncommon"] += company.uncommon
+            if not pays(*asked, company.shifts):
+                counts["kept"] += 1
+                continue
+            counts["shifted"] += 1
+            name = min(int(snapshot.jobs.rows[job]) for job in members)
+            found |= {job: (name, shift) for job, shift in zip(members, company.shifts)}
+        return found
+
+    def _notes(self, snapshot: Snapshot, counts: dict[str, int]) -> tuple[str, ...]:
+        said = []
+        if not snapshot.cluster.description.links:
+            said.append("the cluster names no links: jobs run as the host policy says")
+        if counts["uncommon"]:
+            said.append("periods of jobs have no common multiple in the limit: their fit is that of the iterations that were looked at")
+        return tuple(said)

@@ -1,0 +1,105 @@
+"""CASSINI on top of a host policy: shifts, the affinity graph, and what it leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.probes.scenario import fact, job
+
+from gantline.core.errors import UsageError
+from gantline.performance.circles import best_shifts
+from gantline.performance.link_circles import circle_of
+from gantline.performance.link_flows import Flow
+from gantline.performance.shared_links import fluid_times
+from gantline.simulator.simulate import simulate
+from gantline.systems.cassini.generator import periodic
+from gantline.systems.cassini.policies.affinity import judge, pays
+from gantline.systems.cassini.policies.policy import Cassini
+
+NARROW = "3x2,tree:1/1"  # two gangs of three meet on the link of the second node
+SENDS = {"iteration_time": 0.2, "stage_network": 0.1, "link_bandwidth": 1.0}
+PAIR = [job("a", 3, 100, **SENDS), job("b", 3, 60, **SENDS)]
+
+
+def test_jobs_that_meet_on_a_link_are_shifted_and_run_as_if_alone() -> None:
+    plain = simulate(PAIR, NARROW, "fifo", performance="shared-links", placement="consolidated:preferred")
+    shifted = simulate(PAIR, NARROW, "cassini", performance="shared-links")
+
+    assert fact(plain, "b", "finish") > 61.0
+    assert [fact(shifted, name, "finish") for name in ("a", "b")] == [pytest.approx(100.0), pytest.approx(60.0)]
+
+
+def test_without_shifts_only_the_placement_is_chosen() -> None:
+    kept = simulate(PAIR, NARROW, Cassini(shifts=False), performance="shared-links")
+
+    assert fact(kept, "b", "finish") > 61.0
+
+
+def test_a_chain_of_jobs_has_on_every_link_the_shifts_that_fit_best_there() -> None:
+    flows = (Flow(0.1, 0.1, 1.0, (0,)), Flow(0.1, 0.1, 1.0, (0, 1)), Flow(0.1, 0.1, 1.0, (1,)))
+    company = judge(flows, (1.0, 1.0))
+
+    assert company.scores == (pytest.approx(1.0), pytest.approx(1.0))
+    assert not company.cyclic
+    for one, other in ((0, 1), (1, 2)):
+        best = best_shifts([circle_of(flows[one], 1.0), circle_of(flows[other], 1.0)], 1.0).shifts
+        assert (company.shifts[other] - company.shifts[one]) % 0.2 == pytest.approx((best[1] - best[0]) % 0.2)
+
+
+def test_three_jobs_that_meet_pairwise_on_three_links_are_a_cycle_and_two_on_the_same_links_are_none() -> None:
+    ring = tuple(Flow(0.1, 0.1, 1.0, tuple(sorted((k, (k + 1) % 3)))) for k in range(3))
+    twice = tuple(Flow(0.1, 0.1, 1.0, (0, 1)) for _ in range(2))
+
+    assert judge(ring, (1.0,) * 3).cyclic
+    assert not judge(twice, (1.0, 1.0)).cyclic
+
+
+def test_shifts_that_are_applied_never_lengthen_the_mean_iteration() -> None:
+    rng = np.random.default_rng(3)
+    applied = kept = 0
+    for _ in range(60):
+        flows = []
+        for _ in range(int(rng.integers(2, 5))):
+            iteration = float(rng.choice([0.1, 0.12, 0.2, 0.3]))
+            network = iteration * float(rng.uniform(0.2, 0.7))
+            flows.append(Flow(iteration - network, network, float(rng.uniform(0.5, 1.0)), (0,), float(rng.uniform(0.0, iteration))))
+        company = judge(tuple(flows), (1.0,))
+        shifted = tuple(flow._replace(shift=shift) for flow, shift in zip(flows, company.shifts))
+        with_shifts, without = (np.mean(fluid_times(each, (1.0,))) for each in (shifted, tuple(flows)))
+        assert pays(tuple(flows), (1.0,), company.shifts) == (with_shifts <= without * (1.0 + 1e-9))
+        applied, kept = applied + (with_shifts <= without), kept + (with_shifts > without)
+    assert applied > 0
+    assert kept > 0  # the guard has something to do: circles are not flows
+
+
+def test_jobs_whose_periods_have_no_common_multiple_are_counted() -> None:
+    flows = (Flow(0.05, 0.05, 1.0, (0,)), Flow(0.05 * 2**0.5, 0.05 * 2**0.5, 1.0, (0,)))
+
+    assert judge(flows, (1.0,)).uncommon == 1
+
+
+@pytest.mark.parametrize("host", ["fifo", "srtf"])
+def test_finish_times_are_equal_on_both_clocks(host: str) -> None:
+    jobs = periodic(1, {"jobs": 12, "periods": "related", "most": 5})
+    cluster = "12x1@2/rack,tree:6.25/6.25"
+    instant, acknowledged = (
+        simulate(jobs, cluster, "cassini", settings={"host": host}, performance="shared-links", executor=executor)
+        for executor in ("instant", "acknowledged")
+    )
+
+    assert instant.jobs["finish"].to_list() == pytest.approx(acknowledged.jobs["finish"].to_list())
+
+
+def test_on_a_cluster_without_links_jobs_run_as_the_host_says() -> None:
+    jobs = [job(f"j{k}", 1 + k % 3, 50 + k, at=5.0 * k) for k in range(12)]
+    one, other = (simulate(jobs, "2x4", policy) for policy in ("srtf", Cassini(host="srtf")))
+
+    assert one.jobs["finish"].to_list() == other.jobs["finish"].to_list()
+
+
+def test_a_host_that_does_more_than_choose_jobs_is_refused() -> None:
+    jobs = [job("a", 1, 10, gpu_demand=0.5), job("b", 1, 10, gpu_demand=0.5)]
+
+    with pytest.raises(UsageError, match="its own host"):
+        simulate(jobs, "1x1", Cassini(host="cassini"))
+    assert "says more than which jobs run" in simulate(jobs, "1x1", Cassini(host="sharing")).incidents[0]
