@@ -12,11 +12,11 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
-from gantline.core.plan import Misfit, Plan
+from gantline.core.plan import Misfit, Plan, Ranking
 from gantline.core.snapshot import Snapshot
 
 
-class Chosen(NamedTuple):
+class HostChoice(NamedTuple):
     """A job that the host policy lets run: its position, option (below zero: the one in use), device type and number of devices."""
 
     job: int
@@ -26,46 +26,41 @@ class Chosen(NamedTuple):
     placed: bool  # whether candidates place it; the engine does otherwise
 
 
-def chosen_by(plan: Plan, snapshot: Snapshot) -> list[Chosen] | None:
+def chosen_by(plan: Plan, snapshot: Snapshot) -> list[HostChoice] | None:
     """The jobs that run by the host's plan, in its order; None: the plan says more than which jobs run with how many devices."""
-    jobs, room = snapshot.jobs, snapshot.cluster.capacity.tolist()
-    found: list[Chosen] = []
-    if plan.assignments is not None:
-        if not plan.assignments.plain_rows().all():
-            return None
-        for item in plan.assignments:
-            ways = jobs.options(item.job)
-            way = max(item.option, 0)
-            found.append(_chosen(snapshot, item.job, way, item.type if item.type >= 0 else ways[way].type, max(item.gpus, -1)))
-        return found
-    if plan.ranking is None:
-        return None
-    key, ranking = plan.ranking.key, plan.ranking
+    if plan.assignments is not None and plan.assignments.plain_rows().all():
+        return [_chosen(snapshot, item.job, max(item.option, 0), item.type, item.gpus) for item in plan.assignments]
+    return None if plan.ranking is None else _walked(plan.ranking, snapshot)
+
+
+def _walked(ranking: Ranking, snapshot: Snapshot) -> list[HostChoice]:
+    """The jobs that have room in the order of a ranking; gangs that may not be stopped come first."""
+    jobs, room, found = snapshot.jobs, snapshot.cluster.capacity.tolist(), list[HostChoice]()
     first = (jobs.running & jobs.locked) * 2 + (jobs.running & (not ranking.preempt))
-    for job in np.lexsort((np.arange(len(jobs)), key, -first)).tolist():
-        if np.isposinf(key[job]) and not first[job]:
+    for job in np.lexsort((np.arange(len(jobs)), ranking.key, -first)).tolist():
+        if np.isposinf(ranking.key[job]) and not first[job]:
             continue
-        ways = [(jobs.option[job], jobs.type[job], jobs.held[job])] if jobs.running[job] else []
-        ways = ways or [(k, option.type, option.gpus) for k, option in enumerate(jobs.options(job))]
-        way = next(((int(k), int(kind), int(gpus)) for k, kind, gpus in ways if gpus <= room[kind]), None)
-        if way is None:
-            if ranking.misfit == Misfit.STOP:
-                break
-            continue
-        room[way[1]] -= way[2]
-        found.append(_chosen(snapshot, job, *way))
+        ways = [(number, option.type, option.gpus) for number, option in enumerate(jobs.options(job))]
+        if jobs.running[job]:
+            ways = [(int(jobs.option[job]), int(jobs.type[job]), int(jobs.held[job]))]
+        way = next((each for each in ways if each[2] <= room[each[1]]), None)
+        if way is not None:
+            room[way[1]] -= way[2]
+            found.append(_chosen(snapshot, job, *way))
+        elif ranking.misfit == Misfit.STOP:
+            break
     return found
 
 
-def _chosen(snapshot: Snapshot, job: int, option: int, kind: int, gpus: int) -> Chosen:
-    jobs = snapshot.jobs
-    ways = jobs.options(job)
+def _chosen(snapshot: Snapshot, job: int, option: int, kind: int, gpus: int) -> HostChoice:
+    ways = snapshot.jobs.options(job)
     like = ways[option] if 0 <= option < len(ways) else ways[0]
     size = like.gpus if gpus < 0 else gpus
-    return Chosen(job, option, kind, size, size > 0 and not any(amounts_beside(like)) and like.nodes == 0)
+    placed = size > 0 and not any(amounts_beside(like)) and like.nodes == 0
+    return HostChoice(job, option, like.type if kind < 0 else kind, size, placed)
 
 
-def placements(snapshot: Snapshot, chosen: list[Chosen], count: int) -> list[dict[int, tuple[int, ...]]]:
+def placements(snapshot: Snapshot, chosen: list[HostChoice], count: int) -> list[dict[int, tuple[int, ...]]]:
     """Up to so many placements, each the devices of every job that has some, by its position; jobs that run stay where they are."""
     cluster, jobs = snapshot.cluster, snapshot.jobs
     stay = {one.job: jobs.devices(one.job) for one in chosen if jobs.running[one.job] and len(jobs.devices(one.job)) == one.gpus}
