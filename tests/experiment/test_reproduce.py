@@ -19,7 +19,17 @@ from gantline.experiment.sweep import run_sweep
 from gantline.systems.blox.studies.workload import LOAD, blox_setting
 
 #: claims about shape that do not hold at small scale, and are shown so
-NOT_FOUND = {"lyra-loans": {"calling back the cheapest servers stops fewer jobs than the other rules"}}
+NOT_FOUND = {
+    "cassini-leaf-spine": {  # three seeds are too few for the first two, ten for the first
+        f"{periods}: {claim}"
+        for periods in ("mixed", "related")
+        for claim in (
+            "jobs run longer under the host policy than with CASSINI",
+            "and longer with CASSINI than on links that are wide enough",
+        )
+    },
+    "lyra-loans": {"calling back the cheapest servers stops fewer jobs than the other rules"},
+}
 DATA = Path(__file__).parents[3] / "shared" / "reference"
 REFERENCE = DATA / "blox" / "sweep_reimplementation.csv"
 
