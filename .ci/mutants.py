@@ -3,7 +3,8 @@
 Each mutant changes one place of a copy of the sources. One that survives is a sentence that no test near it says. Prints the survivors and
 their share, room by room; leaves with 1 if there is one. The room `heart` draws its mutants from the files that say who holds what since
 when, and whose turn it is: `ROOMS=heart` draws 40, `ROOMS=heart:200:7` draws 200 with seed 7. Kernels run there as plain Python, so that
-nothing is compiled; some of what survives cannot be noticed, because it only makes a short cut longer.
+nothing is compiled; some of what survives cannot be noticed, because it only makes a short cut longer. Any other folder of the package is
+a room too: `ROOMS=systems/pal:10:7` draws ten from `src/gantline/systems/pal`, which `tests/systems/pal` should notice.
 """
 
 from __future__ import annotations
@@ -162,6 +163,18 @@ def of_heart(count: int = 40, seed: int = 1) -> list[Mutant]:
     return [Mutant("heart", str(file.relative_to(ROOT)), old, new, HEART_TESTS, at, plain=True) for file, (at, old, new) in drawn]
 
 
+def of_folder(folder: str, count: int = 10, seed: int = 1) -> list[Mutant]:
+    """A sample of all small defects of a folder of the package; the tests beside it and its recorded runs should notice."""
+    files = sorted((ROOT / "src/gantline" / folder).rglob("*.py"))
+    tests = next((f"tests/{name}" for name in (folder, folder.partition("/")[0]) if (ROOT / "tests" / name).is_dir()), "")
+    if not files or not tests:
+        raise SystemExit(f"no room {folder!r}: neither one of the list nor a folder of src/gantline that has tests")
+    if (ROOT / "tests/records" / f"{Path(folder).name}.txt").exists():
+        tests += f" tests/records/test_records.py::test_every_run_of_a_system_is_what_was_recorded[{Path(folder).name}]"
+    drawn = sample(files, count, seed)
+    return [Mutant(folder, str(file.relative_to(ROOT)), old, new, tests, at) for file, (at, old, new) in drawn]
+
+
 def survives(mutant: Mutant, tree: Path) -> bool:
     """Whether the nearest tests pass although the defect is there."""
     file = tree / mutant.file
@@ -208,6 +221,8 @@ def _chosen(rooms: list[str]) -> list[Mutant]:
         name, *numbers = room.split(":")
         if name == "heart":
             found += of_heart(*map(int, numbers))
+        elif not any(mutant.room == name for mutant in MUTANTS):
+            found += of_folder(name, *map(int, numbers))
     return found
 
 

@@ -154,6 +154,16 @@ def test_what_a_commit_did_is_counted_for_shares_of_the_time_too() -> None:
     assert engine.state.out.tolist() == [0, 1]
 
 
+def test_devices_beside_a_share_are_given_up_to_the_last_one() -> None:
+    """Half of the time of two devices is worth one: of four, three are left for a gang, and no fourth is."""
+    for devices, runs in (((1, 2, 3), True), ((0, 1, 2, 3), False)):
+        engine = engine_of(jobs(2, len(devices)), "1x4")
+        commit(engine, [Assignment(A, share=0.5)])
+        commit(engine, [Assignment(A, share=0.5), Assignment(B, devices=devices)], at=10.0)
+        assert running(engine, A)
+        assert running(engine, B) is runs
+
+
 # --- who must not be touched ---------------------------------------------------------------------------------------------
 def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
     engine = engine_of(jobs(2, 2), "1x4")
