@@ -15,6 +15,12 @@ SYSTEM = System(
     performance_models={
         "guests": ".models:guests",
     },
+    generators={
+        "antman": (".generator:antman", "guaranteed jobs that leave their GPUs partly idle, and guests (after OSDI 2020)"),
+    },
+    studies={
+        "antman-guests": ".studies.guests:AntManGuests",
+    },
     held_against=(
         HeldAgainst(
             "runs of the version in Muri's simulator, 100 to 400 jobs",

@@ -20,7 +20,7 @@ from gantline.systems.antman.policies.protection import GuestShare
 OPPORTUNISTIC = "opportunistic"
 """The metric that says whether a job is a guest (1) or guaranteed (0, or unknown)."""
 _MINIBATCH = 1.0
-"""Seconds after which it is known what another share does to the hosts: a few mini-batches."""
+"""Seconds after which a share that was cut is looked at again: a few mini-batches."""
 _SOON = 1e-6
 
 
@@ -63,8 +63,10 @@ class AntMan(Policy):
         plan = [Assignment(at, devices=devices, mode=Mode.SPACE) for at, devices in floor.owners.items()]
         plan += [Assignment(at, devices=devices, mode=Mode.SPACE, fraction=shares[at].part) for at, devices in floor.guests.items()]
         rise = (math.floor(now / self.interval + _SOON) + 1) * self.interval
-        changed = any(share.company and share.part != known.get(str(jobs.rows[at]), share).part for at, share in shares.items())
-        wake = [now + _MINIBATCH] if changed else [rise] if any(share.rises for share in shares.values()) else []
+        before = {at: known.get(str(jobs.rows[at]), share) for at, share in shares.items() if share.company}
+        cut = any(share.part < before[at].part for at, share in shares.items() if at in before)
+        tried = any(share.rises or share.part > before[at].part for at, share in shares.items() if at in before)
+        wake = [now + _MINIBATCH] if cut else [rise] if tried else []
         wake += [arrival[at] + self.patience for at in order if not guest[at] and at not in floor.owners and at not in floor.guests]
         memory = {"rise": rise, "shares": {str(jobs.rows[at]): tuple(share) for at, share in shares.items()}}
         return Plan.assign(plan, valid_until=min((time for time in wake if time > now), default=math.inf), memory=memory)

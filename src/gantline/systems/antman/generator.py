@@ -1,0 +1,65 @@
+"""Jobs that leave a part of their GPUs idle, most of them guaranteed and some opportunistic, as on AntMan's clusters (OSDI 2020).
+
+A guaranteed job uses 30 to 70 % of its GPUs; every second one alternates with 90 % every half an hour. A guest uses all that it is given.
+The draws are ours; with ``guests=no`` the same guaranteed jobs come alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gantline.workload.generators.given import Reader, read_given
+from gantline.workload.generators.quantities import fault, number, truth, whole
+from gantline.workload.generators.streams import Streams
+from gantline.workload.generators.table import as_trace
+from gantline.workload.trace import Trace
+
+_SIZES = (1, 1, 1, 2, 2, 4, 8)
+_LOW, _RANGE, _PEAK, _PHASE = 0.3, 0.4, 0.9, 1800.0
+_SHORTEST, _TIMES_LONGER = 1200.0, 24.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GuestSettings:
+    """``guest_share`` of the jobs are opportunistic; ``guests`` says whether they come at all."""
+
+    jobs: int = 200
+    jobs_per_hour: float = 20.0
+    guest_share: float = 0.3
+    guests: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "jobs_per_hour"):
+            if getattr(self, name) <= 0:
+                raise fault(name, f"{getattr(self, name)} is not above zero")
+        if not 0.0 <= self.guest_share <= 1.0:
+            raise fault("guest_share", f"{self.guest_share} is no part of the jobs", "give 0 to 1")
+
+
+_READERS: dict[str, Reader] = {"jobs": whole, "jobs_per_hour": number, "guest_share": number, "guests": truth}
+
+
+def antman(seed: int, given: Mapping[str, object]) -> Trace:
+    """The generator called ``antman``."""
+    wanted = GuestSettings(**read_given(given, _READERS))
+    streams, count = Streams(seed), wanted.jobs
+    guest = streams.uniforms("class", count) < wanted.guest_share
+    gaps = -np.log1p(-streams.uniforms("arrival", count)) * 3600.0 / wanted.jobs_per_hour
+    moves = ~guest & (streams.uniforms("phases", count) < 0.5)
+    use = np.where(guest, 1.0, np.round(_LOW + _RANGE * streams.uniforms("use", count), 2))
+    columns = {
+        "job": pl.Series([f"{'guest' if each else 'host'}-{place}" for place, each in enumerate(guest.tolist())]),
+        "arrival": pl.Series(np.round(np.cumsum(gaps) - gaps[0], 1)),
+        "gpus": pl.Series(np.array(_SIZES)[(streams.uniforms("size", count) * len(_SIZES)).astype(np.int64)]),
+        "duration": pl.Series(np.round(_SHORTEST * _TIMES_LONGER ** streams.uniforms("duration", count), 1)),
+        "opportunistic": pl.Series(guest.astype(np.float64)),
+        "gpu_use": pl.Series(use),
+        "gpu_use_peak": pl.Series(np.where(moves, _PEAK, np.nan)).fill_nan(None),
+        "gpu_phase": pl.Series(np.where(moves, _PHASE, np.nan)).fill_nan(None),
+    }
+    trace = as_trace(columns, f"generated: antman, seed {seed}")
+    return trace if wanted.guests else Trace(trace.frame.filter(pl.col("opportunistic") == 0.0), source=trace.source)
