@@ -1,5 +1,6 @@
 """Policies that name who holds what, for stories and rules: neighbours that share, jobs that are sent from node to node, jobs that grow
-and shrink by the clock or as they ask, jobs that take turns, and jobs that are tried first."""
+and shrink by the clock or as they ask, jobs that take turns, jobs that are tried first, and jobs
+whose terms change while they run."""
 
 from __future__ import annotations
 
@@ -117,3 +118,16 @@ class Tries(Policy):
                 fresh = jobs.attained[job] < self.trial
                 wanted.append(Assignment(job, purpose="trial", limit=self.trial) if fresh else Assignment(job))
         return Plan.assign(wanted)
+
+
+@dataclass(frozen=True)
+class Shifts(Policy):
+    """Every job where it is; from `later` on with other CPUs, a cap on its device memory and a shift."""
+
+    later: float = 1.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        after = bool(len(snapshot.jobs)) and snapshot.now >= snapshot.jobs.arrival.min() + self.later
+        more = {"cpus": 0.5, "memory_cap": 24.0, "offset": 0.25} if after else {}
+        until = None if after or not len(snapshot.jobs) else float(snapshot.jobs.arrival.min()) + self.later
+        return Plan.assign([Assignment(job, **more) for job in range(len(snapshot.jobs))], valid_until=until)

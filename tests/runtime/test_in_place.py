@@ -84,6 +84,28 @@ def test_a_training_loop_hears_of_its_devices_without_a_stop(tmp_path: Path) -> 
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
 
+TERMS = """
+import time
+from gantline import train
+job = train.join()
+seen = []
+job.on_terms(lambda it: seen.append(it.terms))
+for _ in job.steps(10**9):
+    time.sleep(0.02)
+    if seen:
+        break
+(job.folder / 'seen').write_text(f'{job.member.epoch} {seen[0].cpus} {seen[0].memory_cap} {seen[0].offset}')
+"""
+
+
+def test_a_training_loop_hears_of_other_cpus_a_cap_and_a_shift_without_a_stop(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1", f"{POLICIES}:Shifts", settings={"later": 0.5}) as scheduler:
+        env = {"PYTHONPATH": str(Path(gantline.__file__).parents[1])}
+        (job,) = scheduler.submit(Spec(Launch((sys.executable, "-S", "-c", TERMS), env=env), job={"gpus": 1}))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "1 0.5 24.0 0.25"
+
+
 def test_a_job_that_cannot_is_stopped_and_started(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
         line = "[ $GANTLINE_EPOCH -gt 2 ] && exit 0; sleep 1000"

@@ -15,7 +15,7 @@ from gantline.core.arrays import Floats
 from gantline.core.rng import stream
 from gantline.drivers.faults import Faults, span
 from gantline.drivers.gang_life import GangLife, uses
-from gantline.engine.executor import Can, News, Order, Report, Verb
+from gantline.engine.executor import USUAL, Can, News, Order, Report, Verb
 from gantline.engine.trial_runs import is_trial
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
@@ -29,7 +29,7 @@ class FaultyExecutor:
     faults: Faults
     seed: int = 0
     failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it
-    able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})  # what it can do to a gang that runs
+    able: frozenset[Can] = USUAL  # what it can do to a gang that runs
     breaches: list[str] = field(default_factory=list)
     in_place: Counter[Can] = field(default_factory=Counter)  # how often it did what without a stop
 

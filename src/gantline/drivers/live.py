@@ -21,7 +21,7 @@ from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.message_queue import Clock, Message, MessageQueue
 from gantline.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
-from gantline.engine.executor import Can, Executor, Order
+from gantline.engine.executor import USUAL, Can, Executor, Order
 
 Script = Iterable[tuple[float, Input]]  # what was received, and when
 
@@ -32,7 +32,7 @@ class Inbox:
 
     executor: Executor | None = None  # None: orders are only counted, because what became of them is known
     received: deque[tuple[float, Report]] = field(default_factory=deque)
-    able: Callable[[int], frozenset[Can]] = lambda row: frozenset({Can.SHARE, Can.BATCH})  # the same in a replay and live
+    able: Callable[[int], frozenset[Can]] = lambda row: USUAL  # the same in a replay and live
 
     def can(self, row: int) -> frozenset[Can]:
         return self.able(row)

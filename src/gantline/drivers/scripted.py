@@ -6,13 +6,13 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from gantline.engine.executor import Can, Order, Report
+from gantline.engine.executor import USUAL, Can, Order, Report
 
 
 class Scripted:
     """Reports come when they were received: at that time, and after so many orders."""
 
-    def __init__(self, received: Iterable[tuple[float, int, Report]], able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})) -> None:
+    def __init__(self, received: Iterable[tuple[float, int, Report]], able: frozenset[Can] = USUAL) -> None:
         self.able = able
         self._received = deque(received)
         self._orders = 0

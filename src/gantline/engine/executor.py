@@ -26,10 +26,15 @@ class Can(Enum):
 
     DEVICES = "devices"  # give it others, beside some that it keeps
     MOVE = "move"  # give it as many others, none of which it had: slots that are alike, to which nothing is bound
-    SHARE = "share"  # another fraction, other CPUs, another offset
+    SHARE = "share"  # another part of its devices
+    TERMS = "terms"  # other CPUs, memory or device memory, another offset
     BATCH = "batch"  # another batch size
     SUSPEND = "suspend"  # let it pause where it is, and go on
     SAVE = "save"  # have it save its work and go on
+
+
+#: what an executor can do that does not say
+USUAL = frozenset({Can.SHARE, Can.TERMS, Can.BATCH})
 
 
 class Verb(Enum):

@@ -14,8 +14,8 @@ from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING, RUNNING
-from gantline.core.plan import Mode
-from gantline.engine.executor import Can, Executor, Verb
+from gantline.core.plan import Assignment, Mode
+from gantline.engine.executor import USUAL, Can, Executor, Verb
 from gantline.engine.gang import set_due, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_flight import HOLDS, InFlight
@@ -24,6 +24,7 @@ from gantline.engine.state import State
 from gantline.engine.trial_runs import is_trial
 
 Mates = Callable[[int, Any], frozenset[int]]
+_PLAIN = Assignment(0)
 
 
 class InPlace:
@@ -37,7 +38,7 @@ class InPlace:
     def can(self, row: int) -> frozenset[Can]:
         """What the executor can do to this gang."""
         able = getattr(self.executor, "can", None)
-        found: frozenset[Can] = able(row) if able is not None else frozenset({Can.SHARE, Can.BATCH})
+        found: frozenset[Can] = able(row) if able is not None else USUAL
         return found
 
     # --- another grant --------------------------------------------------------------------------------------------------
@@ -105,10 +106,8 @@ class InPlace:
     def needs_restart(self, live: LiveGang) -> bool:
         """Whether what has changed about its grant is beyond the executor while it runs."""
         t, able = self.state.tables, self.can(live.row)
-        before, after = _terms(live.grant), _terms(t.granted.get(live.row))
-        return live.grant is not None and (
-            (before[0] != after[0] and Can.BATCH not in able) or (before[1] != after[1] and Can.SHARE not in able)
-        )
+        pairs = zip((Can.BATCH, Can.SHARE, Can.TERMS), _terms(live.grant), _terms(t.granted.get(live.row)))
+        return live.grant is not None and any(before != after and what not in able for what, before, after in pairs)
 
     def asks_save(self, live: LiveGang) -> bool:
         """Whether it is to be asked to save and go on; a gang that cannot is left alone, for a stop could cost what a save would keep."""
@@ -141,10 +140,8 @@ def _take_turns(one: Grant | None, other: Grant | None) -> bool:
     return a.mode is Mode.TIME and b.mode is Mode.TIME and a.group == b.group
 
 
-def _terms(grant: Grant | None) -> tuple[tuple[int, int], tuple[float, ...]]:
-    """What a gang would notice of another grant on the same devices: its batch; its fraction, CPUs, memory, storage and offset."""
-    if grant is None:
-        return (0, 1), ()
-    item = grant.assignment
+def _terms(grant: Grant | None) -> tuple[tuple[float, ...], ...]:
+    """What a gang would notice of another grant on the same devices: its batch; its part of them; its CPUs, memory, storage and offset."""
+    item = _PLAIN if grant is None else grant.assignment
     amounts = (-1.0 if amount != amount else amount for amount in amounts_beside(item))
-    return (item.batch, item.accumulation), (item.fraction, *amounts, item.memory_cap, item.offset)
+    return (item.batch, item.accumulation), (item.fraction,), (*amounts, item.memory_cap, item.offset)

@@ -47,9 +47,10 @@ class Launch:
         """Which changes need not stop it on this machine.
 
         A job with a rank per device that says it can use other devices takes new ranks in and lets others go between two steps.
-        `slots`: all devices are places for processes, none of which a process is bound to.
+        `slots`: all devices are places for processes, none of which a process is bound to. On GPUs a part of a device that is not a part
+        of the time is set when a process starts.
         """
-        found = {Can.SHARE, Can.SUSPEND} | ({Can.MOVE} if slots else set())
+        found = {Can.TERMS, Can.SUSPEND} | ({Can.MOVE} if slots else set()) | ({Can.SHARE} if slots or self.share == "time" else set())
         if "devices" in self.changes:
             found.add(Can.DEVICES)
         if "batch" in self.changes:

@@ -36,6 +36,8 @@ def settle(job: SavedTraining) -> None:
             break
         carry_out(job, job.orders.switch)
     job.choose_batch(asked)
+    if not stop:
+        job.heed_terms()
     if job.kept.loops and (stop or save):
         job.checkpoint()
     if job.kept.loops and stop:

@@ -81,6 +81,10 @@ class Job(SavedTraining):
             self.report(step=self.step, done=self.done, saved=self._saved or 0.0)  # reports to the service that it can be asked to save
         return found
 
+    def on_terms(self, act: Callable[[Job], object]) -> None:
+        """Call a function each time when `terms` have changed: to start other loader workers, or to bound the device's memory."""
+        self.after_terms.append(lambda: act(self))
+
     def on_switch(self, act: Callable[[Job], object]) -> None:
         """Call a function on ranks that stay, each time when the gang has changed: to wrap a model anew, for example."""
         self.after_switch.append(lambda: act(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from gantline.train.batches import BatchPlan
@@ -13,6 +14,7 @@ from gantline.train.orders import Sum
 from gantline.train.rank import Rank
 from gantline.train.rates import RULES, BatchState
 from gantline.train.sampler import Position
+from gantline.train.terms import Pace, Terms
 from gantline.train.trial import Trial
 
 
@@ -31,6 +33,8 @@ class Training(Rank):
         self.step_samples = 0
         self.asked_batch: int | None = None
         self.trial = Trial.read()
+        self.pace = Pace(member.home)
+        self.after_terms: list[Callable[[], object]] = []
         self.made = 0  # steps by this process
         self._plan, self._batch = BatchPlan(1), 1
         self._told_at = time.monotonic()
@@ -71,10 +75,28 @@ class Training(Rank):
         """Settle the batch of the next step."""
         self._batch = self._plan.total(self.world, asked)
 
+    # what it may use
+
+    @property
+    def terms(self) -> Terms:
+        """What it may use beside its devices (CPUs, memory, device memory), and its shift; it may change while the job runs."""
+        return self.pace.terms
+
+    def heed_terms(self) -> None:
+        """Between two steps: take up other terms. The first rank waits for a shift, and the others wait for it in the next step."""
+        before = self.pace.terms
+        if not self.pace.look():
+            return
+        for act in self.after_terms:
+            act()
+        if self.rank == 0 and (seconds := self.pace.delay(before)) > 0.0:
+            self.pace.pause(seconds)
+
     # steps
 
     def begin(self, samples: int, *, done: float) -> None:
         """A step is handed out."""
+        self.pace.begin()
         self.step += 1
         self.made += 1
         self.step_samples = samples

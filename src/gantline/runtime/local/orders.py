@@ -65,7 +65,7 @@ class Writer:
             "GPUS_PER_NODE": str(max(len(order.devices), 1)),
             **self._about(order, order.devices),
         }  # fmt: skip
-        variables |= (beside := self._beside(order, task))
+        variables |= self._beside(order, task)
         if "CHECKPOINT_PATH" in launch.env:
             variables["CHECKPOINT_PATH"] = launch.env["CHECKPOINT_PATH"].replace("${JOB_ID}", task.job).replace("$JOB_ID", task.job)
         if launch.array_index >= 0:
@@ -84,7 +84,7 @@ class Writer:
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
             "resumes": launch.resumes, "trial": one.is_trial,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
-            "part": 0.0 if beside or not launch.share else _part(order, launch),
+            "part": self.part(order, task),
             "log_bytes": launch.log_bytes, "groups": groups, "covered": closing.covered(cuda, one.folder),
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
         }  # fmt: skip
@@ -99,6 +99,10 @@ class Writer:
         """What a running job reads of its new grant."""
         batch = order.grant.assignment.batch if order.grant is not None else 0
         return {"epoch": order.epoch, "gpus": len(devices), "devices": list(map(self.name, devices)), "batch": batch or None}
+
+    def part(self, order: Order, task: Task) -> float:
+        """Its part of the time on a device that it takes turns on; 0: it takes no turns."""
+        return 0.0 if not task.launch.share or self._beside(order, task) else _part(order, task.launch)
 
     def _about(self, order: Order, devices: Sequence[int]) -> dict[str, str]:
         variables = {

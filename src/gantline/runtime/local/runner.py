@@ -34,6 +34,7 @@ from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.terms import tell_terms
 from gantline.runtime.local.time_slices import let_take_turns
 
 _LOG = logging.getLogger("gantline.runtime")
@@ -250,7 +251,7 @@ class LocalRunner:
         one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
         self._enter(one)
         try:
-            one.order = self.writer.order(order, task, one)
+            one.order = self.writer.order(order, task, one) | tell_terms(one, order)
             one.begin(self.fork_server)
         except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
@@ -263,7 +264,8 @@ class LocalRunner:
             return
         if order.saves > one.order.get("saves", 0):
             one.saving, one.saved_mark = order.done, one.mark()
-        one.write_order(revision=base + order.revision, suspended=order.suspended, saves=order.saves)
+        part = self.writer.part(order, self._about(order.row))
+        one.write_order(revision=base + order.revision, suspended=order.suspended, saves=order.saves, part=part, **tell_terms(one, order))
 
     def switched(self, job: str, epoch: int) -> None:
         """The job says that it goes on as this epoch; from any thread."""

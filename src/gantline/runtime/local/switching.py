@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.terms import tell_terms
 
 _LEAST = 60.0  # seconds that a job has at least to switch, once everything is there for it
 JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready
@@ -28,7 +30,8 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
         one.write_order(epoch=order.epoch)
         return
     base = one.order.get("revision", 0) + 1
-    about = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
+    about: dict[str, Any] = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
+    about |= tell_terms(one, order)
     if not moved:
         one.devices = order.devices
         one.write_order(**about, engine_devices=list(order.devices))
