@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.local.files import write_json
@@ -30,7 +29,7 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
         one.write_order(epoch=order.epoch)
         return
     base = one.order.get("revision", 0) + 1
-    about: dict[str, Any] = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
+    about: dict[str, object] = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
     about |= tell_terms(one, order)
     if not moved:
         one.devices = order.devices

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
 
 from gantline.engine.executor import Order
 from gantline.runtime.local.files import make_private, write_json
@@ -26,7 +25,7 @@ def terms_of(order: Order) -> dict[str, float]:
     return found | ({"offset": item.offset} if item.offset else {})
 
 
-def tell_terms(one: Incarnation, order: Order) -> dict[str, Any]:
+def tell_terms(one: Incarnation, order: Order) -> dict[str, dict[str, float]]:
     """Write them where the job reads them, unless they are as they were; what is to be noted in its order."""
     terms = terms_of(order)
     if terms != one.order.get("terms", {}):
