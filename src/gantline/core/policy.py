@@ -78,6 +78,10 @@ class Policy:
         """The policy as it behaves in that regime; parameters that mean 'as the regime does' are settled here."""
         return self
 
+    def counted(self, memory: object) -> dict[str, int]:
+        """What it has counted throughout a run, by its last memory, for the summary of the run."""
+        return {}
+
     def summary_of(self, model: Any, seed: int) -> dict[str, Any]:
         """What it adds to the summary of a run with this performance model, such as how far off its estimates were."""
         return {}

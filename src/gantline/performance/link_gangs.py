@@ -51,18 +51,22 @@ def renumbered(flows: Sequence[Flow], capacity: Sequence[float]) -> tuple[tuple[
     return tuple(flow._replace(links=tuple(number[link] for link in flow.links)) for flow in flows), tuple(capacity[link] for link in used)
 
 
-def slowdowns(gangs: Gangs, times: Times) -> Floats:
-    """How many times longer an iteration takes each gang than alone, by how long it takes the companies they are in."""
+def slowdowns(gangs: Gangs, times: Times, slipped: Floats | None = None) -> Floats:
+    """How many times longer an iteration takes each gang than alone, by how long it takes the companies they are in.
+
+    `slipped`: the part of an iteration by which each has slipped from its offset.
+    """
     traffic = Traffic.read(gangs._metric, gangs.rows)
     crossed = [links if known else () for links, known in zip(gangs.links, traffic.known.tolist())]
     capacity, slow = [link.bandwidth for link in gangs.cluster.links], np.ones(len(gangs))
     for company in companies(crossed):
-        flows = [_flow(gangs, traffic, at, crossed[at]) for at in company]
+        flows = [_flow(gangs, traffic, at, crossed[at], 0.0 if slipped is None else float(slipped[at])) for at in company]
         slow[company] = times(*renumbered(flows, capacity)) / traffic.iteration[company]
     return slow
 
 
-def _flow(gangs: Gangs, traffic: Traffic, at: int, links: tuple[int, ...]) -> Flow:
+def _flow(gangs: Gangs, traffic: Traffic, at: int, links: tuple[int, ...], slipped: float) -> Flow:
     iteration, network = float(traffic.iteration[at]), float(traffic.network[at])
-    shift = float(gangs.offset[at]) if gangs.group[at] >= 0 else own_phase(int(gangs.rows[at])) * iteration
+    own = own_phase(int(gangs.rows[at])) * iteration
+    shift = float(gangs.offset[at]) + slipped * iteration if gangs.group[at] >= 0 else own
     return Flow(iteration - network, network, float(traffic.bandwidth[at]), links, shift % iteration)

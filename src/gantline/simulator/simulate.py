@@ -126,7 +126,7 @@ def simulate(
     summary |= counted_changes | (counted or {})
     if spec.warmup != 0.0:
         summary["warmup"] = float(tables.F[c.ARRIVAL, window[0]] - tables.F[c.ARRIVAL, 0]) if window else 0.0
-    summary |= _unlike_the_paper(chosen, way, jobs)
+    summary |= _unlike_the_paper(chosen, way, jobs) | chosen.counted(state.memory)
     summary |= _ended_by_loss(tables, run.ends_early, find(spec, "end_by", place))
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent

@@ -10,7 +10,7 @@ from gantline.core.errors import UsageError
 from gantline.performance.circles import best_shifts
 from gantline.performance.link_circles import circle_of
 from gantline.performance.link_flows import Flow
-from gantline.performance.shared_links import fluid_times
+from gantline.performance.shared_links import SharedLinks, fluid_times
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic
 from gantline.systems.cassini.policies.affinity import judge, pays
@@ -103,3 +103,18 @@ def test_a_host_that_does_more_than_choose_jobs_is_refused() -> None:
     with pytest.raises(UsageError, match="its own host"):
         simulate(jobs, "1x1", Cassini(host="cassini"))
     assert "says more than which jobs run" in simulate(jobs, "1x1", Cassini(host="sharing")).incidents[0]
+
+
+def test_jobs_that_slip_from_their_offsets_are_aligned_anew() -> None:
+    jobs = [job("a", 3, 7200, **SENDS), job("b", 3, 7200, **SENDS)]
+    watched, left = (simulate(jobs, NARROW, Cassini(tolerance=each), performance=SharedLinks(drift=2.0)) for each in (0.05, 9.0))
+
+    assert fact(left, "a", "finish") > 1.05 * 7200.0
+    assert 7200.0 < fact(watched, "a", "finish") < 1.05 * 7200.0
+    assert watched.summary["links_realigned"] > 2
+    assert left.summary["links_realigned"] == 0
+
+
+def test_a_drift_that_cannot_be_is_refused() -> None:
+    with pytest.raises(UsageError, match="a drift of -1"):
+        SharedLinks(drift=-1.0)

@@ -12,13 +12,14 @@ from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.core.traffic import Traffic
+from gantline.core.traffic import ITERATION, Traffic
 from gantline.performance.link_flows import Flow
 from gantline.performance.link_gangs import companies, renumbered
+from gantline.performance.shared_links import PHASE_ERROR
 from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
 from gantline.systems.cassini.policies.candidates import chosen_by, placements
 
-COUNTS = ("shifted", "kept", "cyclic", "uncommon")
+COUNTS = ("shifted", "kept", "cyclic", "uncommon", "realigned")
 
 
 class _Judged(NamedTuple):
@@ -41,6 +42,10 @@ class Cassini(Policy):
     candidates: int = field(default=10, metadata=about("placements that are compared", low=1, high=100))
     shifts: bool = field(default=True, metadata={"help": "whether jobs that meet on links are shifted against each other"})
     gain: float = field(default=0.02, metadata=about("mean score that shifts must add", low=0.0, high=1.0))
+    tolerance: float = field(
+        default=0.05, metadata=about("part of an iteration by which a job may be off before it is aligned anew", above=0.0)
+    )
+    watch: float = field(default=60.0, metadata=about("seconds between looks at how far shifted jobs are off", above=0.0, unit="seconds"))
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -59,6 +64,7 @@ class Cassini(Policy):
         counts = dict(zip(COUNTS, memory.get("counts", (0,) * len(COUNTS))))
         counts["cyclic"] += len(judged) - len(sound)
         offsets = self._offsets(snapshot, best, counts) if self.shifts else {}
+        turns = self._turns(snapshot, offsets, memory.get("turns", {}), counts)
         rows = []
         for one in chosen:
             devices = best.devices.get(one.job)
@@ -68,11 +74,31 @@ class Cassini(Policy):
                 rows.append(Assignment(one.job, type=one.type, gpus=one.gpus))
             elif one.job in offsets:
                 group, shift = offsets[one.job]
+                shift += turns.get(str(snapshot.jobs.rows[one.job]), 0.0)
                 rows.append(Assignment(one.job, devices=devices, group=group, mode=Mode.INTERLEAVE, offset=shift))
             else:
                 rows.append(Assignment(one.job, devices=devices))
-        kept = {"host": plan.memory, "counts": [counts[name] for name in COUNTS]}
-        return Plan.assign(rows, valid_until=plan.valid_until, memory=kept, notes=self._notes(snapshot, counts))
+        kept = {"host": plan.memory, "counts": [counts[name] for name in COUNTS], "turns": turns}
+        until = plan.valid_until
+        if until is not None and offsets and np.isfinite(snapshot.jobs.metric(PHASE_ERROR)).any():
+            until = min(until, snapshot.now + self.watch)
+        return Plan.assign(rows, valid_until=until, memory=kept, notes=self._notes(snapshot, counts))
+
+    def _turns(
+        self, snapshot: Snapshot, offsets: dict[int, tuple[int, float]], before: dict[str, float], counts: dict[str, int]
+    ) -> dict[str, float]:
+        """Seconds on top of shifts, by row: none or one iteration, which is the same phase. A change of it aligns a job anew."""
+        error, iteration, found = snapshot.jobs.metric(PHASE_ERROR), snapshot.jobs.metric(ITERATION), dict[str, float]()
+        for job in offsets:
+            row = str(snapshot.jobs.rows[job])
+            found[row] = before.get(row, 0.0)
+            if error[job] > self.tolerance:
+                found[row] = 0.0 if found[row] else float(iteration[job])
+                counts["realigned"] += 1
+        return found
+
+    def counted(self, memory: object) -> dict[str, int]:
+        return {f"links_{name}": int(count) for name, count in zip(COUNTS, memory["counts"])} if isinstance(memory, dict) else {}
 
     def _host(self) -> Policy:
         from gantline.policies.registry import make_policy
