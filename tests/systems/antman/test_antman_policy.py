@@ -88,6 +88,32 @@ def test_a_guest_may_be_on_the_devices_of_several_hosts() -> None:
     assert max(facts(found)[name] for name in ("left", "right")) < 3600 * 1.03
 
 
+def test_an_owner_has_its_memory_and_the_rest_goes_to_the_guest_that_gains_most_by_it() -> None:
+    small = guest("small", 1000, gpu_use=0.2, device_memory=10.0, memory_floor=4.0)
+    large = guest("large", 1000, gpu_use=0.2, device_memory=18.0, memory_floor=4.0)
+    found = facts(run([small, large], "gpu:1x1/20d"))
+
+    assert found["small"] < found["large"]  # both have half of the device; the small one has all of its memory
+    assert found["small"] == pytest.approx(2000 * REST)
+
+
+def test_a_guest_stays_away_or_leaves_where_an_owner_needs_the_memory() -> None:
+    host = job("host", 1000, device_memory=30.0, arrival=100.0)
+    found = run([guest("guest", 500, device_memory=10.0, memory_floor=4.0), host], "gpu:1x1/32d")
+
+    assert facts(found, "first_start") == {"guest": 0.0, "host": 100.0}
+    assert facts(found)["guest"] == pytest.approx(1100 + 400)  # it goes on when the host has ended
+    assert facts(found)["host"] == pytest.approx(1100)
+
+
+def test_a_guest_shrinks_for_an_owner_without_leaving() -> None:
+    host = job("host", 1000, device_memory=24.0, arrival=100.0)
+    found = run([guest("guest", 150, device_memory=10.0, memory_floor=4.0), host], "gpu:1x1/32d")
+
+    assert facts(found, "first_start")["host"] == 100.0
+    assert facts(found, "preemptions")["guest"] == facts(found, "restarts")["guest"] == 0
+
+
 def test_quotas_bound_what_the_guaranteed_jobs_of_a_user_hold() -> None:
     jobs = [job("a", 100), job("b", 100), job("c", 100, user="bob")]
 

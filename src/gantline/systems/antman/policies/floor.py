@@ -8,6 +8,7 @@ import numpy as np
 
 from gantline.core.snapshot import Snapshot
 from gantline.performance.guests import USE, USE_NOW
+from gantline.systems.antman.policies.memory import MemoryShares
 from gantline.systems.antman.policies.seats import gang_seats, guest_seats
 
 
@@ -24,6 +25,7 @@ class Floor:
         use = jobs.metric(USE_NOW)
         use = np.where(np.isnan(use), jobs.metric(USE), use)
         self.use = np.where(np.isnan(use), 1.0, use).tolist()  # of a device, by each job
+        self.memory = MemoryShares(snapshot, self.use)
         self.owners: dict[int, tuple[int, ...]] = {}
         self.guests: dict[int, tuple[int, ...]] = {}
         self._taken: dict[int, int] = {}  # device -> its owner, or the job that has reserved it
@@ -86,5 +88,14 @@ class Floor:
         here = int(self._jobs.type[at])
         return here if here >= 0 else self._jobs.options(at)[0].type
 
+    def make_room(self) -> None:
+        """Guests leave where the owners need the memory that they cannot do without."""
+        for at in self.memory.too_many(self.owners, self.guests) if self.memory.counts else ():
+            del self.guests[at]
+
     def _fits(self, at: int, device: int) -> bool:
-        return self._open[device] and int(self._cluster.node_type[self._node_of[device]]) == self._type(at)
+        if not self._open[device] or int(self._cluster.node_type[self._node_of[device]]) != self._type(at):
+            return False
+        owner = self._taken.get(device, -1)
+        there = [guest for guest, devices in self.guests.items() if device in devices] if self.memory.counts else []
+        return self.memory.admits(at, device, [owner] if owner >= 0 else [], there)

@@ -54,6 +54,7 @@ class AntMan(Policy):
         order = np.argsort(jobs.arrival, kind="stable").tolist()
         guest = (jobs.metric(OPPORTUNISTIC) > 0.0).tolist()
         self._seat_guaranteed(snapshot, floor, [at for at in order if not guest[at]])
+        floor.make_room()
         arrival = jobs.arrival.tolist()
         for at in order:
             if at not in floor.owners and (guest[at] or now - arrival[at] >= self.patience - _SOON):
@@ -61,7 +62,11 @@ class AntMan(Policy):
         due = now >= (snapshot.memory or {}).get("rise", -math.inf) - _SOON
         shares = self._shares(snapshot, floor, known, due)
         plan = [Assignment(at, devices=devices, mode=Mode.SPACE) for at, devices in floor.owners.items()]
-        plan += [Assignment(at, devices=devices, mode=Mode.SPACE, fraction=shares[at].part) for at, devices in floor.guests.items()]
+        caps = floor.memory.caps(floor.owners, floor.guests) if floor.memory.counts else {}
+        plan += [
+            Assignment(at, devices=devices, mode=Mode.SPACE, fraction=shares[at].part, memory_cap=caps.get(at, math.inf))
+            for at, devices in floor.guests.items()
+        ]
         rise = (math.floor(now / self.interval + _SOON) + 1) * self.interval
         before = {at: known.get(str(jobs.rows[at]), share) for at, share in shares.items() if share.company}
         cut = any(share.part < before[at].part for at, share in shares.items() if at in before)
