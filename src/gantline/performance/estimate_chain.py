@@ -1,8 +1,8 @@
-"""Where the estimates of a simulation come from: oracle, noisy, declared, sampled, limit, history, none; one chain for all policies."""
+"""Where the estimates of a simulation come from, such as oracle, noisy, limit, history, boosted or none; one chain for all policies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import HIGH, LOW, Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
+from gantline.performance.boosted_estimates import BoostedEstimates
 
 MODES = {
     "oracle": "the true amount of work",
@@ -21,6 +22,7 @@ MODES = {
     "sampled": "sampled:S is what two short runs on each device type show, each off by a normal error with sigma S",
     "limit": "the time limit that the job was submitted with (column time_limit); the longest of all where a job has none",
     "history": "the mean of finished jobs of the same user, model and size; else of the same size; else of all; else an hour",
+    "boosted": "a model that people can inspect, fitted to finished jobs: an explainable boosting machine (interpret), or a simpler sum",
     "none": "nothing is known: policies that need remaining work are refused",
 }
 _HOUR = 3600.0
@@ -42,6 +44,7 @@ class Estimates:
 
     mode: str = "oracle"
     sigma: float = 0.0
+    _boosted: BoostedEstimates = field(default_factory=BoostedEstimates, repr=False, compare=False)  # fitted again from what has ended
 
     @property
     def source(self) -> Source:
@@ -52,12 +55,12 @@ class Estimates:
             "sampled": Source.PROFILED,
             "limit": Source.DECLARED,
         }
-        return known.get(self.mode, Source.SIMILAR if self.mode == "history" else Source.DEFAULT)
+        return known.get(self.mode, Source.SIMILAR if self.learns else Source.DEFAULT)
 
     @property
     def learns(self) -> bool:
         """Whether estimates depend on what has finished, so that they are made on arrival."""
-        return self.mode == "history"
+        return self.mode in ("history", "boosted")
 
     def __str__(self) -> str:
         return f"{self.mode}:{self.sigma:g}" if self.mode in ("noisy", "sampled") else self.mode
@@ -77,6 +80,10 @@ class Estimates:
     def on_arrival(self, tables: Tables, rows: Ints) -> None:
         """Estimate newly arrived rows from what has finished so far."""
         F, I = tables.F, tables.I
+        if self.mode == "boosted":
+            found = self._boosted.estimate(tables, rows, float(F[c.ARRIVAL][rows].max()))
+            F[c.ESTIMATE, rows] = np.where(np.isnan(found), _HOUR, np.maximum(found, 1.0))
+            return
         ended = np.flatnonzero(~np.isnan(F[c.FINISH]))
         for row in rows.tolist():
             pool = ended
@@ -90,6 +97,10 @@ class Estimates:
                     break
             else:
                 F[c.ESTIMATE, row] = _HOUR
+
+    def told(self) -> dict[str, object]:
+        """What the summary says of a model that was fitted."""
+        return {"estimator": self._boosted.told()} if self._boosted.fits else {}
 
     def provide(self, policy_name: str, needs: frozenset[str], provided: frozenset[str]) -> None:
         """Refuse a policy whose needs cannot be met, saying what is missing."""

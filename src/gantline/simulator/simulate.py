@@ -134,6 +134,7 @@ def simulate(
         summary["left_out_options"] = tables.left_out
     if place.links or len(place.racks) > 1:
         summary |= link_use(place, state.log, tables, state.now)
+    summary |= simulation.estimates.told()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)
