@@ -55,7 +55,8 @@ class BoostedEstimates:
         if count != self.fitted_to:
             self._fit(tables, ended[:count])
         assert self.model is not None
-        return np.exp(np.asarray(self.model.predict(_table(tables, rows, self.features))))
+        found: Floats = np.exp(np.asarray(self.model.predict(_table(tables, rows, self.features)), dtype=np.float64))
+        return found
 
     def told(self) -> dict[str, object]:
         """What the summary shows of it: which kind of model, how often it was fitted, and what it goes by."""
@@ -109,6 +110,6 @@ def _fitted(table: Floats, target: Floats, features: tuple[str, ...]) -> tuple[D
     except ImportError:
         plain = fit_additive(table, target, features)
         return plain, "additive boosting (interpret is not installed)", plain.importances()
-    machine = ExplainableBoostingRegressor(feature_names=list(features), random_state=0, n_jobs=1)
+    machine = ExplainableBoostingRegressor(feature_names=list(features), outer_bags=4, random_state=0, n_jobs=1)
     machine.fit(table, target)
     return machine, "explainable boosting machine", dict(zip(machine.term_names_, map(float, machine.term_importances())))
