@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.records.record import line_of, read_record
 from tests.records.runs import Recorded, recorded_runs
 from tests.records.worlds import make_worlds
 
@@ -44,5 +45,4 @@ def test_progress_moves_in_every_loop(run: Recorded, worlds: dict[str, Callable[
     assert all(0 <= count <= found.summary["jobs"] for count in ended)
     if run.regime not in COMPILED:
         assert len(set(ended)) > 2, "the bar stands still"
-    unwatched = worlds[run.world](run.policy, run.settings, **run.options)
-    assert found.summary["log_hash"] == unwatched.summary["log_hash"], "reports change the run"
+    assert line_of(run.name, found) in read_record(run.system)[0].lines, "reports change the run"
