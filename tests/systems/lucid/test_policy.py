@@ -9,6 +9,7 @@ import pytest
 from tests.probes.scenario import spans
 
 from gantline.core import columns as c
+from gantline.core.errors import GantlineError
 from gantline.files.pair_tables import read_pair_profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -104,6 +105,11 @@ def test_a_burst_of_newcomers_borrows_an_idle_node_and_gives_it_back() -> None:
     tried = {device for span in run.allocations.filter(pl.col("reason") == "limit")["devices"].to_list() for device in span}
     assert tried == {8, 9, 10, 11, 12, 13, 14, 15}  # the last node and the one before it
     assert spans(run, "after") == [(2000.0, 2100.0, [12, 13, 14, 15], "finished")]
+
+
+def test_slips_are_repaired_already() -> None:
+    with pytest.raises(GantlineError, match="only regime lucid has slips"):
+        run_lucid(job("a", 1, 9), settings={"repair": "guest"})
 
 
 def test_the_summary_shows_the_tree_that_scores_strangers() -> None:

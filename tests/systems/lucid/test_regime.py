@@ -13,6 +13,9 @@ from tests.systems.lucid.plain_seconds import PlainJob, plain_by_quota, plain_in
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.systems.lucid.imitation.lending import NodeLender
+from gantline.systems.lucid.imitation.nodes import LucidNodes
+from gantline.systems.lucid.imitation.profiling import NodeLoan
 from gantline.systems.lucid.profiles import LucidProfiles
 
 Jobs = list[dict[str, Any]]
@@ -99,6 +102,26 @@ def test_a_guest_keeps_the_rate_of_the_pair_after_its_host_has_left(tmp_path: Pa
     assert rows["guest"]["finish"] == BEGIN + 1 + 722 + 1  # 700 seconds of work at 0.97, to the end
 
 
+def test_a_guest_goes_at_full_speed_and_hosts_once_that_is_repaired(tmp_path: Path) -> None:
+    jobs = [job("host", 1, 400), job("guest", 1, 700, at=1), job("next", 1, 700, at=500)]
+    profiles = write_profiles(tmp_path, jobs, known=True)
+    run = simulate(jobs, write_clusters(tmp_path), "lucid", settings={"repair": "guest,second"}, regime="lucid", profiles=str(profiles))
+    rows = rows_of(run)
+
+    assert rows["guest"]["rate_changes"].split(";")[1:] == [f"{rows['host']['finish']}:1:", f"{BEGIN + 500}:0.93:next"]
+
+
+def test_a_node_that_was_not_lent_does_not_come_back_once_that_is_repaired() -> None:
+    def nodes_after(only_lent: bool) -> int:
+        nodes = LucidNodes([list(range(8)), list(range(8, 16))])
+        lender = NodeLender([NodeLoan(10, 1), NodeLoan(20, -1)], range(8), only_lent=only_lent)
+        assert nodes.take(16) is not None  # none is idle
+        lender.act(20, nodes)
+        return len(nodes.nodes)
+
+    assert (nodes_after(only_lent=False), nodes_after(only_lent=True)) == (3, 2)
+
+
 def test_jobs_of_clusters_that_are_not_there_are_turned_away_and_counted(tmp_path: Path) -> None:
     run = run_lucid(tmp_path, [job("a", 1, 300), job("b", 1, 300, vc="vcElse")], "fifo")
 
@@ -113,6 +136,7 @@ def test_jobs_of_clusters_that_are_not_there_are_turned_away_and_counted(tmp_pat
         ({"profiles": ""}, "needs measurements and predictions"),
         ({"policy": "las"}, "no policy 'las'"),
         ({"settings": {"quiet": 3.0}}, "does not read 'quiet'"),
+        ({"settings": {"repair": "everything"}}, "no slip is called 'everything'"),
         ({"round": 60}, "nothing like --round"),
         ({"jobs": [job("a", 1, 300) | {"arrival": BEGIN + 0.5}]}, "whole seconds"),
         ({"jobs": [job("a", 1, 300, model="Owl/Nights/1/amp")]}, "trains 'Owl/Nights/1/amp', which is not measured"),

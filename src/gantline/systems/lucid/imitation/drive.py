@@ -15,7 +15,9 @@ from gantline.systems.lucid.imitation.lending import NodeLender
 from gantline.systems.lucid.imitation.nodes import GPUS, LucidNodes
 from gantline.systems.lucid.imitation.pairing import PairingJob, PairingPhase
 from gantline.systems.lucid.imitation.profiling import NodeLoan, ProfilerNodes
+from gantline.systems.lucid.imitation.repairs import Repairs
 from gantline.systems.lucid.imitation.result import write_result
+from gantline.systems.lucid.policies.policy import Lucid
 from gantline.systems.lucid.profiles import LucidProfiles
 from gantline.workload.trace import Trace
 
@@ -38,7 +40,9 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     loans: Sequence[NodeLoan] = ()
     progress = _Progress(outcomes, simulation.on_progress)
     if policy == "lucid":
-        passes, loans = _run_lucid(_asked(trace, known, _profiles(simulation)), devices, progress, _profiles(simulation))
+        assert isinstance(simulation.engine.policy, Lucid)
+        repairs = Repairs.named(simulation.engine.policy.repair)
+        passes, loans = _run_lucid(_asked(trace, known, _profiles(simulation)), devices, progress, _profiles(simulation), repairs)
     else:
         predicted = _predicted(_profiles(simulation), "lgb", known) if policy == "qssf" else {}
         passes = _run_baseline(policy, known, devices, progress, predicted)
@@ -92,7 +96,7 @@ def _run_baseline(policy: str, jobs: Sequence[LucidJob], devices: Devices, progr
 
 
 def _run_lucid(
-    asked: Mapping[int, PairingJob], devices: Devices, progress: _Progress, profiles: LucidProfiles
+    asked: Mapping[int, PairingJob], devices: Devices, progress: _Progress, profiles: LucidProfiles, repairs: Repairs
 ) -> tuple[int, Sequence[NodeLoan]]:
     """Profile first, then the main phase of each virtual cluster; how many passes there were, and what was lent."""
     missing = [name for name in (*_PROFILERS, _LENDER) if name not in devices]
@@ -106,10 +110,15 @@ def _run_lucid(
     left = {name: each[:-1] if name in _PROFILERS else each for name, each in devices.items()}
     sharing = SharingSwitch(SubmissionForecast(profiles.expected("pred_gpu_job")), _FEW_JOBS)
     for cluster in progress.clusters(jobs, left):
-        lender = NodeLender(profiler.loans, lent) if cluster.name == _LENDER else None
-        inside = [asked[job.row] for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
-        passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender).run()
+        lender = NodeLender(profiler.loans, lent, only_lent=repairs.loan) if cluster.name == _LENDER else None
+        inside = [_entering(asked[job.row], outcomes[job.row], repairs) for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
+        passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender, repairs).run()
     return passes, profiler.loans
+
+
+def _entering(one: PairingJob, found: LucidOutcome, repairs: Repairs) -> PairingJob:
+    """A job of the main phase; where that is repaired, it enters once its profile is known."""
+    return one._replace(enters=found.profile_end) if repairs.profile and found.profiled else one
 
 
 def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> dict[int, PairingJob]:
@@ -127,7 +136,7 @@ def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> d
         if own is not None:
             config = config._replace(memory=float(own))
         expected = predicted[job.row]
-        found[job.row] = PairingJob(job, (_NEGATIVE if expected < 0 else expected) * job.gpus, config)
+        found[job.row] = PairingJob(job, (_NEGATIVE if expected < 0 else expected) * job.gpus, config, job.submit)
     return found
 
 

@@ -51,6 +51,7 @@ class LucidOutcome:
     preemptions: int = 0
     profiled: bool = False
     profiling_wait: int = 0
+    profile_end: int = -1
     done_in_profiling: bool = False
     nodes: str = ""
     changes: list[RateChange] = field(default_factory=list)

@@ -16,8 +16,10 @@ _RETURNED = 9999
 class NodeLender:
     """Follows the profiler's loans. Where no node is idle nothing is lent, and the return still brings one: a node too many."""
 
-    def __init__(self, loans: Sequence[NodeLoan], devices: Sequence[int]) -> None:
+    def __init__(self, loans: Sequence[NodeLoan], devices: Sequence[int], *, only_lent: bool = False) -> None:
+        """`only_lent`: nothing comes back unless it was lent."""
         self._loans, self._devices, self._lent_before = deque(loans), devices, False
+        self._only_lent, self._out = only_lent, False
 
     def next_change(self) -> float:
         return self._loans[0].time if self._loans else inf
@@ -39,11 +41,12 @@ class NodeLender:
             for node in nodes.nodes:
                 node.name = chosen.name if node.name == _RETURNED else node.name
         nodes.nodes.remove(chosen)
-        self._devices, self._lent_before = chosen.devices, True
+        self._devices, self._lent_before, self._out = chosen.devices, True, True
         return True
 
     def _take_back(self, nodes: LucidNodes) -> bool:
-        if any(node.name == _RETURNED for node in nodes.nodes):
+        was_out, self._out = self._out, False
+        if any(node.name == _RETURNED for node in nodes.nodes) or (self._only_lent and not was_out):
             return False
         nodes.nodes.append(LucidNode(_RETURNED, self._devices))
         return True

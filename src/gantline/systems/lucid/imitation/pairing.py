@@ -12,6 +12,7 @@ from gantline.systems.lucid.imitation.forecast import SharingSwitch
 from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, RateChange, VirtualCluster
 from gantline.systems.lucid.imitation.lending import NodeLender
 from gantline.systems.lucid.imitation.nodes import GPUS, Held, give_back
+from gantline.systems.lucid.imitation.repairs import Repairs
 from gantline.systems.lucid.imitation.shared_work import WorkLeft
 from gantline.systems.lucid.importer import FIRST
 from gantline.systems.lucid.profiles import Configuration, LucidProfiles
@@ -27,6 +28,7 @@ class PairingJob(NamedTuple):
     job: LucidJob
     priority: float
     config: Configuration
+    enters: int  # the queue of the main phase
 
 
 @dataclass(eq=False)
@@ -58,16 +60,16 @@ class PairingPhase:
 
     def __init__(
         self, cluster: VirtualCluster, asked: Sequence[PairingJob], outcomes: Sequence[LucidOutcome], profiles: LucidProfiles,
-        sharing: SharingSwitch, lender: NodeLender | None,
+        sharing: SharingSwitch, lender: NodeLender | None, repairs: Repairs,
     ) -> None:  # fmt: skip
         self._nodes, self._outcomes, self._profiles, self._lender = cluster.nodes, outcomes, profiles, lender
         self._sharing, self._now = sharing, FIRST
-        self._coming = list(reversed(asked))
+        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if repairs.profile else list(reversed(asked))
         self._queue: list[QueuedJob] = []
         self._running: dict[int, PairedJob] = {}  # by number
         self._alone: dict[int, list[tuple[int, PairedJob]]] = {}  # GPUs -> those that may become hosts, by number
         self._offers: dict[int, int] = {}  # GPUs -> how many jobs have become available as hosts so far
-        self._started = 0
+        self._started, self._repairs, self._after = 0, repairs, 0 if repairs.second else 1
 
     def run(self) -> int:
         """Run until nothing is left to happen; how many passes that took."""
@@ -85,7 +87,7 @@ class PairingPhase:
         return passes
 
     def _next_instant(self, again: float) -> float:
-        arrival = self._coming[-1].job.submit if self._coming else inf
+        arrival = self._coming[-1].enters if self._coming else inf
         end = min((one.work.end for one in self._running.values()), default=inf)
         change = inf if self._lender is None else self._lender.next_change()
         switch = self._sharing.next_switch(self._now) if self._queue else inf
@@ -97,14 +99,14 @@ class PairingPhase:
         for one in [one for one in self._running.values() if one.work.end <= now]:
             self._end(one, now)
         came = False
-        while self._coming and self._coming[-1].job.submit <= now:
+        while self._coming and self._coming[-1].enters <= now:
             self._queue.append(QueuedJob(self._coming.pop()))
             came = True
         if came:
             self._queue.sort(key=lambda waiting: waiting.asked.priority)
 
     def _end(self, one: PairedJob, now: int) -> None:
-        """A host that its guest leaves is alone again; a guest that its host leaves keeps the rate of the pair, and stays as it is."""
+        """A host that its guest leaves is alone again; a guest that its host leaves keeps the rate of the pair, unless that is repaired."""
         del self._running[one.number]
         found = self._outcomes[one.row]
         found.end = now
@@ -115,7 +117,8 @@ class PairingPhase:
             self._withdraw(one)
             return
         mate.mate = None
-        if not mate.guest:
+        if not mate.guest or self._repairs.guest:
+            mate.guest = False
             mate.work.change(1.0, now)
             self._outcomes[mate.row].changes.append(RateChange(now, 1.0, ""))
             self._offer(mate)
@@ -161,12 +164,14 @@ class PairingPhase:
     def _start(self, asked: PairingJob, held: Held, now: int, host: PairedJob | None = None) -> None:
         """Start a job on GPUs of its own, or on those of its host."""
         own, theirs = (1.0, 1.0) if host is None else self._profiles.rates(asked.config, host.asked.config)
-        one = PairedJob(asked, self._started, held, WorkLeft(float(asked.job.duration), now, own), guest=host is not None, mate=host)
+        one = PairedJob(
+            asked, self._started, held, WorkLeft(float(asked.job.duration), now, own, self._after), guest=host is not None, mate=host
+        )
         self._started += 1
         self._running[one.number] = one
         found = self._outcomes[one.row]
         found.start = now
-        found.waited = found.profiling_wait + now - asked.job.submit
+        found.waited = found.profiling_wait + now - asked.enters
         if host is None:
             self._offer(one)
             return

@@ -73,7 +73,7 @@ class ProfilerNodes:
         return passes
 
     def _profiled(self, job: LucidJob, found: LucidOutcome, now: int, end: int, held: Held) -> None:
-        found.profiled, found.profiling_wait = True, now - job.submit
+        found.profiled, found.profiling_wait, found.profile_end = True, now - job.submit, end
         if job.duration <= SECONDS:
             found.done_in_profiling = True
             found.start, found.end, found.waited = now, end, now - job.submit

@@ -10,7 +10,9 @@ import numpy as np
 class WorkLeft:
     """What is left after each second since the rate last changed. Doubles are subtracted one after the other: rounding shows in the end."""
 
-    def __init__(self, left: float, since: int, rate: float = 1.0) -> None:
+    def __init__(self, left: float, since: int, rate: float, after: int) -> None:
+        """`after`: seconds from the end of the work to the end of the job."""
+        self._after = after
         self._set(left, since, rate)
 
     def at(self, now: int) -> float:
@@ -31,5 +33,5 @@ class WorkLeft:
             each[0] = left
             self._path = np.subtract.accumulate(each)
             steps = int(np.argmax(self._path <= 0.0))
-        self.end = since + steps + 1
-        """When the job ends at this rate: the second after nothing is left."""
+        self.end = since + steps + self._after
+        """When the job ends at this rate."""

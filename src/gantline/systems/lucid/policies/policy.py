@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
@@ -18,6 +19,8 @@ from gantline.systems.lucid.policies.grant_columns import GrantColumns
 from gantline.systems.lucid.policies.profiler import ProfilerShare
 from gantline.systems.lucid.policies.seats import FreeSeats
 from gantline.systems.lucid.policies.submissions import BIN, SubmissionCounts
+
+REPAIRS = ("guest", "loan", "profile", "second")
 
 
 class Host(NamedTuple):
@@ -54,6 +57,19 @@ class Lucid(Policy):
         default=2.0, metadata=about("a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
     )
     quiet: float = field(default=2.0, metadata=about("jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True))
+
+    repair: tuple[str, ...] = field(default=(), metadata={"help": f"regime lucid: slips that are repaired: {', '.join(REPAIRS)}"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for word in self.repair:
+            if word not in REPAIRS:
+                raise UsageError(f"no slip is called '{word}'", where="policy 'lucid'", fix=f"repair {', '.join(REPAIRS)}")
+
+    def for_regime(self, regime: str) -> Policy:
+        if self.repair and regime != "lucid":
+            raise RefusedError("only regime lucid has slips to repair", where="policy 'lucid'", fix="leave 'repair' out")
+        return self
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
