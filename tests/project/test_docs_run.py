@@ -25,9 +25,10 @@ RUNNABLE_PAGES = [name for name, page in PAGES.items() if any(b.runs for b in bl
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> Iterator[Path]:
     """An empty folder with the sample files, where the page's commands run."""
     write_samples(tmp_path)
-    if not long:  # pages show that a policy can be checked; two of the stories say so too
-        few = suite.scenarios()[:2]
-        monkeypatch.setattr(suite, "scenarios", lambda: few)
+    if not long:  # pages show that a policy can be checked; one of the stories says so too
+        first = suite.scenarios()[:1]
+        monkeypatch.setattr(suite, "scenarios", lambda: first)
+        monkeypatch.setattr(suite, "_FAULTY_STORIES", ())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the reader's environment is active
