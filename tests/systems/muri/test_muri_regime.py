@@ -123,6 +123,13 @@ def test_a_run_that_is_cut_short_says_what_was_done_by_then() -> None:
     assert run.jobs["service"].to_list() == pytest.approx([152.25, 147.75])
 
 
+def test_what_is_reported_names_partners_and_counts_changes_of_pace() -> None:
+    shared = simulate(pl.DataFrame([job("a", 100), job("b", 200, CRUNCHER)]), "1x1", "muri", regime="muri").reported
+
+    assert shared.select("job", "partners", "rate_changes", "nodes").rows() == [("a", "b", 0, "node0"), ("b", "a", 1, "node0")]
+    assert "partners" not in simulate(pl.DataFrame([job("a", 100)]), "1x1", "srtf", regime="muri").reported.columns
+
+
 def test_what_an_event_costs_is_read_from_a_folder_by_gpus_and_model(tmp_path: Path) -> None:
     jobs = pl.DataFrame([job("a", 100), job("b", 20, arrival=50.0)])
 

@@ -31,6 +31,7 @@ class MuriJob:
     period: float = 0.0  # seconds of an iteration as it runs now
     charge: float = 0.0  # what the next event costs it
     due: float = 0.0
+    changes: int = 0  # of its pace while it ran
 
     def __post_init__(self) -> None:
         self.left = self.iterations
@@ -42,6 +43,7 @@ class MuriJob:
 
     def run(self, now: float, period: float, charge: float) -> None:
         """It runs from now on; its end is foreseen as if nothing else happened."""
+        self.changes += 0.0 < self.period != period and self.ran > 0.0
         self.running, self.period, self.charge = True, period, charge
         self.due = now + self.left * period
 
