@@ -51,6 +51,7 @@ class TiresiasSchedule:
         self._runnable: list[MuriJob] = []
         self._queues: list[list[MuriJob]] = [[] for _ in range(len(LIMITS) + 1)]
         self._level: dict[MuriJob, int] = {}
+        self._running: list[MuriJob] = []
 
     def arrive(self, job: MuriJob) -> None:
         self._runnable.append(job)
@@ -68,15 +69,16 @@ class TiresiasSchedule:
                 self._queues[level].remove(job)
                 self._queues[level + 1].append(job)
                 self._level[job] = level + 1
-        groups = admit((job for queue in self._queues for job in queue), self._devices)
+        groups = admit([job for queue in self._queues for job in queue], self._devices)
         runs = {group.members[0] for group in groups}
-        for queue in self._queues:
-            queue.sort(key=lambda job: job not in runs)
+        for level, queue in enumerate(self._queues):
+            self._queues[level] = [job for job in queue if job in runs] + [job for job in queue if job not in runs]
+        self._running = [group.members[0] for group in groups]
         return groups
 
     def look_again(self, now: float) -> float:
         """The next demotion; one that is overdue waits for whatever comes next, since a job moves by one queue an event."""
-        times = [
-            math.ceil(LIMITS[level] / job.gpus) - job.ran for level, queue in enumerate(self._queues[:-1]) for job in queue if job.running
-        ]
-        return now + min((after for after in times if after > 0.0), default=math.inf)
+        level = self._level
+        running = [job for job in self._running if level[job] < len(LIMITS)]
+        times = [math.ceil(LIMITS[level[job]] / job.gpus) - job.ran for job in running]
+        return now + min([after for after in times if after > 0.0], default=math.inf)
