@@ -19,6 +19,7 @@ from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.executor import News, Verb
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.capacity import with_capacity
 from gantline.runtime.local.devices import discovered, short_name
 from gantline.runtime.local.mps import Mps
 
@@ -41,6 +42,8 @@ def test_nvml_finds_the_gpus_that_torch_sees() -> None:
     names = [short_name(torch.cuda.get_device_name(k)) for k in range(torch.cuda.device_count())]
     found = [node.type for node in machine.cluster.nodes for _ in range(node.gpus) if node.type != "cpu"]
     assert sorted(found) == sorted(names)
+    whole = {node.type: node.device_memory for node in with_capacity(machine).cluster.nodes}
+    assert all(abs(whole[name] - torch.cuda.get_device_properties(k).total_memory / 2**30) < 2.0 for k, name in enumerate(names))
     for node in machine.cluster.nodes:
         for place in range(node.gpus):
             called = machine.cuda_of(node.name, place)
