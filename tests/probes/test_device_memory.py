@@ -95,6 +95,18 @@ def test_a_job_that_no_device_can_hold_is_refused_before_the_run_with_the_amount
         simulate(PAIR, "v100:1x1/32d", "fifo")
 
 
+def test_a_gang_of_its_own_cannot_have_more_than_a_device_has() -> None:
+    @dataclass(frozen=True)
+    class AsksForMore(Policy):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            return Plan.assign([Assignment(0, memory_cap=100.0)], valid_until=FOREVER)
+
+    run = simulate([job("a", 1, 100)], "h100:1x1/80d", AsksForMore(), until=50.0)
+
+    assert spans(run, "a") == []
+    assert "needs 100 GB of device memory, and node0:0 has 80 GB" in run.incidents[0]
+
+
 def test_options_on_devices_that_are_too_small_are_left_out() -> None:
     run = simulate([job("a", 1, 100, options="v100:1=100|h100:1=50", device_memory=60)], "v100:1x1/32d,h100:1x1/80d", "fifo")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.runtime.specs import ended, running
 
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
@@ -16,6 +17,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.policies.registry import make_policy
 from gantline.runtime import amounts
+from gantline.runtime.history import history_rows
 from gantline.runtime.launch import Launch, Submittable
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
@@ -108,7 +110,13 @@ def test_numbers_that_policies_read_are_submitted_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("metrics", "message"),
-    [("{gpu_demand: 0.5}", "resources.share"), ("{util: much}", "metrics.util"), ("{util: .nan}", "metrics.util"), ("{' ': 1}", "no name")],
+    [
+        ("{gpu_demand: 0.5}", "resources.share"),
+        ("{util: much}", "metrics.util"),
+        ("{util: .nan}", "metrics.util"),
+        ("{' ': 1}", "no name"),
+        ("{gpus: 7}", "meaning of its own"),
+    ],
 )
 def test_metrics_are_numbers_with_names(metrics: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -303,3 +311,12 @@ def test_arrays_and_sizes_never_do_worse_than_a_mistake(text: str) -> None:
     for read in (lambda: amounts.array(text, ""), lambda: amounts.sizes(text, ""), lambda: amounts.devices(text, "")):
         with contextlib.suppress(UsageError):
             read()
+
+
+def test_metrics_of_a_live_job_reach_its_row_and_its_history(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1", "fifo") as scheduler:
+        (job,) = scheduler.submit(spec_of({"run": "true", "metrics": {"util": 40}}, ""))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert scheduler.loop.state.tables.metrics["util"][0] == 40.0
+        (row,) = history_rows(scheduler.view().jobs.values())
+    assert (row["util"], row["gpus"]) == (40.0, 1)

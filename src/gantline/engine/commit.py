@@ -8,6 +8,8 @@ A gang that cannot get its new place goes back to the old one; it stops only if 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -238,8 +240,10 @@ class Commit:
         placed = self.made_up | _filled(self.table, "nodes", "within")
         shared = (self.groups.number >= 0) & ((self.table.column("mode") != Mode.EXCLUSIVE) | self.table.column("together"))
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
-        if self.table.has("type") and c.DEVICE_MEMORY in self.t.metrics and any(self.t.cluster.device_memory):
-            found &= ~(self.t.metrics[c.DEVICE_MEMORY][self.rows[moving]] > 0.0)  # on a type that is not among its options
+        if any(self.t.cluster.device_memory):  # it may be short on a type that is not among the job's options, or of what the plan allows
+            if self.table.has("type") and c.DEVICE_MEMORY in self.t.metrics:
+                found &= ~(self.t.metrics[c.DEVICE_MEMORY][self.rows[moving]] > 0.0)
+            found &= self.table.column("memory_cap")[moving] == math.inf
         purpose = self.table.entries("purpose") if self.special or self.table.has("purpose") else ()
         for at, (place, row) in enumerate(zip(moving.tolist(), self.rows[moving].tolist())) if purpose else ():
             grant = self.grants.by_row.get(row)

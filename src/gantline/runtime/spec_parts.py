@@ -80,9 +80,14 @@ def _environment(values: dict[str, str]) -> dict[str, str]:
 def _metrics(values: dict[str, float]) -> dict[str, float]:
     if "gpu_demand" in values:
         raise mistake("'gpu_demand' is what resources.share says", "write resources: {share: 0.5}")
-    for key in values:
-        if not key.strip():
-            raise mistake("a metric has no name", "write {stage_io: 0.3}")
+    if values:
+        from gantline.workload.schema import is_metric  # few jobs have any
+
+        for key in values:
+            if not key.strip():
+                raise mistake("a metric has no name", "write {stage_io: 0.3}")
+            if not is_metric(key):
+                raise mistake(f"'{key}' is a column of traces with a meaning of its own", "choose another name")
     return values
 
 
