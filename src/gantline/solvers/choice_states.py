@@ -51,9 +51,9 @@ def search_states(
     np.minimum.at(least, job[order], need)
     least[(none <= within) | (np.diff(first) == 0)] = 0
     turn = np.argsort(-(widest - least).sum(axis=1), kind="stable")  # who may differ most goes first: the others fill what is left
-    states = _States.of(jobs, len(whole), most, int(np.diff(first).max(initial=0)) + 1)
+    states = _States.of(jobs, len(whole), most, int(np.diff(first).max(initial=0)) + 1, only_exact)
     found = np.full(jobs, -1, dtype=np.int64)
-    exact = _search(turn, first, need, loss[order], none, idle, whole, least, widest, within, only_exact, states, found)
+    exact = _search(turn, first, need, loss[order], none, idle, whole, least, widest, within, states, found)
     has = np.flatnonzero(found >= 0)
     found[has] = order[found[has]]
     return ChoiceStates(found, bool(exact))
@@ -73,9 +73,10 @@ class _States(NamedTuple):
     slot: Ints  # a hash table of the new states, by what they use
     stamp: Ints
     to_come: Ints  # devices that the jobs to come take at least, and at most
+    only_exact: bool  # whether the search ends once a state would be left out
 
     @staticmethod
-    def of(jobs: int, resources: int, most: int, columns: int) -> _States:
+    def of(jobs: int, resources: int, most: int, columns: int, only_exact: bool) -> _States:
         room, slots = most * columns, 2 << (most * columns).bit_length()
         whole = (
             np.empty(size, dtype=np.int64) for size in ((most, resources), (room, resources), room, room, (jobs, most), (jobs, most), slots)
@@ -83,14 +84,25 @@ class _States(NamedTuple):
         used, new_used, new_parent, new_picked, parent, picked, slot = whole
         lost, new_lost, stamp = np.empty(most), np.empty(room), np.full(slots, -1, dtype=np.int64)
         return _States(
-            used, lost, new_used, new_lost, new_parent, new_picked, parent, picked, slot, stamp, np.zeros((2, resources), np.int64)
+            used,
+            lost,
+            new_used,
+            new_lost,
+            new_parent,
+            new_picked,
+            parent,
+            picked,
+            slot,
+            stamp,
+            np.zeros((2, resources), np.int64),
+            only_exact,
         )
 
 
 @kernel
 def _search(
     turn: Ints, first: Ints, need: Ints, loss: Floats, none: Floats, idle: Floats, free: Ints, least: Ints, widest: Ints, within: float,
-    only_exact: bool, states: _States, found: Ints,
+    states: _States, found: Ints,
 ) -> bool:  # fmt: skip
     """Fill ``found``; whether every state that could matter was looked at."""
     used, lost, parent, picked, to_come = states.used, states.lost, states.parent, states.picked, states.to_come
@@ -115,7 +127,7 @@ def _search(
                     break  # columns of a job are in order of their losses
                 new = _reach(states, new, step, s, at, total, need, idle, free, within)
         exact = exact and new <= most
-        if only_exact and not exact:
+        if states.only_exact and not exact:
             return False
         count = _go_on(states, new, step)
     best, least_lost = -1, within

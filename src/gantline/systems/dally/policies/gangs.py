@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ class Gangs:
 
     def _slowdown(self, job: int, nodes: Sequence[int]) -> float:
         snapshot, jobs = self.pool.snapshot, self.pool.snapshot.jobs
-        model: Any = snapshot.performance
+        model = snapshot.performance
         if overrides(model, "slowdown"):
             return float(model.slowdown(snapshot.models[jobs.model[job]], tuple(nodes), self.cluster))
         if len(nodes) < 2:
