@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.records.worlds import staged_jobs
 from tests.systems.allox.hybrid import some_jobs
 from tests.systems.gavel import tiny_world as gavel
 from tests.systems.lucid import lucid_world as lucid
@@ -86,7 +87,13 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         jobs = [{"job": str(k), "arrival": 90.0 * k, "gpus": 1 + k % 2, "duration": 900.0, "model": networks[k % 3]} for k in range(5)]
         return simulate(jobs, "1x4/12c/250g", policy, settings=settings, **given)
 
+    def run_muri(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        (folder / "restart_overhead_s.csv").write_text("num_gpu,model,overhead_s\n1,vgg16,7\n", encoding="utf-8")
+        given = {"regime": "muri", "profiles": str(folder)} | more
+        return simulate(staged_jobs(1, 8), "1x8", policy, settings=settings, **given)
+
     return {
+        "muri": run_muri,
         "synergy": run_synergy,
         "lucid": run_lucid,
         "pal": run_pal,

@@ -37,7 +37,7 @@ OTHER: dict[str, Any] = {
     "reserved": {"gaia": 2, "sia": "a"}, "service": {"las": "gpu-time", "tiresias": "time"}, "backfill": "skip",
     "scheduling": "carbon-cost", "carbon": "oracle", "waiting": "1x2", "start": 3,
     "order": "las", "mechanism": "greedy", "place": "consolidated", "mode": "static",
-    "most_score": 1, "repair": ("guest",),
+    "most_score": 1, "repair": ("guest",), "ordering": "worst", "most": 2, "quotas": "ann=1", "busy": 0.5, "step": 0.5,
 }  # fmt: skip
 OPTION_VALUES: dict[str, Any] = {
     "placement": "consolidated",

@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 from gantline.systems.muri.imitation.jobs import MuriJob
 
 _SAME_INSTANT = 1.0 + 1e-9
+_REPORTED = 16
+"""Events between two reports to whoever watches."""
 
 
 class MuriGroup(NamedTuple):
@@ -98,7 +100,7 @@ def run_events(
         groups = schedule.decide(now)
         running = _take_over(groups, running, now)
         _seat(groups, seats, now, spells)
-        if on_progress is not None and events % 256 == 0:
+        if on_progress is not None and events % _REPORTED == 0:
             on_progress(now, arrived, alive)
     if running:  # the run ends between two events: what jobs have done by then counts
         for job in running:
