@@ -28,6 +28,9 @@ SYSTEM = System(
     importers={
         "lucid": (".importer:read", "Lucid's logs, on the clock of its simulator (CSV)"),
     },
+    studies={
+        "lucid-slips": ".studies.slips:LucidSlips",
+    },
     held_against=(
         HeldAgainst(
             "the artifact's recorded runs: 912 jobs under four policies, six runs of small logs",

@@ -1,0 +1,1 @@
+"""What Lucid's runs are held against as named reproductions."""
