@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +16,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.performance.circles import Circle, best_shifts, common_period, score_of, stretched, worst_score
 from gantline.performance.link_flows import Flow, iteration_times
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.report.doubts import links_apart
+from gantline.report.metrics import measure
 from gantline.simulator.simulate import simulate
 
 
@@ -134,11 +134,7 @@ class Across(Policy):
             Assignment(k, devices=places[name], group=0, mode=Mode.INTERLEAVE, offset=self.shift * (name == "b"))
             for k, name in enumerate(snapshot.jobs.ids)
         ]
-        seen.append((snapshot.cluster.links.users, snapshot.cluster.links.load.tolist()))
         return Plan.assign(rows, valid_until=np.inf)
-
-
-seen: list[Any] = []
 
 
 @pytest.mark.parametrize("model", ["shared-links", "link-circles"])
@@ -151,34 +147,20 @@ def test_gangs_that_meet_on_a_link_are_slower_until_one_has_gone_unless_they_are
     assert [fact(shifted, name, "finish") for name in ("a", "b")] == [pytest.approx(100.0), pytest.approx(60.0)]
 
 
-def test_a_snapshot_shows_which_jobs_cross_a_link_and_how_loaded_it_is() -> None:
-    seen.clear()
-    simulate([job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)], UPLINK, Across(), performance="shared-links")
-
-    assert seen[0] == (((),), [0.0])
-    assert (((0,),), [0.5]) in seen  # "b" has gone
-
-
-def test_a_model_sees_the_neighbours_of_a_gang() -> None:
-    met = []
-
-    @dataclass(frozen=True)
-    class Watching(PerformanceModel):
-        about_everyone: ClassVar[bool] = True
-
-        def rates(self, gangs: Gangs) -> tuple[Any, Any]:
-            met.append([[(near.job, near.links) for near in gangs[at].neighbours] for at in range(len(gangs))])
-            return gangs.divided, np.full(len(gangs), np.inf)
-
-    simulate([job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)], UPLINK, Across(), performance=Watching())
-
-    assert [[("b", (0,))], [("a", (0,))]] in met
-
-
 def test_a_run_says_how_much_its_links_were_used() -> None:
     run = simulate([job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)], UPLINK, Across(0.1), performance="shared-links")
 
     (link,) = run.summary["links"]
     assert (link["gangs"], link["overload_seconds"]) == (2, 0.0)
     assert link["mean_load"] == pytest.approx((60.0 * 1.0 + 40.0 * 0.5) / 100.0)
-    assert (run.summary["cross_rack_gangs"], run.summary["communication_seconds"]) == (2, pytest.approx(80.0))
+    assert run.summary["communication_seconds"] == pytest.approx(80.0)
+    found = measure(run)
+    assert (found["communication"], found["link_overload"], found["cross_rack"]) == (pytest.approx(80.0), 0.0, 1.0)
+
+
+def test_a_run_says_that_links_do_not_connect_its_nodes() -> None:
+    halves = Cluster(tuple(Node(f"n{k}", gpus=2) for k in range(4)), (Link("n0", "n1", 1.0), Link("n2", "n3", 1.0)))
+    run = simulate([job("a", 2, 10, **SENDS)], halves, "fifo", performance="shared-links")
+
+    assert run.summary["nodes_apart"] == 2
+    assert "in 2 groups only" in links_apart(run.summary)

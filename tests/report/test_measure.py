@@ -34,6 +34,8 @@ def test_what_cannot_be_known_is_nan():
     assert [key for key in found if math.isnan(found[key])] == [
         "jain_users",
         "cross_rack",
+        "communication",
+        "link_overload",
         "time_lost",
         "fragmentation",
         "money",

@@ -55,6 +55,8 @@ HEADLINE = (
     "time_lost",
     "cross_node",
     "cross_rack",
+    "communication",
+    "link_overload",
     "money",
     "energy",
     "jain_users",

@@ -1,4 +1,4 @@
-"""How the links of a cluster were used in a run: which gangs crossed racks, how long links were overloaded, how long jobs communicated."""
+"""How the links of a cluster were used in a run: how loaded each was and for how long too much, how long jobs communicated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from gantline.engine.log import Log
 
 
 def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[str, object]:
-    """Entries of the summary; the links only where the cluster names some."""
+    """Entries of the summary of a run on a cluster that names links."""
     n = log.intervals
     row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (g.L_ROW, g.L_COUNT, g.L_OFFSET))
-    found: dict[str, object] = {"cross_rack_gangs": _across(cluster, log.LD.astype(np.int64), count, offset)}
-    if not cluster.links:
-        return found
+    found: dict[str, object] = {}
     traffic = Traffic.read(tables.lent.metric, np.arange(tables.F.shape[1]))
     start, end = log.LF[g.L_START, :n], np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
     if apart := cluster.routes.apart():
@@ -36,17 +34,6 @@ def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[s
     ]
     found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n].astype(np.int64), end - start)
     return found
-
-
-def _across(cluster: Cluster, devices: Ints, count: Ints, offset: Ints) -> int:
-    """Intervals of gangs in more than one rack."""
-    wide = np.flatnonzero(count > 1)
-    if not len(wide) or len(cluster.racks) < 2:
-        return 0
-    racks, bounds = cluster.node_rack[cluster.device_node], np.stack([offset[wide], offset[wide] + count[wide]]).T.ravel()
-    held = racks[np.append(devices[: bounds.max()], 0)]
-    most, least = (function.reduceat(held, bounds)[::2] for function in (np.maximum, np.minimum))
-    return int((most > least).sum())
 
 
 def _loads(steps: list[tuple[float, float]], whole: float) -> dict[str, float]:

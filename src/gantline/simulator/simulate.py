@@ -132,7 +132,7 @@ def simulate(
         summary["absent_types"] = absent
     if tables.left_out:
         summary["left_out_options"] = tables.left_out
-    if place.links or len(place.racks) > 1:
+    if place.links:
         summary |= link_use(place, state.log, tables, state.now)
     summary |= simulation.estimates.told()
     if tables.performance is not None:
