@@ -85,6 +85,9 @@ def measure_frames(
     found["deadline_satisfaction"] = 1.0 - found["deadline_misses"] / judged if judged else math.nan
     found["resizes"], found["migrations"], found["cross_node"] = resizes(held), migrations(held), cross_node(held)
     found["cross_rack"] = cross_rack(held, node_racks_of(run))
+    links = run.summary.get("links") if window == WHOLE else None
+    found["communication"] = float(run.summary["communication_seconds"]) if links else math.nan
+    found["link_overload"] = float(sum(link["overload_seconds"] for link in links)) if links else math.nan
     lost = run.summary.get("time_lost") if window == WHOLE else None
     found["time_lost"] = math.nan if lost is None else float(lost)
     found["fragmentation"] = fragmentation(fragmentation_series(run, sizes), start, end) if sizes else math.nan
