@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.options import Option
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -78,8 +78,7 @@ class Lucid(Policy):
         expected_jobs, expected_gpus = submissions.expected(snapshot.now)
         seats, profiler = FreeSeats(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
         fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
-        for position in np.flatnonzero(fresh).tolist():
-            fresh[position] = profiler.holds(seats, jobs.options(position)[0])
+        fresh &= profiler.holds(seats, snapshot.options, jobs.option_first)
         profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
         granted = GrantColumns()
         granted.keep(snapshot, np.flatnonzero(jobs.running).tolist())
@@ -114,7 +113,7 @@ class _Queue:
 
     def __init__(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
         self.jobs, self.seats, self.pairs, self.rules = snapshot.jobs, seats, pairs, rules
-        self.node = snapshot.cluster.device_node
+        self.node, self.options = snapshot.cluster.device_node, snapshot.options
         self.everywhere = range(snapshot.cluster.nodes)
         self.main = [node for node in self.everywhere if node not in profiler.nodes]
         self.room = int(seats.node_gpus[self.main].sum())
@@ -127,7 +126,8 @@ class _Queue:
         self.hosts: dict[int, list[Host]] = {}
         if pairs is not None:
             names = snapshot.models
-            self.scores = [pairs.sharing_score(names[code]) for code in self.jobs.model.tolist()]
+            scores = [pairs.sharing_score(name) for name in names]
+            self.scores = [scores[code] for code in self.jobs.model.tolist()]
             for host in self._hosts_now():
                 self.hosts.setdefault(len(host.devices), []).append(host)
 
@@ -143,17 +143,26 @@ class _Queue:
 
     def start(self, order: list[int], granted: GrantColumns) -> None:
         """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
-        in_vain: set[tuple[Option, ...]] = set()
+        in_vain: set[tuple[object, ...]] = set()
+        demands = self._demands()
         for position in order:
             host = self._host_of(position)
             if host is not None:
                 granted.add(position, 0, host.devices, Mode.SPACE)
                 continue
-            ways = tuple(self.jobs.options(position))
-            if ways in in_vain or not self._start_alone(position, ways, granted):
-                in_vain.add(ways)
+            alike = demands[position]
+            if alike in in_vain or not self._start_alone(position, granted):
+                in_vain.add(alike)
                 if self.pairs is None:
                     break
+
+    def _demands(self) -> list[tuple[object, ...]]:
+        """What tells whether two jobs need the same; jobs with several options are like no other."""
+        first, single = self.jobs.option_first, self.jobs.option_count == 1
+        kinds, gpus = (self.options.I[row][first].tolist() for row in (c.O_TYPE, c.O_GPUS))
+        cpus, memory = (self.options.F[row][first].tolist() for row in (c.O_CPUS, c.O_MEMORY))
+        own = np.where(single, -1, np.arange(len(self.jobs))).tolist()
+        return list(zip(own, kinds, gpus, cpus, memory))
 
     def _host_of(self, position: int) -> Host | None:
         """The first job that this one may join; it is alone no longer."""
@@ -167,9 +176,9 @@ class _Queue:
                 return hosts.pop(place)
         return None
 
-    def _start_alone(self, position: int, ways: tuple[Option, ...], granted: GrantColumns) -> bool:
+    def _start_alone(self, position: int, granted: GrantColumns) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
-        for way, option in enumerate(ways):
+        for way, option in enumerate(self.jobs.options(position)):
             if option.gpus == 0:
                 granted.add(position, way, ())
                 return True

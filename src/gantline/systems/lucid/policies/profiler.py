@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.core.options import Option
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Ints
+from gantline.core.options import OptionTable
 from gantline.core.snapshot import Snapshot
 from gantline.systems.lucid.policies.seats import FreeSeats
 
@@ -30,9 +32,13 @@ class ProfilerShare:
         own = tuple(usable[-count:]) if count and len(usable) >= max(_FEWEST_NODES, count + 1) else ()
         return ProfilerShare(own, borrowed)
 
-    def holds(self, seats: FreeSeats, option: Option) -> bool:
-        """Whether its own nodes, idle, would have room for this; no job waits for a profile that it cannot have."""
-        return 0 < option.gpus <= sum(int(seats.node_gpus[node]) for node in self.own if seats.kind[node] == option.type)
+    def holds(self, seats: FreeSeats, options: OptionTable, rows: Ints) -> Bools:
+        """Whether its own nodes, idle, would have room for these options; no job waits for a profile that it cannot have."""
+        room = np.zeros(max(seats.kind, default=0) + 1, dtype=np.int64)
+        for node in self.own:
+            room[seats.kind[node]] += seats.node_gpus[node]
+        gpus = options.I[c.O_GPUS][rows]
+        return np.asarray((gpus > 0) & (gpus <= room[options.I[c.O_TYPE][rows]]))
 
     @property
     def nodes(self) -> tuple[int, ...]:
