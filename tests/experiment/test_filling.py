@@ -84,7 +84,7 @@ def test_the_command_writes_curves_and_placements(cli: Cli, tables: tuple[Path, 
     [
         (("c,2000,4000,1,1000,", "c,2000,4000,1,1500,"), "pods.csv:4: field 'gpu_milli': 1500 thousandths of each GPU"),
         (("d,1000,1000,2,1000,", "d,1000,1000,2,500,"), "parts are of one GPU"),
-        (("T4|V100", "T4|H100"), "no node has model 'H100'"),
+        (("T4|V100", "H100"), "no node has model 'H100'"),
         (("a,1000", "a,-1000"), "-1000 is below zero"),
         (("b,1000", "a,1000"), "'a' stands here twice"),
         (("c,2000,4000,1,", "c,2000,4000,1.5,"), "1.5 is not a whole number of GPUs"),

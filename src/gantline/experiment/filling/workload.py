@@ -73,9 +73,8 @@ def read_pods(src: Path, nodes: FillNodes) -> FillPods:
             raise raw.error(f"{part:g} thousandths of each GPU", row=row, field="gpu_milli", fix="from 1 to 1000")
         if gpus > 1 and part < _WHOLE:
             raise raw.error(f"{gpus:g} GPUs and {part:g} thousandths of each", row=row, field="gpu_milli", fix="1000: parts are of one GPU")
-        unknown = [model for model in spec.split("|") if spec and model not in known]
-        if unknown:
-            raise raw.error(f"no node has model '{unknown[0]}'", row=row, field="gpu_spec", fix=near(unknown[0], sorted(known)))
+        if spec and known.isdisjoint(spec.split("|")):
+            raise raw.error(f"no node has model '{spec}'", row=row, field="gpu_spec", fix=near(spec, sorted(known)))
     frame = frame.sort("name")
     rows = frame.select("cpu_milli", "gpu_milli", "num_gpu", "gpu_spec").rows()
     shapes = [Shape(cpu, part if gpus else 0.0, int(gpus), spec if gpus else "") for cpu, part, gpus, spec in rows]
