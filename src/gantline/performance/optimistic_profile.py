@@ -20,7 +20,7 @@ _MB = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
-class EpochTimes:
+class MeasuredEpochs:
     """One network on one GPU: seconds in which it computes an epoch by CPUs, and what it reads meanwhile."""
 
     network: str

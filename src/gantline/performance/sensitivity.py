@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.performance.model import Gangs, PerformanceModel
-from gantline.performance.optimistic_profile import EpochTimes
+from gantline.performance.optimistic_profile import MeasuredEpochs
 
 _NEGLIGIBLE = 1e-9
 PerGpu = tuple[float, float, float]
@@ -35,11 +35,11 @@ class SensitivityProfile:
     best_speed: float
     step_time: float
     """Seconds per step at the proportional share."""
-    epochs: EpochTimes | None = None
+    epochs: MeasuredEpochs | None = None
     """What the grid was computed from; without it, the speed does not depend on storage."""
 
     @staticmethod
-    def computed(epochs: EpochTimes, share: PerGpu) -> SensitivityProfile:
+    def computed(epochs: MeasuredEpochs, share: PerGpu) -> SensitivityProfile:
         """The profile of a network on servers with such a share, over the CPUs that were measured and tenths of its data as memory."""
         fair = epochs.epoch(*share)
         cpus = np.unique([*epochs.cpus.tolist(), share[0]])

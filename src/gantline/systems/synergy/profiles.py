@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.performance.optimistic_profile import EpochTimes
+from gantline.performance.optimistic_profile import MeasuredEpochs
 from gantline.performance.sensitivity import Networks, PerGpu, SensitivityProfile
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.read import RawTable
@@ -38,7 +38,7 @@ class SynergyProfiles:
     """The networks of each set; a set is named by the CPUs per GPU of the servers that it was measured on."""
 
     sets: Mapping[float, Networks]
-    epochs: Mapping[str, EpochTimes]
+    epochs: Mapping[str, MeasuredEpochs]
     folder: str
 
     def on(self, share: PerGpu) -> Networks:
@@ -88,7 +88,7 @@ def _grids(raw: RawTable) -> dict[tuple[str, str], dict[tuple[float, float], flo
     return grids
 
 
-def _epochs(file: Path) -> dict[str, EpochTimes]:
+def _epochs(file: Path) -> dict[str, MeasuredEpochs]:
     """Network -> its epochs by CPUs; what an epoch reads and its steps are the same in all rows of a network."""
     raw = read_foreign(file, ("model", *_EPOCH))
     rows: dict[str, list[tuple[float, ...]]] = {}
@@ -103,7 +103,7 @@ def _epochs(file: Path) -> dict[str, EpochTimes]:
     found = {}
     for model, measured in rows.items():
         table = np.array(sorted(measured))
-        found[model] = EpochTimes(model, table[:, 0], table[:, 1], *measured[0][2:])
+        found[model] = MeasuredEpochs(model, table[:, 0], table[:, 1], *measured[0][2:])
     return found
 
 

@@ -1,0 +1,131 @@
+"""`gandiva.introspective`: homes by affinity, turns per server, packing, migration and growth (Gandiva, OSDI 2018, sections 3 and 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from gantline.core.plan import Mode, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.takes import about
+from gantline.systems.gandiva.policies import migration
+from gantline.systems.gandiva.policies.homes import Homes
+from gantline.systems.gandiva.policies.packing import Packing
+from gantline.systems.gandiva.policies.seating import Seating
+
+
+@dataclass(frozen=True)
+class Introspective(Policy):
+    """A job starts at once, on servers with jobs of its size; servers with too many jobs run them in turns.
+
+    In turns of so many seconds it is seen whether two jobs do more together on the same GPUs than in turns, whether a job can leave the
+    servers that it is spread over, and whether jobs that may grow find idle GPUs on their server.
+    """
+
+    name: ClassVar[str] = "gandiva.introspective"
+    paper: ClassVar[str] = "Xiao et al.: Gandiva: Introspective Cluster Scheduling for Deep Learning (OSDI 2018), sections 3 and 4"
+    ties: ClassVar[str] = "equal waits: the earlier arrival first, then the order of the trace"
+
+    slice: float = field(
+        default=60.0, metadata=about("seconds of a turn, and of a trial of two jobs together", above=0.0, finite=True, unit="seconds")
+    )
+    packing: bool = field(default=True, metadata={"help": "try two jobs on the same GPUs where jobs take turns"})
+    migration: bool = field(default=True, metadata={"help": "bring jobs together that are spread, and empty servers that are little used"})
+    growth: bool = field(default=True, metadata={"help": "jobs that may have more GPUs take idle ones of their server"})
+    idle: float = field(
+        default=120.0, metadata=about("seconds that GPUs are idle before a job grows", low=0.0, finite=True, unit="seconds")
+    )
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory: dict[str, Any] = snapshot.memory or {}
+        jobs, now = snapshot.jobs, snapshot.now
+        rows = jobs.rows.tolist()
+        over = now >= memory.get("until", -math.inf) - 1e-9
+        until = now + self.slice if over else memory["until"]
+        seating = Seating.of(snapshot)
+        homes = _homes(seating, memory, rows)
+        moved = over and self.migration and (migration.for_locality(homes) or migration.against_fragments(homes))
+        packing = _packing(snapshot, homes, memory, self.slice)
+        waited = _waited(snapshot, memory, over)
+        mates = _mates(packing, rows)
+        order = sorted(homes.of_job, key=lambda job: (max(waited[job], waited[mates[job]]) if job in mates else waited[job], job))
+        running, left = seating.turns(homes, order, mates)
+        if self.packing and over and left:
+            self._pack(snapshot, packing, homes, left, running)
+            running, left = seating.turns(homes, order, _mates(packing, rows))
+        may_grow = self.growth and bool((jobs.max_gpus > jobs.gpus).any())
+        idle = seating.idle_since(memory.get("idle", {}), now) if may_grow else {}
+        grown = seating.grow(snapshot, homes, running, left, {server for server, at in idle.items() if now >= at + self.idle - 1e-9})
+        kept = {
+            "until": until,
+            "homes": {str(rows[job]): [[seating.nodes[server], seats[server]] for server in seats] for job, seats in homes.of_job.items()},
+            "turn": {str(rows[job]): now if job in running else max(waited[job], 0.0) for job in homes.of_job},
+            "idle": {str(seating.nodes[server]): at for server, at in idle.items()},
+            **packing.memory(),
+        }
+        restless = bool(left or moved or packing.since or idle)
+        return Plan.assign(seating.assignments(homes, running, grown), valid_until=until if restless else math.inf, memory=kept)
+
+    def _pack(self, snapshot: Snapshot, packing: Packing, homes: Homes, left: list[int], running: Iterable[int]) -> None:
+        """On each server where jobs wait for their turn, try one pair of equal size: the least used first, as far as that is known."""
+        used = snapshot.jobs.metric("gpu_util")
+        rows = snapshot.jobs.rows.tolist()
+
+        def least_used(some: Iterable[int]) -> list[int]:
+            return sorted(some, key=lambda job: (used[job] if used[job] == used[job] else math.inf, job))
+
+        for server in range(len(homes.gpus)):
+            for size in sorted(homes.affinity(server)):
+                alike = {job for job, seats in homes.of_job.items() if seats == {server: size}}
+                waiting, hosts = least_used(alike.intersection(left)), least_used(alike.intersection(running))
+                packing.try_one([rows[job] for job in waiting], [rows[job] for job in hosts], snapshot.now)
+
+
+def _homes(seating: Seating, memory: dict[str, Any], rows: list[int]) -> Homes:
+    """Where jobs lived at the last plan, as far as those servers are there; the others move in, in order of arrival."""
+    homes, known = Homes(seating.gpus, seating.may_use), memory.get("homes", {})
+    server_of = {node: server for server, node in enumerate(seating.nodes)}
+    for job, row in enumerate(rows):
+        there = known.get(str(row))
+        if there is not None and all(node in server_of and seating.gpus[server_of[node]] >= count for node, count in there):
+            homes.move_in(job, seating.size[job], {server_of[node]: count for node, count in there})
+    for job in range(len(rows)):
+        if job not in homes.of_job and (seats := homes.choose(seating.size[job], seating.may_use[job])):
+            homes.move_in(job, seating.size[job], seats)
+    return homes
+
+
+def _packing(snapshot: Snapshot, homes: Homes, memory: dict[str, Any], trial: float) -> Packing:
+    """The pairs that stand: those that pay, or are still being tried, of jobs that live together."""
+    jobs = snapshot.jobs
+    rows = jobs.rows.tolist()
+    packing = Packing.remembered(memory, set(rows))
+    rates = {row: rate for row, rate, works in zip(rows, jobs.rate.tolist(), jobs.progressing.tolist()) if works}
+    shares = {rows[job] for job in range(len(rows)) if (grant := jobs.grant(job)) is not None and grant.assignment.mode == Mode.SPACE}
+    packing.alone |= {row: rate for row, rate in rates.items() if row not in shares and rate > 0}
+    packing.judge(rates, snapshot.now, trial)
+    packing.since = {pair: at for pair, at in packing.since.items() if _stands(homes, rows, pair)}
+    return packing
+
+
+def _mates(packing: Packing, rows: list[int]) -> dict[int, int]:
+    return {rows.index(row): rows.index(mate) for row, mate in packing.mates().items()}
+
+
+def _stands(homes: Homes, rows: list[int], pair: tuple[int, int]) -> bool:
+    """Whether the two live together where jobs take turns; elsewhere each has GPUs of its own."""
+    first, second = (homes.of_job.get(rows.index(row)) for row in pair)
+    return first is not None and first == second and any(homes.room(server) < 0 for server in first)
+
+
+def _waited(snapshot: Snapshot, memory: dict[str, Any], over: bool) -> dict[int, float]:
+    """Since when each job has had no turn. While a turn lasts, those that run come first."""
+    jobs, turns = snapshot.jobs, memory.get("turn", {})
+    found = {}
+    for job, (row, came, runs) in enumerate(zip(jobs.rows.tolist(), jobs.arrival.tolist(), jobs.running.tolist())):
+        since = turns.get(str(row), came)
+        found[job] = (snapshot.now if over else -math.inf) if runs else max(since, came)
+    return found
