@@ -43,7 +43,7 @@ class GandivaMechanisms(Study):
         "how busy each job keeps them: 16 equal jobs at once on 8 GPUs, FIFO against turns; 32 jobs on 16 GPUs that keep them busy for "
         "20 to 95 % of the time, or wholly, turns against turns with packing; gangs of two that find no server of their own and are "
         "twice as slow across two, with and without migration; jobs that may grow, with and without growth. A start takes 10 s, a move "
-        "or a change of size 5 s, a turn 1 s. The paper's numbers are of its own clusters; the claims are inequalities for these workloads. "
+        "or a change of size 5 s, a turn 1 s. The paper's numbers are of its own clusters; the claims are inequalities for these. "
         "Packing is judged by the mean completion time; the makespan, which the last few jobs decide, falls by less."
     )
 
