@@ -47,9 +47,10 @@ class Introspective(Policy):
         until = now + self.slice if over else memory["until"]
         seating = Seating.of(snapshot)
         homes = _homes(seating, memory, rows)
-        moved = over and self.migration and (migration.for_locality(homes) or migration.against_fragments(homes))
-        packing = _packing(snapshot, homes, memory, self.slice)
-        waited = _waited(snapshot, memory, over)
+        if over and self.migration and not migration.for_locality(homes):
+            migration.against_fragments(homes)
+        packing = _packing(snapshot, homes, memory, self.slice if over else math.inf)
+        waited = _waited(snapshot, over)
         mates = _mates(packing, rows)
         order = sorted(homes.of_job, key=lambda job: (max(waited[job], waited[mates[job]]) if job in mates else waited[job], job))
         running, left = seating.turns(homes, order, mates)
@@ -62,12 +63,11 @@ class Introspective(Policy):
         kept = {
             "until": until,
             "homes": {str(rows[job]): [[seating.nodes[server], seats[server]] for server in seats] for job, seats in homes.of_job.items()},
-            "turn": {str(rows[job]): now if job in running else max(waited[job], 0.0) for job in homes.of_job},
             "idle": {str(seating.nodes[server]): at for server, at in idle.items()},
             **packing.memory(),
         }
-        restless = bool(left or moved or packing.since or idle)
-        return Plan.assign(seating.assignments(homes, running, grown), valid_until=until if restless else math.inf, memory=kept)
+        until = min([until, *(at + self.idle for at in idle.values() if at + self.idle > now)])
+        return Plan.assign(seating.assignments(homes, running, grown), valid_until=until, memory=kept)
 
     def _pack(self, snapshot: Snapshot, packing: Packing, homes: Homes, left: list[int], running: Iterable[int]) -> None:
         """On each server where jobs wait for their turn, try one pair of equal size: the least used first, as far as that is known."""
@@ -90,7 +90,8 @@ def _homes(seating: Seating, memory: dict[str, Any], rows: list[int]) -> Homes:
     server_of = {node: server for server, node in enumerate(seating.nodes)}
     for job, row in enumerate(rows):
         there = known.get(str(row))
-        if there is not None and all(node in server_of and seating.gpus[server_of[node]] >= count for node, count in there):
+        stays = there is not None and all(node in server_of and seating.gpus[server_of[node]] >= count for node, count in there)
+        if stays and sum(count for _, count in there) == seating.size[job]:
             homes.move_in(job, seating.size[job], {server_of[node]: count for node, count in there})
     for job in range(len(rows)):
         if job not in homes.of_job and (seats := homes.choose(seating.size[job], seating.may_use[job])):
@@ -121,11 +122,8 @@ def _stands(homes: Homes, rows: list[int], pair: tuple[int, int]) -> bool:
     return first is not None and first == second and any(homes.room(server) < 0 for server in first)
 
 
-def _waited(snapshot: Snapshot, memory: dict[str, Any], over: bool) -> dict[int, float]:
+def _waited(snapshot: Snapshot, over: bool) -> list[float]:
     """Since when each job has had no turn. While a turn lasts, those that run come first."""
-    jobs, turns = snapshot.jobs, memory.get("turn", {})
-    found = {}
-    for job, (row, came, runs) in enumerate(zip(jobs.rows.tolist(), jobs.arrival.tolist(), jobs.running.tolist())):
-        since = turns.get(str(row), came)
-        found[job] = (snapshot.now if over else -math.inf) if runs else max(since, came)
-    return found
+    jobs, now = snapshot.jobs, snapshot.now
+    running = now if over else -math.inf
+    return [running if runs else now - waits for runs, waits in zip(jobs.running.tolist(), jobs.waiting.tolist())]
