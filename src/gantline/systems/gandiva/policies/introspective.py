@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from gantline.core.memory import Memory
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -14,7 +15,7 @@ from gantline.core.takes import about
 from gantline.systems.gandiva.policies import migration
 from gantline.systems.gandiva.policies.homes import Homes
 from gantline.systems.gandiva.policies.packing import Packing
-from gantline.systems.gandiva.policies.seating import Seating
+from gantline.systems.gandiva.policies.seating import ServerSeating
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ class Introspective(Policy):
     )
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        memory: dict[str, Any] = snapshot.memory or {}
+        memory: dict[str, Memory] = snapshot.memory or {}
         jobs, now = snapshot.jobs, snapshot.now
         rows = jobs.rows.tolist()
         over = now >= memory.get("until", -math.inf) - 1e-9
         until = now + self.slice if over else memory["until"]
-        seating = Seating.of(snapshot)
+        seating = ServerSeating.of(snapshot)
         homes = _homes(seating, memory, rows)
         if over and self.migration and not migration.for_locality(homes):
             migration.against_fragments(homes)
@@ -84,7 +85,7 @@ class Introspective(Policy):
                 packing.try_one([rows[job] for job in waiting], [rows[job] for job in hosts], snapshot.now)
 
 
-def _homes(seating: Seating, memory: dict[str, Any], rows: list[int]) -> Homes:
+def _homes(seating: ServerSeating, memory: dict[str, Memory], rows: list[int]) -> Homes:
     """Where jobs lived at the last plan, as far as those servers are there; the others move in, in order of arrival."""
     homes, known = Homes(seating.gpus, seating.may_use), memory.get("homes", {})
     server_of = {node: server for server, node in enumerate(seating.nodes)}
@@ -99,7 +100,7 @@ def _homes(seating: Seating, memory: dict[str, Any], rows: list[int]) -> Homes:
     return homes
 
 
-def _packing(snapshot: Snapshot, homes: Homes, memory: dict[str, Any], trial: float) -> Packing:
+def _packing(snapshot: Snapshot, homes: Homes, memory: dict[str, Memory], trial: float) -> Packing:
     """The pairs that stand: those that pay, or are still being tried, of jobs that live together."""
     jobs = snapshot.jobs
     rows = jobs.rows.tolist()

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from gantline.core.memory import Memory
 
 _TRIALS = 2
 """A job that so many trials were in vain for is left alone."""
@@ -24,13 +25,13 @@ class Packing:
     alone: dict[int, float] = field(default_factory=dict)
 
     @staticmethod
-    def remembered(memory: Mapping[str, Any], rows: set[int]) -> Packing:
+    def remembered(memory: Mapping[str, Memory], rows: set[int]) -> Packing:
         """What the last plan carried, of jobs that are still there."""
         since = {(a, b): at for a, b, at in memory.get("pairs", ()) if a in rows and b in rows}
         refused = {(a, b) for a, b in memory.get("refused", ()) if a in rows and b in rows}
         return Packing(since, refused, {int(row): speed for row, speed in memory.get("alone", {}).items() if int(row) in rows})
 
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> dict[str, Memory]:
         return {
             "pairs": [[a, b, at] for (a, b), at in sorted(self.since.items())],
             "refused": [list(pair) for pair in sorted(self.refused)],

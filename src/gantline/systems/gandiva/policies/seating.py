@@ -14,7 +14,7 @@ Turns = dict[int, int]
 
 
 @dataclass(eq=False)
-class Seating:
+class ServerSeating:
     """The servers that can be used, with their devices; jobs are named by their positions."""
 
     nodes: list[int]
@@ -26,7 +26,7 @@ class Seating:
     free: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(snapshot: Snapshot) -> Seating:
+    def of(snapshot: Snapshot) -> ServerSeating:
         cluster, jobs = snapshot.cluster, snapshot.jobs
         held = [jobs.devices(job) for job in range(len(jobs))]
         ours = {device for devices in held for device in devices}
@@ -38,7 +38,7 @@ class Seating:
         nodes, types = list(by_node), cluster.node_type.tolist()
         kinds = [{way.type for way in jobs.options(job)} for job in range(len(jobs))]
         may_use = [[server for server, node in enumerate(nodes) if types[node] in kinds[job]] for job in range(len(jobs))]
-        return Seating(nodes, list(by_node.values()), jobs.gpus.tolist(), held, may_use)
+        return ServerSeating(nodes, list(by_node.values()), jobs.gpus.tolist(), held, may_use)
 
     @property
     def gpus(self) -> list[int]:
