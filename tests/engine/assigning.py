@@ -107,7 +107,7 @@ class Rota(Policy):
 class Tries(Policy):
     """In the order of arrival; a job that has run for less than `trial` seconds is on trial, and begins again afterwards."""
 
-    trial: float = 20.0
+    trial: float = 100.0  # longer than a start takes, with messages that are late or lost
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs, wanted, free = snapshot.jobs, [], snapshot.cluster.capacity.tolist()

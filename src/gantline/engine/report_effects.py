@@ -23,6 +23,7 @@ def start_late(grants: Grants, row: int, when: float, promise: Promise) -> None:
     t.F[c.SINCE, row], t.F[c.LAST_START, row] = when + promise.pause, when
     if grant is not None:
         if math.isfinite(grant.assignment.limit):
+            t.F[c.LIMIT_END, row] = when + grant.assignment.limit
             t.F[c.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
         if grant.fluid:
             grants.fluid.start(row)
