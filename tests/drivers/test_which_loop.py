@@ -69,7 +69,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "backfilling": ("fifo", {"settings": {"backfill": "easy"}}, "records", ""),
     "a decide() that is its key": (SometimesItsKey(), {}, "records", ""),
     "several types": ("srtf", {"cluster": "a:1x3,b:1x3"}, "tables", "several device types"),
-    "CPUs": ("srtf", {"trace": with_column(cpus=1.0), "cluster": "1x4/8c/64g"}, "tables", "CPUs or memory"),
+    "CPUs": ("srtf", {"trace": with_column(cpus=1.0), "cluster": "1x4/8c/64g"}, "tables", "CPUs, memory or storage"),
     "ways to run": ("srtf", {"trace": with_column(options="gpu:3=50|gpu:1=90")}, "tables", "several ways"),
     "a placement": ("srtf", {"placement": "random"}, "tables", "placement 'random'"),
     "evictions kept": ("srtf", {"regime": "blox", "round": 300.0}, "tables", "regime 'blox' keeps evictions"),
