@@ -36,14 +36,14 @@ def test_without_shifts_only_the_placement_is_chosen() -> None:
 
 
 def test_a_chain_of_jobs_has_on_every_link_the_shifts_that_fit_best_there() -> None:
-    flows = (Flow(0.1, 0.1, 1.0, (0,)), Flow(0.1, 0.1, 1.0, (0, 1)), Flow(0.1, 0.1, 1.0, (1,)))
+    flows = (Flow(0.2, 0.1, 1.0, (0,)), Flow(0.2, 0.1, 1.0, (0, 1)), Flow(0.2, 0.1, 1.0, (1,)))  # a third of it: left and right differ
     company = judge(flows, (1.0, 1.0))
 
     assert list(company.scores) == pytest.approx([1.0, 1.0])
     assert not company.cyclic
     for one, other in ((0, 1), (1, 2)):
         best = best_shifts([circle_of(flows[one], 1.0), circle_of(flows[other], 1.0)], 1.0).shifts
-        assert (company.shifts[other] - company.shifts[one]) % 0.2 == pytest.approx((best[1] - best[0]) % 0.2)
+        assert (company.shifts[other] - company.shifts[one]) % 0.3 == pytest.approx((best[1] - best[0]) % 0.3)
 
 
 def test_three_jobs_that_meet_pairwise_on_three_links_are_a_cycle_and_two_on_the_same_links_are_none() -> None:
