@@ -14,7 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.core.topology import ACROSS, IN_NODE, level_of
 from gantline.policies.elastic.pools import Pool, pools, rooms
-from gantline.systems.dally.policies.gangs import Gangs
+from gantline.systems.dally.policies.delayed_gangs import DelayedGangs
 from gantline.systems.dally.policies.offers import Offers
 from gantline.systems.dally.policies.timers import Timers
 
@@ -56,7 +56,7 @@ class DallyLike(Policy):
         rows: list[tuple[int, int, int, tuple[int, ...]]] = [(job, 0, -1, ()) for job in plain]
         until = math.inf
         for pool in pools(snapshot):
-            gangs = Gangs.of(pool, memory.get("idle", {}))
+            gangs = DelayedGangs.of(pool, memory.get("idle", {}))
             offers = _offers(pool, gangs)
             until = min(until, self._share_out(gangs, offers, timers))
             rows += [(int(pool.jobs[k]), gangs.option[k], pool.kind, tuple(held)) for k, held in sorted(gangs.held.items())]
@@ -66,7 +66,7 @@ class DallyLike(Policy):
         assigned = Assignments(list(job), option=list(option), gpus=gpus, type=list(kind), devices=list(devices))
         return Plan.assign(assigned, valid_until=until, memory={"idle": idle, "waits": timers.seen})
 
-    def _share_out(self, gangs: Gangs, offers: Offers, timers: Timers) -> float:
+    def _share_out(self, gangs: DelayedGangs, offers: Offers, timers: Timers) -> float:
         """Offers in order, then devices of others for those that starve, then better tiers; the instant at which a wait ends next."""
         ends, starving = math.inf, []
         for k in gangs.order:
@@ -91,7 +91,7 @@ class DallyLike(Policy):
                 self._move_up(k, gangs, offers)
         return max(ends, gangs.now)
 
-    def _make_room(self, k: int, gangs: Gangs, offers: Offers) -> None:
+    def _make_room(self, k: int, gangs: DelayedGangs, offers: Offers) -> None:
         """Stop gangs that lost less to the network, those that lost least first, if that makes room."""
         victims, room = [], sum(map(len, offers.left.values()))
         for other in reversed(gangs.order):
@@ -110,7 +110,7 @@ class DallyLike(Policy):
                 gangs.held[k] = offers.take(seats)
                 return
 
-    def _move_up(self, k: int, gangs: Gangs, offers: Offers) -> None:
+    def _move_up(self, k: int, gangs: DelayedGangs, offers: Offers) -> None:
         """Move a gang to a better tier that is free now, if it then ends sooner by more than the move costs."""
         nodes = gangs.nodes_of(k)
         tier = level_of(gangs.cluster, nodes)
@@ -123,7 +123,7 @@ class DallyLike(Policy):
                 return
 
 
-def _offers(pool: Pool, gangs: Gangs) -> Offers:
+def _offers(pool: Pool, gangs: DelayedGangs) -> Offers:
     """What is free while every gang keeps what it holds."""
     cluster = pool.snapshot.cluster
     held = {device for devices in gangs.held.values() for device in devices}

@@ -15,7 +15,7 @@ from gantline.policies.elastic.pools import Pool
 
 
 @dataclass
-class Gangs:
+class DelayedGangs:
     """Lists over the jobs of one pool; ``held`` is what the plan gives so far, at first what each holds already."""
 
     pool: Pool
@@ -29,7 +29,7 @@ class Gangs:
     held: dict[int, list[int]]
 
     @staticmethod
-    def of(pool: Pool, idle: Mapping[str, float]) -> Gangs:
+    def of(pool: Pool, idle: Mapping[str, float]) -> DelayedGangs:
         snapshot, jobs, curves = pool.snapshot, pool.snapshot.jobs, pool.curves
         entry = curves.at_most(pool.of(jobs.gpus))
         entry = np.where((entry < 0) & (curves.count > 0), curves.first[:-1], entry)
@@ -44,7 +44,7 @@ class Gangs:
         since = [idle.get(str(r), at if not ran[k] else snapshot.now) for k, (r, at) in enumerate(zip(row, arrival))]
         gpus = np.where(some, curves.size[entry], 0).tolist()
         option = np.where(some, curves.option[entry], -1).tolist()
-        return Gangs(pool, gpus, option, rate.tolist(), row, since, had.tolist(), before, dict(before))
+        return DelayedGangs(pool, gpus, option, rate.tolist(), row, since, had.tolist(), before, dict(before))
 
     @property
     def now(self) -> float:
