@@ -8,9 +8,10 @@ the end of every week: a pure function of what has ended by then, so that resume
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
@@ -28,7 +29,7 @@ _MADE_HERE = (LOW, HIGH)
 class DurationModel(Protocol):
     """What predicts logarithms of seconds."""
 
-    def predict(self, table: Any) -> Any: ...
+    def predict(self, table: Floats) -> ArrayLike: ...
 
 
 @dataclass

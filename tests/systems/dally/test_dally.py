@@ -81,7 +81,7 @@ def test_a_stopped_job_waits_anew() -> None:
 
 
 def test_timers_are_the_mean_and_two_deviations_of_recent_waits() -> None:
-    timers = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=5000.0, memory={})
+    timers = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=5000.0, waits={})
     for wait in range(ENOUGH - 1):
         timers.note(4, IN_NODE, 10.0 * (wait % 2))
     assert timers.until(4, IN_NODE) == 100.0  # too few
@@ -89,15 +89,15 @@ def test_timers_are_the_mean_and_two_deviations_of_recent_waits() -> None:
     assert timers.until(4, IN_NODE) == pytest.approx(5.0 + 2 * 5.0)
     assert timers.until(8, IN_NODE) == 100.0
     assert timers.until(4, IN_RACK) == 300.0  # no rack has been got yet
-    kept = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=5999.0, memory={"waits": timers.seen})
+    kept = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=5999.0, waits=timers.seen)
     assert kept.until(4, IN_NODE) == pytest.approx(15.0)
-    forgotten = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=6001.0, memory={"waits": timers.seen})
+    forgotten = Timers.of("tuned", 100.0, 300.0, stale=1000.0, now=6001.0, waits=timers.seen)
     assert forgotten.until(4, IN_NODE) == 100.0
     assert forgotten.seen == {}
 
 
 def test_a_rack_is_never_given_up_before_a_machine_is() -> None:
-    timers = Timers.of("manual", 500.0, 200.0, stale=1000.0, now=0.0, memory={})
+    timers = Timers.of("manual", 500.0, 200.0, stale=1000.0, now=0.0, waits={})
     assert timers.until(2, IN_RACK) == timers.until(2, IN_NODE) == 500.0
 
 

@@ -7,7 +7,7 @@ from gantline.registry import HeldAgainst, System
 SYSTEM = System(
     name="dally",
     title="Jobs wait a tuned time for machines that are near each other, after the outline of Dally that is public",
-    papers=("Sharma et al.: Dally, GPU Cluster Scheduling for Network-Sensitive Deep Learning (arXiv 2401.16492)",),
+    papers=("Sharma et al.: Dally, GPU Cluster Scheduling for Network-Sensitive Deep Learning (arXiv 2024)",),
     page="policies/dally-like.md",
     policies={
         "dally-like": ".policies.policy:DallyLike",

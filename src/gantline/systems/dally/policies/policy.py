@@ -50,7 +50,7 @@ class DallyLike(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}
-        timers = Timers.of(self.wait, self.machine, self.rack, self.stale, snapshot.now, memory)
+        timers = Timers.of(self.wait, self.machine, self.rack, self.stale, snapshot.now, memory.get("waits", {}))
         idle: dict[str, float] = {}
         plain = np.flatnonzero(snapshot.jobs.gpus == 0).tolist()  # they want no devices and run as they ask
         rows: list[tuple[int, int, int, tuple[int, ...]]] = [(job, 0, -1, ()) for job in plain]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
 
 from gantline.core.topology import IN_NODE, IN_RACK
 
@@ -29,12 +28,12 @@ class Timers:
     seen: dict[str, list[list[float]]] = field(default_factory=dict)
 
     @staticmethod
-    def of(wait: str, machine: float, rack: float, stale: float, now: float, memory: dict[str, Any]) -> Timers:
+    def of(wait: str, machine: float, rack: float, stale: float, now: float, waits: dict[str, list[list[float]]]) -> Timers:
         fixed = {"none": (0.0, 0.0), "consolidate": (math.inf, math.inf)}
         if wait in fixed:
             return Timers(*fixed[wait], False, stale, now)
-        seen = {key: [each for each in waits if now - each[0] <= stale] for key, waits in memory.get("waits", {}).items()}
-        return Timers(machine, max(machine, rack), wait == "tuned", stale, now, {key: waits for key, waits in seen.items() if waits})
+        seen = {key: [each for each in each_wait if now - each[0] <= stale] for key, each_wait in waits.items()}
+        return Timers(machine, max(machine, rack), wait == "tuned", stale, now, {key: recent for key, recent in seen.items() if recent})
 
     def until(self, gpus: int, tier: int) -> float:
         """Seconds that a job waits before it gives up this tier for the next."""

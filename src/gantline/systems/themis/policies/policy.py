@@ -62,7 +62,7 @@ class Themis(Policy):
             int(memory["lots"]) if "lots" in memory else int(snapshot.rng("themis").integers(1 << 62))
         )  # seeded by the auction, not by the call
         given: dict[str, list[int]] = {}
-        stands: dict[str, list[Any]] = {}
+        stands: dict[str, list[float]] = {}
         leases = memory.get("given", {}) if memory.get("epoch") == epoch else {}
         for pool in found:
             table, kept = self._auction(pool, leases, memory, until, stream(lots, number, f"themis/{pool.kind}"))
