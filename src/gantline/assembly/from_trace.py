@@ -21,7 +21,6 @@ from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
-from gantline.performance.goodput.measured import Profiles
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
@@ -56,12 +55,13 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     speeds: ThroughputTable | None = find(spec, "throughputs", cluster)
     model = find(spec, "performance", cluster)
     for_model = None if regime.profiles else profiles
-    if isinstance(for_model, Profiles):
-        from gantline.assembly.goodput import check_alone, use_profiles
+    if for_model is not None:
+        from gantline.assembly.goodput import Profiles, check_alone, use_profiles  # few runs have profiles
 
-        check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
-        jobs, model = use_profiles(jobs, cluster, for_model, policy, regime.round)
-        for_model = None
+        if isinstance(for_model, Profiles):
+            check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
+            jobs, model = use_profiles(jobs, cluster, for_model, policy, regime.round)
+            for_model = None
     if policy.keeps_reservations and not imitated:
         jobs = only_reserved(jobs, cluster)
     tables = rules.load(jobs, cluster)

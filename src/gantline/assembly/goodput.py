@@ -10,7 +10,8 @@ import polars as pl
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError
 from gantline.core.policy import Policy
-from gantline.performance.goodput.measured import Application, Profiles
+from gantline.performance.goodput.measured import Application
+from gantline.performance.goodput.measured import Profiles as Profiles
 from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
 from gantline.performance.goodput.pipeline import Pipeline
 from gantline.policies.node_classes import node_classes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from gantline.core.errors import UsageError
 from gantline.core.link_ends import check_links
 from gantline.core.nodes import Link as Link
 from gantline.core.nodes import Node as Node
-from gantline.core.routes import Routes
+
+if TYPE_CHECKING:
+    from gantline.core.routes import Routes
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Cluster:
     @cached_property
     def routes(self) -> Routes:
         """Which links lead where."""
+        from gantline.core.routes import Routes  # few clusters name links
+
         return Routes(self.nodes, self.links)
 
     @cached_property

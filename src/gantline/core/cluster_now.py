@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.lending import Lent
-from gantline.core.links_now import LinksNow
 from gantline.core.topology import slowest_link
+
+if TYPE_CHECKING:
+    from gantline.core.links_now import LinksNow
 
 
 class ClusterNow:
@@ -136,6 +138,8 @@ class ClusterNow:
     def links(self) -> LinksNow:
         """The links that the cluster names: bandwidth, load, and which jobs cross each."""
         if self._links is None:
+            from gantline.core.links_now import LinksNow  # few policies look at links
+
             self._links = LinksNow(self._lent, self._rows)
         return self._links
 

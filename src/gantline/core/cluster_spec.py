@@ -24,8 +24,7 @@ from typing import Any
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
-from gantline.core.link_ends import check_links
-from gantline.core.link_tree import TREE, tree_links
+from gantline.core.link_ends import TREE, check_links
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
@@ -75,7 +74,11 @@ def parse_cluster(text: str) -> Cluster:
                     rack=rack,
                 )
             )
-    links = tree_links(nodes, tree, f"cluster '{spec}'") if tree else ()
+    links: tuple[Link, ...] = ()
+    if tree:
+        from gantline.core.link_tree import tree_links  # few clusters name links
+
+        links = tree_links(nodes, tree, f"cluster '{spec}'")
     return Cluster(tuple(nodes), links, spec=spec, bandwidths=bandwidths)
 
 

@@ -10,6 +10,7 @@ from gantline.core.nodes import Link, Node
 
 STORAGE = "storage"
 RACK, SWITCH = "rack:", "switch:"
+TREE = "tree:"  # begins a group of a cluster that stands for links of nodes to racks and of racks to a switch
 
 
 def check_links(nodes: Sequence[Node], links: Sequence[Link], where: str = "cluster") -> None:

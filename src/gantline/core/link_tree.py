@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gantline.core.errors import UsageError
-from gantline.core.link_ends import RACK, SWITCH
+from gantline.core.link_ends import RACK, SWITCH, TREE
 from gantline.core.nodes import Link, Node
 
-TREE = "tree:"
 CORE = f"{SWITCH}core"
 
 

@@ -28,7 +28,6 @@ from gantline.engine import settings as s
 from gantline.engine.commit import commit_assignments
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
-from gantline.engine.group_check import check_groups
 from gantline.engine.inputs import Inputs
 from gantline.engine.late_plan import plan_for_those_there
 from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, describe_error
@@ -156,6 +155,8 @@ class Engine:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
             if plan.assignments is not None:
+                from gantline.engine.group_check import check_groups  # orders are without groups
+
                 check_groups(snapshot, plan.assignments, state.regime)
             self._rule_of(plan)  # one that is not known costs the turn
         except KeyboardInterrupt:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import HIGH, LOW, Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
-from gantline.performance.boosted_estimates import BoostedEstimates
+
+if TYPE_CHECKING:
+    from gantline.performance.boosted_estimates import BoostedEstimates
 
 MODES = {
     "oracle": "the true amount of work",
@@ -44,7 +47,13 @@ class Estimates:
 
     mode: str = "oracle"
     sigma: float = 0.0
-    _boosted: BoostedEstimates = field(default_factory=BoostedEstimates, repr=False, compare=False)  # fitted again from what has ended
+
+    @cached_property
+    def _boosted(self) -> BoostedEstimates:
+        """Fitted again from what has ended."""
+        from gantline.performance.boosted_estimates import BoostedEstimates  # few runs ask for it
+
+        return BoostedEstimates()
 
     @property
     def source(self) -> Source:
@@ -100,7 +109,7 @@ class Estimates:
 
     def told(self) -> dict[str, object]:
         """What the summary says of a model that was fitted."""
-        return {"estimator": self._boosted.told()} if self._boosted.fits else {}
+        return {"estimator": self._boosted.told()} if self.mode == "boosted" and self._boosted.fits else {}
 
     def provide(self, policy_name: str, needs: frozenset[str], provided: frozenset[str]) -> None:
         """Refuse a policy whose needs cannot be met, saying what is missing."""

@@ -36,7 +36,6 @@ from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
-from gantline.simulator.link_use import link_use
 from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
@@ -133,6 +132,8 @@ def simulate(
     if tables.left_out:
         summary["left_out_options"] = tables.left_out
     if place.links:
+        from gantline.simulator.link_use import link_use  # few clusters name links
+
         summary |= link_use(place, state.log, tables, state.now)
     summary |= simulation.estimates.told()
     if tables.performance is not None:
