@@ -58,6 +58,28 @@ def test_every_rule_finds_what_trying_all_rings_finds(graph: LinkGraph, data: st
         assert found.order == expected.order, rule
 
 
+def drawn_server(seed: int, count: int) -> LinkGraph:
+    """A server of so many GPUs whose pairs have links of any class."""
+    draw = np.random.default_rng(seed)
+    kinds = [(PCIE, 10.0), (SINGLE, 25.0), (SINGLE, 20.0), (DOUBLE, 50.0)]
+    pairs = [(a, b, kinds[int(draw.integers(len(kinds)))]) for a, b in combinations(range(count), 2)]
+    return LinkGraph.of([str(at) for at in range(count)], [GpuLink(str(a), str(b), speed, kind) for a, b, (kind, speed) in pairs], "drawn")
+
+
+@pytest.mark.parametrize("gpus", [7, 8])
+def test_servers_of_eight_agree_with_trying_all_rings(gpus: int, long: bool) -> None:
+    known = [find_topology(name) for name in ("dgx-v", "dgx-p")] if gpus == 8 else []
+    for graph in [*known, *(drawn_server(seed, gpus) for seed in range(12))] if long else [drawn_server(0, gpus)]:
+        free = list(range(gpus))
+        for size in range(2, gpus + 1) if long else (gpus - 2, gpus):
+            for rule, sensitive in (("baseline", True), ("greedy", True), ("preserve", True), ("preserve", False)):
+                expected = brute_force(rule, graph, free, size, sensitive)
+                found = RING_RULES[rule](graph, free, size, sensitive)
+                assert found is not None
+                assert expected is not None
+                assert found.order == expected.order, (graph.bandwidth.tolist(), size, rule, sensitive)
+
+
 @pytest.mark.parametrize("name", ["torus-2d", "cubeMesh-16"])
 def test_large_servers_agree_with_trying_all_rings_of_four(name: str) -> None:
     graph, free = find_topology(name), list(range(16))

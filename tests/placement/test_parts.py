@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gantline.core.errors import RefusedError
 from gantline.placement.parts.columns import PartNodes, TypicalMix
 from gantline.placement.parts.filling import Arrivals, fill, take
 from gantline.placement.parts.fragments import node_fragments
+from gantline.placement.parts.over_time import PartChanges, fragments_over_time
 from gantline.placement.parts.scores import PART_RULES, Scoring
 from gantline.placement.parts.typical import Shape, accepted_models, shape_columns, typical_mix
+from gantline.placement.rules import find_placement
 
 MODELS = ["T4", "V100"]
 ACCEPTS = accepted_models(MODELS)
@@ -163,3 +166,33 @@ def test_fragments_are_those_of_the_definition(free: list[float], pods: list[Sha
     where = nodes(free, cpu=2000.0)
     expected = plain_fragments(where, 0, [(shape, 1 / len(pods)) for shape in pods])
     assert math.isclose(node_fragments(where, 0, mix(*pods)), expected, abs_tol=1e-6)
+
+
+def test_fragments_come_and_go_with_the_jobs() -> None:
+    where, typical = nodes([1000.0, 1000.0], [1000.0]), mix(HALF, PAIR)
+    held = {"node": np.array([0, 0, 1]), "device": np.array([0, 1, -1]), "part": np.array([700.0, 500.0, 0.0])}
+    changes = PartChanges.of(np.array([1.0, 2.0, 3.0]), np.array([4.0, 4.0, 5.0]), **held, cpu=np.array([0.0, 0.0, 7500.0]))
+    assert fragments_over_time(where, changes, typical, 0.0).tolist() == [
+        [0.0, 3000.0, 500.0],  # the pair can do nothing with the second node
+        [1.0, 2300.0, 1300.0],  # nor with the first, where the half can do nothing with what is left of a device
+        [2.0, 1800.0, 1050.0],
+        [3.0, 1800.0, 1550.0],  # the half lacks CPU on the second node
+        [4.0, 3000.0, 1000.0],
+        [5.0, 3000.0, 500.0],
+    ]
+
+
+def test_parts_that_are_given_back_leave_whole_devices() -> None:
+    where, count = nodes([1000.0]), 3
+    start, end, part = np.arange(3.0), np.array([5.0, 4.0, 3.0]), 1000.0 * np.array([0.1, 0.2, 0.7])
+    changes = PartChanges.of(start, end, np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), part, np.zeros(count))
+    steps = fragments_over_time(where, changes, mix(WHOLE), 0.0)
+    assert steps[-1].tolist() == [5.0, 1000.0, 0.0]
+    assert steps[:, 1].min() == 0.0
+
+
+@pytest.mark.parametrize("rule", sorted(set(PART_RULES) - {"random"}))
+def test_a_rule_for_parts_is_no_placement_and_says_where_it_belongs(rule: str) -> None:
+    with pytest.raises(RefusedError, match="gives parts of GPUs") as refused:
+        find_placement(rule)
+    assert f"--policy sharing --set seats={rule}" in str(refused.value.fix)

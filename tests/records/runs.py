@@ -10,6 +10,7 @@ from typing import Any
 
 from gantline.engine.regime import regime_names
 from gantline.imitations.registry import find_scope
+from gantline.placement.parts.scores import PART_RULES
 from gantline.policies.registry import policy_names
 from gantline.systems.gaia.policies.settings import SCHEDULING
 from gantline.systems.synergy.policies.settings import MECHANISMS
@@ -32,9 +33,11 @@ COMPARISONS = {
     "blox": ("tests/systems/blox",),
     "carbonscaler": ("tests/systems/carbonscaler/test_greedy.py",),
     "elasticflow": ("tests/systems/elasticflow/test_reference.py", "tests/systems/elasticflow/test_baselines.py"),
+    "fgd": ("tests/systems/fgd/test_fgd.py",),
     "gaia": ("tests/systems/gaia/test_gaia.py",),
     "gavel": ("tests/systems/gavel/test_gavel_golden.py", "tests/systems/gavel/test_gavel_reference.py"),
     "lucid": ("tests/systems/lucid/test_reference.py", "tests/systems/lucid/test_regime.py"),
+    "mapa": ("tests/systems/mapa/test_mapa.py",),
     "muri": ("tests/systems/muri/test_muri_reference.py",),
     "optimus": ("tests/systems/pollux/test_reference.py",),
     "pal": ("tests/systems/pal",),
@@ -62,6 +65,7 @@ OWN_WORLDS = {
     "muri": ("stages",),
 }
 ORDERS = ("fifo", "las", "srtf", "tiresias")
+MAPA_RULES = ("baseline", "topoAware", "greedy", "preserve")
 PAL_RULES = ("packed", "packed-sticky", "pm-first", "pal", "random")
 
 
@@ -141,6 +145,8 @@ def recorded_runs() -> list[Recorded]:
         elif regime != "default":
             found += [Recorded(regime, name, regime, {}, more) for name in ORDERS for more in _ways_of_the_engine(regime)]
     found += [Recorded("synergy", "synergy", "sensitive", {"mechanism": way}) for way in MECHANISMS]
+    found += [Recorded("fgd", "sharing", "parts", {"order": order, "seats": rule}) for order in ("fifo", "srtf") for rule in PART_RULES]
+    found += [Recorded("mapa", order, "rings", {}, {"placement": f"mapa.{rule}"}) for order in ("fifo", "srtf") for rule in MAPA_RULES]
     found.append(Recorded("sia", "sia", "sia, two jobs", {"fit": "artifact"}))
     found += [
         Recorded("elasticflow", "elasticflow", "elasticflow", {"compat": "elasticflow", "admission": word}) for word in ("group", "off")

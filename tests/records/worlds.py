@@ -13,6 +13,7 @@ import numpy as np
 from tests.systems.lucid import lucid_world
 
 from gantline.core.signal import Signal
+from gantline.files.node_lists import cluster_text, read_node_list
 from gantline.files.pair_tables import read_pair_profiles
 from gantline.performance.goodput.example import example_profiles
 from gantline.performance.throughput_table import ThroughputTable
@@ -150,10 +151,19 @@ def sending_jobs(seed: int, count: int) -> list[Job]:
     return periodic(seed, {"jobs": count, "periods": "related", "most": 6}).frame.to_dicts()
 
 
+def part_jobs(seed: int, count: int) -> list[Job]:
+    """Most jobs ask for a part of one GPU and for CPUs, some for whole GPUs."""
+    draw, jobs = np.random.default_rng(seed), some_jobs(seed, count, gap=20, gpus=(1, 1, 1, 1, 2, 4))
+    for job in jobs:
+        part = int(draw.integers(1, 11)) / 10 if job["gpus"] == 1 else float(job["gpus"])
+        job |= {"gpu_demand": part, "cpus": int(draw.integers(1, 7))}
+    return jobs
+
+
 def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
-    variety, month = folder / "variety.csv", folder / "month.csv"
+    variety, month, linked = folder / "variety.csv", folder / "month.csv", folder / "linked.yaml"
     batches.write_text(BATCHES, encoding="utf-8")
     seats.write_text(
         "t_s,name,gpu_type,nodes,gpus\n0,j0,small,1,2\n600,j0,large,1,4\n900,j1,small,1,1\n1500,j2,large,1,4\n", encoding="utf-8"
@@ -163,6 +173,8 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "gpu,node,A,B\n" + "".join(f"{k},{k // 4},{1 + k * 5 % 7 / 8},{1 + k % 3 / 16}\n" for k in range(16)), encoding="utf-8"
     )
     month.write_text("hour,lca\n" + "".join(f"{hour},{100 + hour * 37 % 240}\n" for hour in range(900)), encoding="utf-8")
+
+    linked.write_text(cluster_text(read_node_list("mapa", Path("dgx-v"))), encoding="utf-8")
 
     def world(jobs: list[Job], cluster: str | None, **fixed: Any) -> Callable[..., Run]:
         def run(policy: str, settings: dict[str, Any], **more: Any) -> Run:
@@ -177,6 +189,9 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     green = [{"job": f"j{k}", "arrival": 1800.0 * k, "gpus": 0, "cpus": 1 + k % 3, "duration": 2400.0 * (k % 6 + 1)} for k in range(24)]
     hungry = [
         job | {"model": ("vision", "speech", "text")[k % 3]} for k, job in enumerate(some_jobs(10, 24, longest=4000, gpus=(1, 1, 2, 4)))
+    ]
+    ringed = [
+        job | {"bw_sensitive": k % 3 % 2, "allreduce_gb": 5.0 * (k % 4)} for k, job in enumerate(some_jobs(13, 40, gpus=(1, 2, 2, 3, 4, 5)))
     ]
     pairs = speeds_of_pairs()
     return {
@@ -203,6 +218,8 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         ),
         "pairs": world(configured_jobs(12, 40), "4x8", performance="pairs"),
         "links": world(sending_jobs(12, 30), "12x1@2/rack,tree:6.25/6.25", performance="shared-links"),
+        "parts": world(part_jobs(14, 60), "v100:2x4/16c/64g,t4:2x2/24c/64g"),
+        "rings": world(ringed, str(linked), performance="effective-bandwidth"),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),

@@ -38,6 +38,7 @@ def test_what_cannot_be_known_is_nan():
         "link_overload",
         "time_lost",
         "fragmentation",
+        "typical_fragmentation",
         "money",
         "energy",
         "carbon",

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rule import PlacementRule, rule_in_python
 from gantline.registry import Register
@@ -59,6 +59,11 @@ def find_placement(name: str) -> PlacementRule:
     base, _, option = name.partition(":")
     if base == "skew":
         return replace(find_placement("skew"), name=name, skew_limit=_skew_limit(option))
+    from gantline.placement.parts.scores import PART_RULES  # kernels, which plain runs do not need
+
+    if name in PART_RULES:
+        what = f"'{name}' gives parts of GPUs: it is a setting of the policy that shares devices"
+        raise RefusedError(what, where="--placement", fix=f"--policy sharing --set seats={name}, and --set order=srtf, las, ...")
     raise NotFoundError(f"no placement '{name}'", where="--placement", fix=f"{near(name, _PLACEMENTS.names())}; or FILE.py:RULE")
 
 

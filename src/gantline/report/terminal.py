@@ -49,6 +49,7 @@ HEADLINE = (
     "makespan",
     "utilization",
     "fragmentation",
+    "typical_fragmentation",
     "preemptions",
     "resizes",
     "migrations",

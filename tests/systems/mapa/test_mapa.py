@@ -181,7 +181,8 @@ def test_means_over_a_hundred_jobs_in_strict_order(
     gains = {job for job, gain in jobs.frame.select("job", "bw_sensitive").rows() if gain}
     bandwidth = {job: ring.effective or 0.0 for job, ring in rings.items()}
     assert (run.summary["makespan"], round(run.summary["average_jct"] - jobs.frame["duration"].mean(), 1)) == (814.0, 382.1)
-    # the table was rounded by hand: 155.45 stands there as 155.5, and 0.85446 as 0.855
+    # these runs give 155.45 and 130.15, which the table rounds up; of topoAware they give 0.85446, and the table has 0.855:
+    # why is not known, for the rows behind the table are held back
     found = [ring.aggregate for ring in rings.values()]
     assert np.mean(found) == pytest.approx(aggregate, abs=0.0501)
     assert np.mean([ring.aggregate / IDEAL[len(ring.order)] for ring in rings.values()]) == pytest.approx(normalised, abs=0.00055)

@@ -121,6 +121,8 @@ def measure_with_steadiness(
     lost = summary.get("time_lost") if window == WHOLE else None
     found["time_lost"] = math.nan if lost is None else float(lost)
     found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan
+    own = summary.get("typical_fragmentation") if window == tracked_window(summary) else None
+    found["typical_fragmentation"] = math.nan if own is None else float(own)
     billed = summary.get("cost") if prices is None and window == WHOLE else None
     prices = prices or summary.get("prices")
     found["money"] = float(billed) if billed is not None else money(_held(run, window), prices) if prices else math.nan

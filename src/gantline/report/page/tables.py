@@ -29,7 +29,7 @@ SHOWN_ELSEWHERE = frozenset({
     *("completed", "completed_tracked", "average_jct", "median_jct", "p95_jct", "p99_jct", "max_jct", "makespan"),
     *("average_queueing", "average_responsiveness", "utilization", "gpu_hours", "work_lost", "preemptions", "restarts"),
     *("cost", "node_gpus", "node_types", "resizes", "migrations", "time_lost", "cross_node_jobs"),
-    *("node_racks", "cross_rack_jobs", "deadline_satisfaction", "in_charge"),
+    *("node_racks", "cross_rack_jobs", "deadline_satisfaction", "in_charge", "typical_fragmentation"),
 })  # fmt: skip
 """What the summary says that stands in the tables above, or follows from the cluster."""
 GROUP_COLUMNS = (
