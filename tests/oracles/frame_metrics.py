@@ -91,6 +91,8 @@ def measure_frames(
     lost = run.summary.get("time_lost") if window == WHOLE else None
     found["time_lost"] = math.nan if lost is None else float(lost)
     found["fragmentation"] = fragmentation(fragmentation_series(run, sizes), start, end) if sizes else math.nan
+    typical = run.summary.get("typical_fragmentation") if window == tracked_window(run.summary) else None
+    found["typical_fragmentation"] = math.nan if typical is None else float(typical)
     billed = run.summary.get("cost") if prices is None and window == WHOLE else None
     prices = prices or run.summary.get("prices")
     found["money"] = float(billed) if billed is not None else money(held, prices) if prices else math.nan

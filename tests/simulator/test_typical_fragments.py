@@ -56,5 +56,5 @@ def test_reports_have_it_beside_the_one_over_waiting_jobs(tmp_path: Path) -> Non
     write_run(run, tmp_path / "run")
     for each in (run, read_run(tmp_path / "run")):
         found = measure(each)
-        assert (found["fragmentation"], found["typical_fragmentation"]) == (pytest.approx(1.0), pytest.approx(0.5))
+        assert (found["fragmentation"], found["typical_fragmentation"]) == pytest.approx((1.0, 0.5))
     assert math.isnan(measure(run, window=Window(0, 1))["typical_fragmentation"])  # known of the whole run alone
