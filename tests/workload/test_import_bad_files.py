@@ -31,6 +31,7 @@ EXCERPTS = {
     "helios": "helios.csv",
     "irfsim": "irfsim.txt",
     "lucid": "lucid_september.csv",
+    "mapa": "mapa.csv",
     "muri": "muri.csv",
     "pal": "pal.csv",
     "openb": "openb.csv",
