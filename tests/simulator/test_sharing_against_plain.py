@@ -1,0 +1,69 @@
+"""Gangs that share devices finish when a plain account of their speeds says, on both clocks: with groups and without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles.plain_sharing import SharingGang, share_plainly
+
+from gantline import Assignment, Mode, Plan, Policy, Snapshot
+from gantline.simulator.simulate import simulate
+
+DEVICES = 4
+
+
+@dataclass(frozen=True)
+class AsDrawn(Policy):
+    """Every job on the devices that were drawn for it, as long as it is there."""
+
+    drawn: tuple[tuple[str, tuple[int, ...], float, int], ...] = field(default=())
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        of = {name: (devices, fraction, group) for name, devices, fraction, group in self.drawn}
+        rows = []
+        for place, name in enumerate(snapshot.jobs.ids):
+            devices, fraction, group = of[name]
+            rows.append(Assignment(place, devices=devices, fraction=fraction, group=group, mode=Mode.SPACE))
+        return Plan.assign(rows)
+
+
+@st.composite
+def scenes(draw: st.DrawFn, grouped: bool) -> list[SharingGang]:
+    """Up to seven gangs. Those of one group have the same devices; without groups devices overlap in any way."""
+    found = []
+    for number in range(draw(st.integers(1, 7))):
+        arrival = 10.0 * draw(st.integers(0, 20)) + number  # no two at once
+        work, fraction = draw(st.sampled_from([13.0, 50.0, 107.0])), draw(st.sampled_from([1.0, 0.5, 0.25]))
+        if grouped:
+            group = draw(st.integers(0, 3))
+            devices = frozenset({group, (group + 1) % DEVICES}) if group % 2 else frozenset({group})
+        else:
+            group, devices = -1, frozenset(draw(st.sets(st.integers(0, DEVICES - 1), min_size=1, max_size=3)))
+        found.append(SharingGang(f"j{number}", arrival, work, devices, fraction, group))
+    return sorted(found, key=lambda gang: gang.arrival)
+
+
+def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
+    jobs = [{"job": gang.name, "arrival": gang.arrival, "gpus": len(gang.devices), "duration": gang.work} for gang in gangs]
+    policy = AsDrawn(tuple((gang.name, tuple(sorted(gang.devices)), gang.fraction, gang.group) for gang in gangs))
+    run = simulate(jobs, f"1x{DEVICES}", policy, executor=executor)
+    return dict(run.jobs.select("job", "finish").iter_rows())
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+@given(gangs=scenes(grouped=False))
+@settings(max_examples=25, deadline=None)
+def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang]) -> None:
+    share_plainly(gangs)
+    assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+@given(gangs=scenes(grouped=True))
+@settings(max_examples=25, deadline=None)
+def test_groups_share_with_no_other_group(executor: str, gangs: list[SharingGang]) -> None:
+    share_plainly(gangs)
+    assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
