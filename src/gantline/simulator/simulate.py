@@ -40,7 +40,6 @@ from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.stretch import end_of, stretch_of
 from gantline.simulator.summary import summarise, what_jobs_held
-from gantline.simulator.typical_fragments import asks_for_parts, typical_fragmentation
 from gantline.simulator.warmup import counted_rows
 from gantline.workload.generators.registry import is_generator
 from gantline.workload.trace import Trace
@@ -137,9 +136,12 @@ def simulate(
         from gantline.simulator.link_use import link_use  # few clusters name links
 
         summary |= link_use(place, state.log, tables, state.now)
-    if asks_for_parts(tables).any():
-        stretch = stretch_of(simulation, end_of(simulation))
-        summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
+    if "gpu_demand" in tables.metrics:
+        from gantline.simulator.typical_fragments import asks_for_parts, typical_fragmentation  # few traces ask for parts of GPUs
+
+        if asks_for_parts(tables).any():
+            stretch = stretch_of(simulation, end_of(simulation))
+            summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
     summary |= simulation.estimates.told()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
