@@ -28,6 +28,7 @@ NOT_FOUND = {
             "and longer with CASSINI than on links that are wide enough",
         )
     },
+    "dally-delays": {"sooner than policies that wait for ever or not at all"},
     "lyra-loans": {"calling back the cheapest servers stops fewer jobs than the other rules"},
 }
 DATA = Path(__file__).parents[3] / "shared" / "reference"

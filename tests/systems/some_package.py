@@ -17,6 +17,7 @@ from gantline.core.errors import UsageError
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.regime import Regime
+from gantline.experiment.filling.scheme import FillOrder, FillScheme
 from gantline.imitations.scope import Scope
 from gantline.performance.model import PerformanceModel
 from gantline.registry import HeldAgainst, System
@@ -54,6 +55,16 @@ def twins(seed, settings):
 
 def lengths(seed, settings):
     return [30.0, 90.0]
+
+
+class InOrder(FillScheme):
+    """Pods as the file lists them, once each."""
+
+    def order(self, requests, part, target, nodes, seed):
+        return FillOrder(np.arange(len(requests)), np.arange(nodes))
+
+
+IN_ORDER = InOrder()
 
 
 class Last(DeviceRule):
@@ -97,7 +108,7 @@ class Slowed(PerformanceModel):
     factor: float
 
     def rates(self, gangs):
-        return gangs.listed / self.factor, np.full(len(gangs), np.inf)
+        return gangs.divided / self.factor, np.full(len(gangs), np.inf)
 
 
 SYSTEM = System(
@@ -160,6 +171,7 @@ EVERY_KIND = {
     "performance_models": "half-speed = acmesched.parts:half_speed\nslowed = acmesched.parts:slowed",
     "profile_readers": "slowed = acmesched.parts:slowdown",
     "placements": "last = acmesched.parts:Last",
+    "fillings": "in-order = acmesched.parts:IN_ORDER",
     "executors": "slow = acmesched.parts:slow",
     "runners": "noted = acmesched.runner:Noted",
     "systems": "acmesched = acmesched.parts:SYSTEM",

@@ -60,6 +60,14 @@ def test_its_importer_reads_and_its_imitation_runs(gantline: Run, tmp_path: Path
     assert (told["simulator"], told["makespan"]) == ("Acme's", 120.0)
 
 
+def test_its_scheme_fills_a_cluster(gantline: Run, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,8192,2,V100\n")
+    pods = "".join(f"p{at},1000,1024,1,{milli},\n" for at, milli in enumerate((700, 200, 1000)))
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n" + pods)
+    gantline("fill", "pods.csv", "--cluster", "nodes.csv", "--placement", "bestfit", "--compat", "in-order", "--placements", "placed.csv")
+    assert [row.split(",")[0] for row in (tmp_path / "placed.csv").read_text().split()[1:]] == ["p0", "p1", "p2"]
+
+
 def test_its_study_is_run_by_processes_of_a_sweep(gantline: Run) -> None:
     told = gantline("reproduce", "acme-figure", "--workers", "2")
     assert "the second waits for the first" in told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,7 @@ class DelayedGangs:
     had: list[float]  # work done over what one machine would have done in the time it ran; lower: it lost more to the network
     before: dict[int, list[int]]
     held: dict[int, list[int]]
+    given: dict[int, tuple[int, int, float]] = field(default_factory=dict)  # devices, tier and wait of those that start now
 
     @staticmethod
     def of(pool: Pool, idle: Mapping[str, float]) -> DelayedGangs:

@@ -52,19 +52,24 @@ class DallyLike(Policy):
         memory: dict[str, Any] = snapshot.memory or {}
         timers = Timers.of(self.wait, self.machine, self.rack, self.stale, snapshot.now, memory.get("waits", {}))
         idle: dict[str, float] = {}
+        given: dict[str, tuple[int, int, float]] = {}
         plain = np.flatnonzero(snapshot.jobs.gpus == 0).tolist()  # they want no devices and run as they ask
         rows: list[tuple[int, int, int, tuple[int, ...]]] = [(job, 0, -1, ()) for job in plain]
         until = math.inf
         for pool in pools(snapshot):
             gangs = DelayedGangs.of(pool, memory.get("idle", {}))
+            for k in gangs.before:
+                if str(gangs.row[k]) in memory.get("given", {}):
+                    timers.note(*memory["given"][str(gangs.row[k])])  # it has got what the last plan gave it
             offers = _offers(pool, gangs)
             until = min(until, self._share_out(gangs, offers, timers))
+            given |= {str(gangs.row[k]): note for k, note in gangs.given.items()}
             rows += [(int(pool.jobs[k]), gangs.option[k], pool.kind, tuple(held)) for k, held in sorted(gangs.held.items())]
             idle |= {str(gangs.row[k]): gangs.since[k] for k in range(len(pool)) if k not in gangs.held}
         job, option, kind, devices = zip(*rows) if rows else ((), (), (), ())
         gpus = [len(held) if held else -1 for held in devices]
         assigned = Assignments(list(job), option=list(option), gpus=gpus, type=list(kind), devices=list(devices))
-        return Plan.assign(assigned, valid_until=until, memory={"idle": idle, "waits": timers.seen})
+        return Plan.assign(assigned, valid_until=until, memory={"idle": idle, "given": given, "waits": timers.seen})
 
     def _share_out(self, gangs: DelayedGangs, offers: Offers, timers: Timers) -> float:
         """Offers in order, then devices of others for those that starve, then better tiers; the instant at which a wait ends next."""
@@ -77,7 +82,7 @@ class DallyLike(Policy):
                 seats = offers.find(gangs.gpus[k], tier)
                 if seats is not None:
                     gangs.held[k] = offers.take(seats)
-                    timers.note(gangs.gpus[k], tier, waited)
+                    gangs.given[k] = (gangs.gpus[k], tier, waited)
                     break
                 if tier < ACROSS and waited + 1e-6 < timers.until(gangs.gpus[k], tier):
                     ends = min(ends, gangs.since[k] + timers.until(gangs.gpus[k], tier))
