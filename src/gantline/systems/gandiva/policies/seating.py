@@ -65,12 +65,16 @@ class ServerSeating:
         return {server: before.get(str(self.nodes[server]), now) for server, free in enumerate(self.free) if free}
 
     def grow(self, snapshot: Snapshot, homes: Homes, running: Turns, left: Sequence[int], idle: set[int]) -> dict[int, int]:
-        """Job -> GPUs that it gets beyond what it asks for, all on its server; a newcomer takes them back at once."""
+        """Job -> GPUs that it gets beyond what it asks for, all on its server; a newcomer takes them back at once.
+
+        A job grows from what it has: one that waits would ask for more than its quota may allow, and never begin.
+        """
         wanted = {server for job in left for server in homes.of_job[job]}
         grown: dict[int, int] = {}
         for job, mate in running.items():
             (server, *more) = homes.of_job[job]
-            if more or mate >= 0 or server not in idle or server in wanted or int(snapshot.jobs.max_gpus[job]) <= self.size[job]:
+            most = int(snapshot.jobs.max_gpus[job])
+            if more or mate >= 0 or server not in idle or server in wanted or most <= self.size[job] or not self.held[job]:
                 continue
             most = self.size[job] + self.free[server]
             sizes = [way.gpus for way in snapshot.jobs.sizes(job) if self.size[job] < way.gpus <= most]
