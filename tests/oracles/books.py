@@ -59,12 +59,12 @@ def _devices(state: State, grants: Grants) -> Iterator[str]:
         holder, owners = int(t.D[c.D_HOLDER, device]), claims.get(device, [])
         up = books.is_open(device)
         if holder == c.SHARED:
-            if sorted(books.tenants.get(device, ())) != sorted(owners) or not owners:
-                yield f"device {device} is shared by {books.tenants.get(device)}, but {owners} claim it"
+            if sorted(books.tenants(device)) != sorted(owners) or not owners:
+                yield f"device {device} is shared by {books.tenants(device)}, but {owners} claim it"
         elif holder >= 0:
             if owners != [holder]:
                 yield f"device {device} belongs to {holder}, but {owners} claim it"
-        elif owners or device in books.tenants or (holder == c.FREE) != up:
+        elif owners or books.tenants(device) or (holder == c.FREE) != up:
             yield f"device {device} has holder {holder} that is {'up' if up else 'down or cordoned'}, {owners} claim it"
     for node in range(t.NI.shape[1]):
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
@@ -81,7 +81,7 @@ def _rows(state: State, grants: Grants) -> Iterator[str]:
     holding = set(_holding_rows(state))
     for row in range(t.I.shape[1]):
         if row not in holding:
-            if t.I[c.HEAD, row] != -1 or t.I[c.NODE, row] != -1 or row in grants.by_row or row in books.special:
+            if t.I[c.HEAD, row] != -1 or t.I[c.NODE, row] != -1 or row in grants.by_row or books.shares(row) or row in books.with_parts:
                 yield f"row {row} is {Phase(int(t.I[c.PHASE, row])).name} and still holds something"
             continue
         held = books.of(row)

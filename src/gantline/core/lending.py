@@ -21,6 +21,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
 from gantline.core.gather import moving
 from gantline.core.grant import Grant
+from gantline.core.granted import Granted
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
@@ -73,7 +74,7 @@ class Lender(Protocol):
     queue_tree: dict[str, Queue]
     windows: dict[str, AdvanceWindow]
     metrics: dict[str, Floats]
-    granted: dict[int, Grant]
+    granted: Granted
     listed: Ints | None
     performance: Any
 

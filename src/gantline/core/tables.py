@@ -12,7 +12,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.grant import Grant
+from gantline.core.granted import Granted
 from gantline.core.lending import Lent, lend
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
@@ -58,7 +58,7 @@ class Tables:
     rate_changes: Ints | None = None  # by row: how often its speed changed while it ran, counted from the first shared device on
     verdicts: dict[str, Floats] = field(default_factory=dict)  # of a finished run: columns of its table of jobs, hidden from policies
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
-    granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
+    granted: Granted = field(default_factory=Granted)  # by row: grants that are more than a gang of its own
     trials: dict[int, float] = field(default_factory=dict)  # by row: work done when its trial began, which is what it falls back to
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
@@ -138,7 +138,11 @@ class Tables:
         found = Tables(self.cluster, self.F.copy(), self.I.copy(), self.options.copy(), self.NF.copy(), self.NI.copy(), self.D.copy())
         found.ids = list(self.ids)
         found.users, found.queues, found.apps, found.models = [*self.users], [*self.queues], [*self.apps], [*self.models]
-        found.queue_tree, found.granted, found.waits_for_turn = dict(self.queue_tree), dict(self.granted), set(self.waits_for_turn)
+        found.queue_tree, found.granted, found.waits_for_turn = (
+            dict(self.queue_tree),
+            Granted(self.granted.items()),
+            set(self.waits_for_turn),
+        )
         found.windows, found.kept_free, found.unestimated = dict(self.windows), set(self.kept_free), set(self.unestimated)
         found.trials = dict(self.trials)
         found.metrics = {name: column.copy() for name, column in self.metrics.items()}

@@ -9,6 +9,7 @@ A gang that cannot get its new place goes back to the old one; it stops only if 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,12 +19,14 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import TRIAL, Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.engine.commit_general import CommitGeneral
+from gantline.engine.commit_shared import CommitShared, GrantsOfPlan
 from gantline.engine.compiled_turns import CompiledTurns
 from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.same_grants import WhatChanges
+from gantline.engine.seats import GANG_FIRST
 from gantline.engine.trial_runs import is_trial
 from gantline.engine.wanted import divides_time, shares_openly, sound_numbers
 
@@ -208,11 +211,26 @@ class Commit:
     def _change(self, moving: Ints) -> None:
         """Compiled code handles unshared gangs; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
         easy = self._easy(moving)
-        general = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist(), self._open_rows())
+        hard = moving[~easy]
+        shared = None if self.all_general or not len(hard) else self._shared(hard)
+        if shared is not None:
+            hard = hard[:0]
+        general = CommitGeneral(self.grants, self.rows, self.table, hard.tolist(), self._open_rows() if len(hard) else frozenset())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
-        self.grants.used_fluid |= bool(self.fluid.any())
+        self.grants.speeds.fluid_in_use |= bool(self.fluid.any())
         general.give_up()
         compiled.give_up()
+        if shared is not None:
+            shared.give_up()
+            for start, end, is_easy in _runs(easy):
+                passed = int(easy[:start].sum())
+                if is_easy:
+                    compiled.turns(passed, passed + end - start)
+                else:
+                    shared.turns(start - passed, end - passed)
+            shared.record(self.plain)
+            self._enter(moving, shared, compiled)
+            return
         before, begin = np.cumsum(easy), 0
         first: dict[int, int] = {}
         for place, row in enumerate(self.rows[moving].tolist()):
@@ -224,6 +242,10 @@ class Commit:
             general.turn(w)
         compiled.turns(begin, int(easy.sum()))
         self._enter(moving, general, compiled)
+
+    def _shared(self, hard: Ints) -> CommitShared | None:
+        """These turns compiled, where all of them are of a kind that is."""
+        return CommitShared.made(self.grants, self.rows, self.table, self.groups, hard, self.options)
 
     def _open_rows(self) -> frozenset[int]:
         """Rows that share without a group: by this plan, or by an earlier one if this plan does not name them."""
@@ -244,7 +266,10 @@ class Commit:
             if self.table.has("type") and c.DEVICE_MEMORY in self.t.metrics:
                 found &= ~(self.t.metrics[c.DEVICE_MEMORY][self.rows[moving]] > 0.0)
             found &= self.table.column("memory_cap")[moving] == math.inf
-        purpose = self.table.entries("purpose") if self.special or self.table.has("purpose") else ()
+        books = self.grants.holdings
+        found &= books.seats().gang[GANG_FIRST][self.rows[moving]] < 0
+        told = self.table.has("purpose") or self.t.trials or self.grants.used_fluid or books.with_parts
+        purpose = self.table.entries("purpose") if told else ()
         for at, (place, row) in enumerate(zip(moving.tolist(), self.rows[moving].tolist())) if purpose else ():
             grant = self.grants.by_row.get(row)
             changes = self.t.I[c.HELD, row] and is_trial(grant) != (purpose[place] == TRIAL)
@@ -253,18 +278,21 @@ class Commit:
         return found
 
     # --- 5. costs and speeds ----------------------------------------------------------------------------------------
-    def _enter(self, moving: Ints, general: CommitGeneral, compiled: CompiledTurns) -> None:
+    def _enter(self, moving: Ints, general: CommitGeneral | CommitShared, compiled: CompiledTurns) -> None:
         """Keep what is special about the new grants, and ask for their costs and speeds."""
         got: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
         compiled_rows = compiled.granted()
         got[compiled_rows] = True
-        touched = {*general.touched, *self._enter_gangs(moving, got)}
+        touched = {*list(general.touched), *self._enter_gangs(moving, got)}
         got[list(general.granted)] = True
+        self.grants.by_row.drop(self.rows[moving[self.t.I[c.PHASE][self.rows[moving]] == PENDING]].tolist())  # they have been stopped
         mine = got[self.rows[moving]]
         self._renew(moving[mine])
         force = self.grants.in_force
+        noted = got.copy()
+        noted[list(general.in_part)] = True
+        force.note(self.rows, self.table, self.groups, moving[noted[self.rows[moving]]])
         force.forget(self.rows[moving[~mine]])
-        force.note(self.rows, self.table, self.groups, moving[mine])
         force.shares = self._shares() if self.fluid.any() and got[self.rows[self.fluid]].all() else None
         if self.grants.speeds.about_costs:
             self.grants.speeds.pay(*(np.concatenate(parts) for parts in zip(compiled.acts(), general.acts())))
@@ -277,17 +305,17 @@ class Commit:
         """What unshared gangs have beyond an option: batch, limit, purpose, a group. Returns rows of which this may change the speed."""
         if not got.any() or (not self.special and self.plain.all()):
             return []
-        found = []
-        for place in moving[got[self.rows[moving]]].tolist():
-            row = int(self.rows[place])
-            if not self.plain[place] or row in self.special:
-                self.grants.enter_gang(row, None if self.plain[place] else self.table[place], self._members(place))
-                found.append(row)
+        at = moving[got[self.rows[moving]]]
+        at = at[~self.plain[at] | np.fromiter(map(self.special.__contains__, self.rows[at].tolist()), np.bool_, len(at))]
+        rows, plain = self.rows[at], self.plain[at]
+        for row in rows.tolist() if self.grants.speeds.model is not None else ():
+            if row in self.special:
+                self.grants.left |= self.grants.company(row, self.grants.by_row[row])
+        self.grants.by_row.drop(rows.tolist())
+        if not plain.all():
+            self.grants.by_row.enter(rows[~plain].tolist(), GrantsOfPlan(self.grants.holdings, self.rows, self.table, at[~plain]))
+        found: list[int] = rows.tolist()
         return found
-
-    def _members(self, place: int) -> frozenset[int]:
-        number = int(self.groups.number[place])
-        return frozenset() if number < 0 else frozenset(self.rows[self.groups.number == number].tolist())
 
     def _refresh_speeds(self, touched: set[int]) -> None:
         """Refresh the speeds of rows that changed, and of rows that share with other rows than before."""
@@ -295,6 +323,12 @@ class Commit:
         self.grants.left.clear()
         if touched or (self.grants.speeds.about_everyone and self.out.any()):
             self.grants.speeds.refresh_around(touched)
+
+
+def _runs(mask: Bools) -> Iterator[tuple[int, int, bool]]:
+    """Stretches of equal values: where each begins and ends, and its value."""
+    bounds = [0, *(np.flatnonzero(mask[1:] != mask[:-1]) + 1).tolist(), len(mask)]
+    return ((int(first), int(last), bool(mask[first])) for first, last in zip(bounds, bounds[1:]) if last > first)
 
 
 def _filled(table: Assignments, *names: str) -> Bools:

@@ -29,17 +29,18 @@ from gantline.engine.wanted import Wanted, read_entries
 
 
 class CommitGeneral:
-    """The assignments at some places of a plan; `granted` are the rows that got what they were to have."""
+    """The assignments at some places of a plan; `granted` are the rows that got all that they were to have."""
 
     def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int], open_rows: frozenset[int] = frozenset()) -> None:
         self.grants = grants
         self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
         self.books, self.fluid = grants.holdings, grants.fluid
         self.wanted = read_entries(self.t, grants.options, rows, table, at, open_rows) if at else {}
-        self.open_rows = open_rows
+        self.teams = _teams(grants) if at else {}
         self.had_turn: set[int] = set()
         self.whole = _starting_whole(self.wanted)
         self.granted: set[int] = set()
+        self.in_part: set[int] = set()  # rows that got all but other CPUs or the like
         self.touched: set[int] = set()
         self.changes: dict[int, Change] = {}  # of those that hold something and may be touched
         self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
@@ -248,15 +249,18 @@ class CommitGeneral:
 
     def _adjust(self, w: Wanted) -> None:
         """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
-        whole = self._restyle(w, only_less=False)
+        whole, shared = self._restyle(w, only_less=False), self.books.shares(w.row)
         if short := self.memory.lacking(w.row, self.books.of(w.row).devices):
             w, whole = self._keep_cap(w, short), False
-        if not w.shares and w.row in self.books.special:
+        if not w.shares and shared:
             self.books.own(w.row)
         held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
+        if not (whole or shared):
+            return  # as if the plan had not named it
         self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
         if not whole:
             self.granted.discard(w.row)
+            self.in_part.add(w.row)
 
     def _keep_cap(self, w: Wanted, short: str) -> Wanted:
         """Its cap would exceed what is left on its devices: it goes on with the memory that it has."""
@@ -318,10 +322,17 @@ class CommitGeneral:
         self.out[1] += 1
 
     def _company_before(self, grant: Grant | None) -> frozenset[int]:
-        """The rows that could be on its devices by its last grant."""
-        if grant is None:
-            return frozenset()
-        return self.open_rows if grant.shares_openly else grant.members[0]
+        """The rows that could be on its devices by their last grants."""
+        return frozenset(self.teams.get(grant.members[0], ())) if grant is not None and grant.shared else frozenset()
+
+
+def _teams(grants: Grants) -> dict[frozenset[int], list[int]]:
+    """The rows that share by what is in force, per group; under the empty one those that share without a group."""
+    found: dict[frozenset[int], list[int]] = {}
+    for row, grant in grants.by_row.items():
+        if grant.shared:
+            found.setdefault(grant.members[0], []).append(row)
+    return found
 
 
 def _starting_whole(wanted: dict[int, Wanted]) -> dict[int, list[Wanted]]:

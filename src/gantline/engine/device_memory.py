@@ -7,7 +7,7 @@ Nothing is counted where a cluster does not state the memory of its devices, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from gantline.core import columns as c
 from gantline.core.plan import Assignment
@@ -19,7 +19,7 @@ _SLACK = 1e-9
 class DeviceMemory:
     """The books of one commit; `planned` is what rows shall have by its plan, where that is not what they have."""
 
-    def __init__(self, tables: Tables, tenants: Mapping[int, list[int]], planned: Mapping[int, Assignment]) -> None:
+    def __init__(self, tables: Tables, tenants: Callable[[int], list[int]], planned: Mapping[int, Assignment]) -> None:
         self.tables, self.tenants, self.planned = tables, tenants, planned
         self.counts = any(tables.cluster.device_memory)
 
@@ -51,4 +51,4 @@ class DeviceMemory:
         return self.tables.cluster.device_memory[int(self.tables.NI[c.N_TYPE, self.tables.D[c.D_NODE, device]])]
 
     def _taken(self, device: int, row: int) -> float:
-        return sum(self.amount(other) for other in self.tenants.get(device, ()) if other != row)
+        return sum(self.amount(other) for other in self.tenants(device) if other != row)

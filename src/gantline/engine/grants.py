@@ -6,14 +6,12 @@ commits a plan.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignment
 from gantline.core.reasons import Reason
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
@@ -22,6 +20,7 @@ from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.same_grants import PlanReader
 from gantline.engine.same_plan import Repeats
+from gantline.engine.shared_gang import COMPANY_LINES
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.engine.trial_runs import is_trial
@@ -39,12 +38,17 @@ class Grants:
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
         self.plan_reader = PlanReader(state, self.in_force)
-        self.speeds = Speeds(state, self.holdings)
+        self.speeds = Speeds(state, self.holdings, self.in_force)
         self.repeats = Repeats(state)
         self.short_of_memory: dict[int, str] = {}  # by row: how much device memory was lacking in the present commit
         self.left: set[int] = set()  # rows that share with other rows than before
-        self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False
+        self._company_lines: Ints = np.zeros((COMPANY_LINES, 0), dtype=np.int64)
+
+    @property
+    def used_fluid(self) -> bool:
+        """Whether any row ever had a share of the time."""
+        return self.speeds.fluid_in_use
 
     def __bool__(self) -> bool:
         return bool(self.by_row)
@@ -76,13 +80,12 @@ class Grants:
         """Devices of a row, owned or shared, in rank order."""
         return self.holdings.of(row).devices
 
-    def enter_gang(self, row: int, item: Assignment | None, members: frozenset[int]) -> None:
-        """Record an unshared gang, with what its assignment gives beyond an option; None: nothing."""
-        old = self.by_row.pop(row, None)
-        if old is not None:
-            self.left |= self.company(row, old)
-        if item is not None:
-            self.by_row[row] = Grant((replace(item, job=row),), (members,), self.holdings.chain(row))
+    def company_lines(self) -> Ints:
+        """Scratch space over all rows, for `Company.row`: zero between commits."""
+        rows = self.state.tables.F.shape[1]
+        if self._company_lines.shape[1] < rows:
+            self._company_lines = np.zeros((COMPANY_LINES, rows), dtype=np.int64)
+        return self._company_lines
 
     def company(self, row: int, grant: Grant) -> set[int]:
         """Rows whose speed may depend on this one's grant: those on its devices, else those of its group."""

@@ -9,9 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.beside import SLACK
 from gantline.engine.gang import give_back
+from gantline.engine.seats import (
+    GANG_FIRST,
+    GANG_OPTION,
+    SEAT_BESIDE,
+    SEAT_DEVICE,
+    SEAT_NEXT,
+    SEAT_ROW,
+    Seats,
+    mark_beside,
+    no_seats,
+    rise,
+    sit,
+    with_room,
+)
 from gantline.engine.state import State
 
 Beside = tuple[float, float, float]  # CPUs, GB of memory, MB/s of storage
@@ -40,18 +57,52 @@ class Holdings:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.tenants: dict[int, list[int]] = {}  # shared device -> rows
-        self.special: dict[int, Holding] = {}  # rows that share, or hold something beside
-        for row, grant in state.tables.granted.items():
-            if grant.shared or grant.side:
-                I = state.tables.I
-                self.special[row] = Holding(int(I[c.OPTION, row]), grant.devices, int(I[c.NODE, row]), grant.shared, grant.side)
-            for device in grant.devices if grant.shared else ():
-                self.tenants.setdefault(device, []).append(row)
+        t = state.tables
+        self._seats = no_seats(t.F.shape[1], t.D.shape[1])
+        self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
+        for row, grant in t.granted.items():
+            option = int(t.I[c.OPTION, row])
+            if grant.shared:
+                for side in grant.side:  # it is entered again, with its seats
+                    t.NF[: c.BESIDE, side[0]] += side[1:]
+                self._sit(row, option, grant.devices)
+            elif grant.side:
+                self.with_parts[row] = Holding(option, grant.devices, int(t.I[c.NODE, row]), side=grant.side)
+
+    def seats(self, more: int = 0) -> Seats:
+        """Which gangs are on which shared devices, with so many seats to spare."""
+        self._seats = with_room(self._seats, self.state.tables.F.shape[1], more)
+        return self._seats
+
+    def _sit(self, row: int, option: int, devices: tuple[int, ...]) -> None:
+        sit(self.state.matrices, self.seats(len(devices)), row, option, np.array(devices, dtype=np.int64), 0, len(devices))
+
+    def shares(self, row: int) -> bool:
+        """Whether the row is on devices that it shares."""
+        gang = self._seats.gang
+        return row < gang.shape[1] and bool(gang[GANG_FIRST, row] >= 0)
+
+    def tenants(self, device: int) -> list[int]:
+        """The rows that share a device."""
+        seat, here, found = self._seats.seat, int(self._seats.device[device]), []
+        while here >= 0:
+            found.append(int(seat[SEAT_ROW, here]))
+            here = int(seat[SEAT_BESIDE, here])
+        return found
+
+    def _shared(self, row: int) -> tuple[int, ...]:
+        """The devices that a row shares, in rank order."""
+        seat, here, found = self._seats.seat, int(self._seats.gang[GANG_FIRST, row]), []
+        while here >= 0:
+            found.append(int(seat[SEAT_DEVICE, here]))
+            here = int(seat[SEAT_NEXT, here])
+        return tuple(found)
 
     def of(self, row: int) -> Holding:
         """What the row holds now."""
-        found = self.special.get(row)
+        if self.shares(row):
+            return self.gang(int(self._seats.gang[GANG_OPTION, row]), self._shared(row), shared=True)
+        found = self.with_parts.get(row)
         if found is not None:
             return found
         I = self.state.tables.I
@@ -60,7 +111,7 @@ class Holdings:
     def has(self, row: int) -> bool:
         """Whether there is anything that the row could give back."""
         I = self.state.tables.I
-        return row in self.special or bool(I[c.HEAD, row] >= 0 or I[c.NODE, row] >= 0)
+        return self.shares(row) or row in self.with_parts or bool(I[c.HEAD, row] >= 0 or I[c.NODE, row] >= 0)
 
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
@@ -81,8 +132,8 @@ class Holdings:
         t = self.state.tables
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         found = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
-        found |= {row for device in range(first, first + count) for row in self.tenants.get(device, ())}
-        found |= {row for row, held in self.special.items() if any(where == node for where, *_ in held.side)}
+        found |= {row for device in range(first, first + count) for row in self.tenants(device)}
+        found |= {row for row, held in self.with_parts.items() if any(where == node for where, *_ in held.side)}
         return found | {int(row) for row in self.state.rows if t.I[c.NODE, row] == node}
 
     def demand(self, held: Holding) -> dict[int, Beside]:
@@ -118,9 +169,19 @@ class Holdings:
 
     def beside(self, row: int) -> set[int]:
         """Other rows on devices that the row shares."""
-        held = self.special.get(row)
-        devices = held.devices if held is not None and held.shared else ()
-        return {other for device in devices for other in self.tenants[device] if other != row}
+        return {other for device in self._shared(row) for other in self.tenants(device) if other != row} if self.shares(row) else set()
+
+    def with_those_beside(self, rows: Ints, sharing: Ints) -> Ints:
+        """These rows and those on devices that they share, among the rows that may share, in rising order."""
+        marks = np.zeros(max(self.state.tables.F.shape[1], 1), dtype=np.int64)
+        mark_beside(self.seats(), rows, marks)
+        near: Ints = np.unique(np.concatenate([rows, sharing]))
+        return np.asarray(near[marks[near] == 1])
+
+    def first_device(self, row: int) -> int:
+        """The first device of a row that holds any."""
+        seat = int(self._seats.gang[GANG_FIRST, row]) if self.shares(row) else -1
+        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.I[c.HEAD, row])
 
     def fits(self, held: Holding, company: frozenset[int], home: Holding | None = None) -> bool:
         """Whether a row that holds nothing could take this: devices free, or shared within its company; CPUs, memory and storage there.
@@ -132,7 +193,7 @@ class Holdings:
         places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
         for device in held.devices:
             holder = int(t.D[c.D_HOLDER, device])
-            together = held.shared and holder == c.SHARED and company.issuperset(self.tenants[device])
+            together = held.shared and holder == c.SHARED and company.issuperset(self.tenants(device))
             if not (holder == c.FREE or (together and (device in mine or self.is_open(device))) or (holder == c.DOWN and device in mine)):
                 return False
         return all(
@@ -143,6 +204,9 @@ class Holdings:
     def take(self, row: int, held: Holding) -> None:
         """Enter what the row holds from now on; it held nothing, and `fits` returned true."""
         t = self.state.tables
+        if held.shared:
+            self._sit(row, held.option, held.devices)
+            return
         for node, amounts in self.demand(held).items():
             if amounts != NOTHING:
                 t.NF[: c.BESIDE, node] -= amounts
@@ -153,33 +217,24 @@ class Holdings:
         for device in held.devices:
             if t.D[c.D_HOLDER, device] == c.FREE:
                 t.NI[c.N_FREE, t.D[c.D_NODE, device]] -= 1
-            if held.shared:
-                t.D[c.D_HOLDER, device] = c.SHARED
-                self.tenants.setdefault(device, []).append(row)
-                continue
             t.D[c.D_HOLDER, device], t.D[c.D_NEXT, device] = row, -1
             if last < 0:
                 t.I[c.HEAD, row] = device
             else:
                 t.D[c.D_NEXT, last] = device
             last = device
-        if held.shared or held.side:
-            self.special[row] = held
+        if held.side:
+            self.with_parts[row] = held
 
     def give_back(self, row: int) -> Holding:
         """The row gives up everything. Returns what it held."""
         t, held = self.state.tables, self.of(row)
-        self.special.pop(row, None)
+        if held.shared:
+            rise(self.state.matrices, self._seats, row)
+            return held
+        self.with_parts.pop(row, None)
         for node, *amounts in held.side:
             t.NF[: c.BESIDE, node] += amounts
-        for device in held.devices if held.shared else ():
-            users = self.tenants[device]
-            users.remove(row)
-            if not users:
-                del self.tenants[device]
-                free = self.is_open(device)
-                t.D[c.D_HOLDER, device] = c.FREE if free else c.DOWN
-                t.NI[c.N_FREE, t.D[c.D_NODE, device]] += int(free)
         give_back(self.state.matrices, row)
         return held
 
@@ -193,6 +248,6 @@ class Holdings:
     def own(self, row: int) -> None:
         """The gang goes on where it is, alone from now on (or still shared, if others are there that may not be touched)."""
         held = self.of(row)
-        if held.shared and all(len(self.tenants[device]) == 1 for device in held.devices):
+        if held.shared and all(len(self.tenants(device)) == 1 for device in held.devices):
             self.give_back(row)
             self.take(row, Holding(held.option, held.devices))

@@ -64,13 +64,14 @@ class InForce:
     def __init__(self, state: State) -> None:
         self.state = state
         self._columns: dict[str, NDArray[Any]] = {}
-        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns describe
+        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that a plan is compared with
+        self._noted: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns describe
         self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
 
     def _grow(self) -> None:
         rows = self.state.tables.F.shape[1]
         if len(self._epoch) < rows:
-            self._epoch = _longer(self._epoch, rows, -1)
+            self._epoch, self._noted = _longer(self._epoch, rows, -1), _longer(self._noted, rows, -1)
             self._columns = {name: _longer(column, rows, _default(name)) for name, column in self._columns.items()}
 
     def column(self, name: str) -> NDArray[Any]:
@@ -80,6 +81,20 @@ class InForce:
             rows = self.state.tables.F.shape[1]
             found = self._columns[name] = _longer(np.zeros(0, dtype=_type(name)), rows, _default(name))
         return found
+
+    def describes(self, rows: Ints) -> bool:
+        """Whether the columns say what each of these rows was granted."""
+        self._grow()
+        return bool((self._noted[rows] == self.state.tables.I[c.EPOCH][rows]).all())
+
+    def knows(self, name: str) -> bool:
+        """Whether anything was ever asked for under this name."""
+        return name in self._columns
+
+    def values(self, name: str, rows: Ints) -> NDArray[Any]:
+        """A column at these rows; the default where nothing was ever asked for."""
+        found = self._columns.get(name)
+        return np.full(len(rows), _default(name), dtype=_type(name)) if found is None else found[rows]
 
     def only_devices(self, table: Assignments) -> bool:
         """Whether nothing but exact devices was ever asked for, and neither does this plan."""
@@ -128,7 +143,7 @@ class InForce:
             return
         self._grow()
         rows_at = rows[at]
-        self._epoch[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
+        self._epoch[rows_at] = self._noted[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
         if len(groups.inside) or "leader" in self._columns:
             self.column("leader")[rows_at], self.column("count")[rows_at] = groups.leader[at], groups.count[at]
         for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
@@ -143,7 +158,7 @@ class InForce:
     def enter(self, row: int) -> None:
         """The row has just what its columns say."""
         self._grow()
-        self._epoch[row] = self.state.tables.I[c.EPOCH, row]
+        self._epoch[row] = self._noted[row] = self.state.tables.I[c.EPOCH, row]
 
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""

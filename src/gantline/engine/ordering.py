@@ -115,7 +115,7 @@ class Ordering:
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
         """Rows that shall be on these devices too."""
-        return frozenset(other for device in devices for other in self.books.tenants.get(device, ())) - {row}
+        return frozenset(other for device in devices for other in self.books.tenants(device)) - {row}
 
     def _order(self, live: LiveGang) -> Order:
         done = float(self.state.tables.F[c.DONE, live.row])

@@ -17,9 +17,10 @@ class Claims:
 
     def __init__(self, holdings: Holdings, changing: set[int]) -> None:
         self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
-        for device in {device for row in changing if row in holdings.special for device in holdings.special[row].devices}:
-            tenants = holdings.tenants.get(device, ())
-            self._stay[device] = {row: None for row in tenants if row not in changing}  # they stay with any gang that is there
+        for device in {device for row in changing if holdings.shares(row) for device in holdings.of(row).devices}:
+            self._stay[device] = {
+                row: None for row in holdings.tenants(device) if row not in changing
+            }  # they stay with any gang that is there
 
     def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if each row that stays there may share with it."""
@@ -82,7 +83,7 @@ class Pools:
             if wider is not None:
                 return wider
         if len(usable) >= need:
-            quiet = sorted(usable, key=lambda d: len(self.holdings.tenants.get(d, ())))[:need]
+            quiet = sorted(usable, key=lambda d: len(self.holdings.tenants(d)))[:need]
             return [d for d in usable if d in quiet]
         if not usable:
             return choose_devices(self.state, w.row, w.option, w.item)
@@ -90,7 +91,7 @@ class Pools:
 
     def _widen(self, w: Wanted, usable: list[int], need: int) -> list[int] | None:
         """The group has not all the devices yet that it is to share: idle ones of its own first, then free ones, before members stack."""
-        idle = [d for d in usable if not self.holdings.tenants.get(d)][:need]
+        idle = [d for d in usable if not self.holdings.tenants(d)][:need]
         fresh = min(need - len(idle), w.item.size - len(usable))
         if fresh + len(idle) < need:
             return None

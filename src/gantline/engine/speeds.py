@@ -19,10 +19,13 @@ from gantline.core.errors import UsageError
 from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.phases import RUNNING, STARTING
+from gantline.core.plan import Mode
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
+from gantline.engine.in_force import InForce
 from gantline.engine.kinds.speed import SPEEDS
+from gantline.engine.shared_gang import crowds
 from gantline.engine.state import State
 from gantline.performance.model import Act, Gangs, check_model, overrides
 
@@ -47,8 +50,10 @@ class _Pieces(NamedTuple):
 class Speeds:
     """Asks for speeds and costs, and enters them."""
 
-    def __init__(self, state: State, books: Holdings) -> None:
-        self.state, self.books = state, books
+    def __init__(self, state: State, books: Holdings, force: InForce) -> None:
+        self.state, self.books, self.force = state, books, force
+        self.fluid_in_use = any(grant.fluid for grant in state.tables.granted.values())  # some row may have a share of the time
+        self._asked: Floats = np.zeros((2, 0))  # by row: its fraction, and its share of the time
         check_model(state.tables.performance)
 
     @property
@@ -127,7 +132,9 @@ class Speeds:
         """Bring the speeds of rows and their mates up to date, and with them when they are due; only those that hold something are asked
         about. So a model that is asked about one member of a group is shown all of them, and can compute what they have in common once.
         """
-        F, I, now, model = self.state.tables.F, self.state.tables.I, self.state.now, self.model
+        I, now, model = self.state.tables.I, self.state.now, self.model
+        if model is None and self._refresh_in_bulk(rows):
+            return
         rows = self._with_mates(rows)
         rows = self._holding(rows)
         if not len(rows):
@@ -146,13 +153,38 @@ class Speeds:
             until = np.maximum(until, now + _BLINK)
         if owner is not None:
             speeds, until = self._summed(grants, owner, speeds, until, len(rows))
+        self._set(rows, speeds, until)
+
+    def _set(self, rows: Ints, speeds: Floats, until: Floats) -> None:
+        F, I = self.state.tables.F, self.state.tables.I
         saving = F[c.CHECKPOINT][rows]
         for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         changes = self.state.tables.rate_changes
         if changes is not None:
-            changes[rows[(F[c.RATE][rows] != speeds) & (F[c.LAST_START][rows] < now)]] += 1
-        set_speeds(F, I, rows, speeds, until, now)
+            changes[rows[(F[c.RATE][rows] != speeds) & (F[c.LAST_START][rows] < self.state.now)]] += 1
+        set_speeds(F, I, rows, speeds, until, self.state.now)
+
+    def _refresh_in_bulk(self, rows: Ints) -> bool:
+        """The same without a model, as columns; False: a share of the time, parts, or a grant that came with the tables is among them."""
+        t, force = self.state.tables, self.force
+        shared = np.fromiter(t.granted, dtype=np.int64, count=len(t.granted))
+        if self.books.with_parts or self.fluid_in_use or not force.describes(shared):
+            return False
+        rows = self._holding(self.books.with_those_beside(rows, shared))
+        speeds = self.by_options(rows)
+        if self._asked.shape[1] < t.F.shape[1]:
+            self._asked = np.zeros((2, t.F.shape[1]))
+        self._asked[:, shared] = force.values("fraction", shared), force.values("share", shared)
+        granted = np.fromiter(map(t.granted.__contains__, rows.tolist()), np.bool_, len(rows))
+        mode, most = force.values("mode", rows), np.zeros(len(rows))
+        in_time = mode == int(Mode.TIME)
+        crowds(self.books.seats(), rows, in_time, self._asked, most)
+        part = np.where(granted, self._asked[in_time.astype(np.int64), rows], 1.0)
+        divides = granted & (in_time | (mode == int(Mode.SPACE)))
+        speeds = speeds * part / np.where(divides, np.maximum(1.0, most), 1.0)
+        self._set(rows, speeds, np.full(len(rows), math.inf))
+        return True
 
     def _holding(self, rows: Ints) -> Ints:
         """Those of the rows that hold something."""
@@ -246,9 +278,7 @@ class Speeds:
         option, spread = t.I[c.OPTION][rows], t.I[c.SPREAD][rows]
         rate: Floats = t.options.F[c.O_RATE][option]
         for at in np.flatnonzero(spread > 1).tolist():
-            grant = t.granted.get(int(rows[at]))
-            first = grant.devices[0] if grant is not None and grant.devices else int(t.I[c.HEAD, rows[at]])
-            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, first]])
+            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, self.books.first_device(int(rows[at]))]])
             if spread[at] > -(-int(t.I[c.HELD, rows[at]]) // size):
                 rate[at] = t.options.F[c.O_RATE_SPREAD, option[at]]
         return rate

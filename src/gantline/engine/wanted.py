@@ -83,7 +83,7 @@ def read_entries(
     for row, items in listed.items():
         members = tuple(groups.get(item.group, frozenset()) for item in items)
         kind = _kind(items, claims)
-        company = members[0] if items[0].group >= 0 else open_rows
+        company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         chosen = tuple(_option(tables, options, row, item) for item in items)
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             chosen = (IMPOSSIBLE,) * len(items)

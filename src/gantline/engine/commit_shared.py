@@ -1,0 +1,263 @@
+"""The part of a commit in which many gangs share devices, or name their own: columns for the kernel, and its results entered in bulk."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Ints
+from gantline.core.grant import Grant
+from gantline.core.phases import PENDING
+from gantline.core.plan import Assignments, Mode
+from gantline.engine import shared_ask as w
+from gantline.engine.checkpoints import note_saves
+from gantline.engine.gang_turns import KEEPS, LEAVES
+from gantline.engine.grants import Grants
+from gantline.engine.holdings import Holdings
+from gantline.engine.in_force import Groups
+from gantline.engine.option_rows import IMPOSSIBLE
+from gantline.engine.seats import GANG_FIRST
+from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED, Company
+from gantline.engine.shared_parting import decide_changes, part_with_shared
+from gantline.engine.shared_turns import take_shared_turns
+from gantline.engine.wanted import shares_openly, sound_numbers
+
+_STRANGER = -3  # may be with no other gang
+#: what plans may say here; the rest is done one by one
+_COLUMNS = frozenset(
+    ("job", "option", "gpus", "type", *c.BESIDE_NAMES, "group", "mode", "together", "fraction", "offset", "batch", "accumulation", "share")
+    + ("until", "limit", "devices")
+)
+
+
+class GrantsOfPlan:
+    """The grants of many rows, as one plan gave them."""
+
+    def __init__(self, books: Holdings, rows: Ints, table: Assignments, at: Ints) -> None:
+        self.books, self.rows, self.number = books, rows, table.column("group").copy()
+        self.table = table.some(at)
+        self.table.job = rows[at]
+        self._place = dict(zip(self.table.job.tolist(), range(len(at))))
+        self._members: dict[int, frozenset[int]] = {}
+
+    def grant(self, row: int) -> Grant:
+        """The grant of a row, on what it holds now."""
+        item, held = self.table[self._place[row]], self.books.of(row)
+        if item.group not in self._members:
+            self._members[item.group] = frozenset(self.rows[self.number == item.group].tolist()) if item.group >= 0 else frozenset()
+        return Grant((item,), (self._members[item.group],), held.devices, held.shared, (), held.side)
+
+
+class CommitShared:
+    """The assignments at some places of a plan, all of a kind that is compiled; see `made`."""
+
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, groups: Groups, at: Ints, options: Ints) -> None:
+        self.grants, self.rows, self.table, self.at = grants, rows, table, at
+        self.state, self.books = grants.state, grants.holdings
+        self.mine = rows[at]
+        self.mode, self.group = table.column("mode")[at], groups.number[at]
+        self.options = options
+        self.able = self._read(groups)
+
+    @staticmethod
+    def made(grants: Grants, rows: Ints, table: Assignments, groups: Groups, at: Ints, options: Ints) -> CommitShared | None:
+        """The turns at these places; None: some of them are to be done one by one."""
+        t = grants.state.tables
+        names = {name for name, _ in table.filled_columns()}
+        if grants.used_fluid or t.trials or not names <= _COLUMNS or len(grants.holdings.with_parts):
+            return None
+        if any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap")):
+            return None
+        if not t.NI[c.N_UP].all() or t.NI[c.N_CLOSED].any():
+            return None
+        found = CommitShared(grants, rows, table, groups, at, options[at])
+        return found if found.able else None
+
+    # --- reading --------------------------------------------------------------------------------------------------------
+    def _read(self, groups: Groups) -> bool:
+        t, mine = self.state.tables, self.mine
+        self.seats = self.books.seats()
+        special = np.fromiter(self.grants.by_row, dtype=np.int64, count=len(self.grants.by_row))
+        if len(special) and not self.grants.in_force.describes(special[self.seats.gang[GANG_FIRST][special] >= 0]):
+            return False
+        holds = t.I[c.PHASE][mine] != PENDING
+        if (holds & ((t.I[c.HELD][mine] == 0) | (t.I[c.NODE][mine] >= 0))).any() or len(np.unique(mine)) < len(mine):
+            return False
+        named = self._read_devices()
+        if named is None:
+            return False
+        self.options = np.where(sound_numbers(self.table)[self.at], self.options, IMPOSSIBLE)
+        sound = self.options != IMPOSSIBLE
+        OI, some = t.options.I, np.maximum(self.options, 0)
+        need = np.where(sound, OI[c.O_GPUS][some], 0)
+        if (sound & (need == 0)).any():
+            return False
+        grouped = (self.group >= 0) & (self.mode != int(Mode.EXCLUSIVE))
+        linked = grouped & (self.mode == int(Mode.INTERLEAVE)) & named
+        shares = (grouped & ~(linked & ~self._in_common(linked))) | shares_openly(self.rows, self.table)[self.at]
+        wants = np.where(shares, np.where(named, w.SHARES_NAMED, w.JOINS), np.where(named, w.OWNS_NAMED, w.OWN_PLACE))
+        if (holds & sound & (wants == w.OWN_PLACE) & (need != t.I[c.HELD][mine])).any():
+            return False
+        if not self._one_size(sound & (wants == w.JOINS), need, OI[c.O_TYPE][some]):
+            return False
+        self._enter(groups, special, holds, sound, need, wants, shares)
+        return True
+
+    def _read_devices(self) -> Bools | None:
+        """The devices that rows name, and the options that follow from them; None: written in an unusual way."""
+        t, count = self.state.tables, len(self.at)
+        if not self.table.has("devices"):
+            self.flat, self.count = np.zeros(0, dtype=np.int64), np.zeros(count, dtype=np.int64)
+            self.first = self.count
+            return np.zeros(count, dtype=np.bool_)
+        entries = self.table.entries("devices")
+        asked = [entries[k] for k in self.at.tolist()]
+        flat = np.array(list(chain.from_iterable(asked)), dtype=None)
+        if len(flat) and flat.dtype.kind != "i":
+            return None
+        self.flat = flat.astype(np.int64)
+        self.count = np.fromiter(map(len, asked), dtype=np.int64, count=count)
+        self.first = np.cumsum(self.count) - self.count
+        named: Bools = self.count > 0
+        owner = np.repeat(np.arange(count), self.count)
+        good: Bools = np.ones(count, dtype=np.bool_)
+        inside = (self.flat >= 0) & (self.flat < t.D.shape[1])
+        good[owner[~inside]] = False
+        kinds = t.NI[c.N_TYPE][t.D[c.D_NODE][np.where(inside, self.flat, 0)]]
+        kind = np.zeros(count, dtype=np.int64)
+        kind[owner] = kinds
+        good[owner[kind[owner] != kinds]] = False
+        pairs = owner * t.D.shape[1] + np.where(inside, self.flat, 0)
+        if len(np.unique(pairs)) < len(pairs):
+            good &= np.array([len(set(devices)) == len(devices) for devices in asked])
+        self.options = np.where(named, self._exact_options(named & good, kind), self.options)
+        return named
+
+    def _exact_options(self, good: Bools, kind: Ints) -> Ints:
+        """The option of each row that has just the devices that it names."""
+        t, table, at = self.state.tables, self.table, self.at
+        gpus, type_asked = table.column("gpus")[at], table.column("type")[at]
+        good = good & ((gpus < 0) | (gpus == self.count)) & ((type_asked < 0) | (type_asked == kind))
+        found = np.full(len(at), IMPOSSIBLE)
+        where = np.flatnonzero(good)
+        rows = self.mine[where]
+        asked = {name: table.column(name)[at][where] for name in ("option", *c.BESIDE_NAMES) if table.has(name)}
+        first = t.I[c.OPTION_FIRST][rows]
+        usual = (t.options.I[c.O_TYPE][first] == kind[where]) & (t.options.I[c.O_GPUS][first] == self.count[where])
+        for name, column in asked.items():
+            usual &= column < 0 if name == "option" else np.isnan(column)
+        found[where[usual]] = first[usual]
+        rest = ~usual
+        if rest.any():
+            asked = {name: column[rest] for name, column in asked.items()}
+            sized = Assignments(np.zeros(int(rest.sum())), gpus=self.count[where][rest], type=kind[where][rest], **asked)
+            found[where[rest]] = self.grants.options.of_table(rows[rest], sized)
+        return found
+
+    def _in_common(self, linked: Bools) -> Bools:
+        """Which rows of interleaved groups name a device that another member names."""
+        common: Bools = np.zeros(len(linked), dtype=np.bool_)
+        if linked.any():
+            owner = np.repeat(np.arange(len(linked)), self.count)
+            inside = linked[owner]
+            key = self.group[owner[inside]] * self.state.tables.D.shape[1] + self.flat[inside]
+            _, which, times = np.unique(key, return_inverse=True, return_counts=True)
+            common[owner[inside][times[which] > 1]] = True
+        return common
+
+    def _one_size(self, joins: Bools, need: Ints, kind: Ints) -> bool:
+        """Whether the members of each group want as many devices of one type."""
+        at = np.flatnonzero(joins)
+        if len(at) < 2:
+            return True
+        at = at[np.argsort(self.group[at], kind="stable")]
+        same = self.group[at][1:] == self.group[at][:-1]
+        return not (same & ((need[at][1:] != need[at][:-1]) | (kind[at][1:] != kind[at][:-1]))).any()
+
+    # --- columns for the kernel -----------------------------------------------------------------------------------------
+    def _enter(self, groups: Groups, special: Ints, holds: Bools, sound: Bools, need: Ints, wants: Ints, shares: Bools) -> None:
+        state, t, count = self.state, self.state.tables, len(self.at)
+        ask: Ints = np.zeros((w.ASK_LINES, count), dtype=np.int64)
+        numbers, code = np.unique(self.group, return_inverse=True)
+        ask[w.A_ROW], ask[w.A_OPTION], ask[w.A_WANTS], ask[w.A_GROUP] = self.mine, self.options, wants, code
+        ask[w.A_FIRST], ask[w.A_COUNT] = self.first, self.count
+        room = np.maximum(np.maximum(need, t.I[c.HELD][self.mine]), self.count)
+        ask[w.A_GETS] = np.cumsum(room) - room
+        self.returns = self.mode == int(Mode.TIME)
+        if t.waits_for_turn:
+            ask[w.A_RETURNS] = self.returns & np.fromiter(map(t.waits_for_turn.__contains__, self.mine.tolist()), np.bool_, count)
+        ask[w.A_WHOLE] = self.table.column("together")[self.at] & (self.group >= 0)
+        order = np.argsort(code, kind="stable")
+        same = code[order][1:] == code[order][:-1]
+        ask[w.A_MATE, order] = np.append(np.where(same, order[1:], -1), -1)
+        starts = np.concatenate([[True], ~same])
+        ask[w.A_LEAD, order] = order[starts][np.cumsum(starts) - 1]
+        ask[w.A_WIDEST] = np.argsort(-need, kind="stable")
+        work: Ints = np.zeros((w.WORK_LINES, count), dtype=np.int64)
+        self.turns_of_all = w.SharedTurns(ask, work, self.flat, np.full(len(numbers), -1))
+        total = int(room.sum()) + 1
+        self.company = Company(self.grants.company_lines(), np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64))
+        self._enter_company(groups, special, shares)
+        self.company.row[CHANGES, self.mine[holds & sound]] = 1
+        self.seats = self.books.seats(2 * total)
+        state.log.reserve(count + 8, total + 8)
+
+    def _enter_company(self, groups: Groups, special: Ints, shares: Bools) -> None:
+        """Which gangs may be together: by this plan, and by what is in force."""
+        line, force = self.company.row, self.grants.in_force
+        planned, mode = self.rows, self.table.column("mode")
+        line[NOW, special] = line[BEFORE, special] = _STRANGER
+        seated = special[self.seats.gang[GANG_FIRST][special] >= 0]
+        leader, size = force.values("leader", special), force.values("count", special)
+        line[BEFORE, special] = np.where(leader >= 0, leader * (1 << 32) + size, ALONE)
+        alone = seated[force.values("leader", seated) < 0]
+        line[BEFORE, alone] = line[NOW, alone] = OPEN
+        together = (groups.number >= 0) & (mode != int(Mode.EXCLUSIVE))
+        line[NOW, planned] = np.where(together, groups.number, np.where(shares_openly(planned, self.table), OPEN, ALONE))
+        line[NOW, self.mine[~shares]] = ALONE
+        self.known = np.unique(np.concatenate([planned, special]))
+
+    # --- the commit -----------------------------------------------------------------------------------------------------
+    def give_up(self) -> None:
+        """Every row gives up what the plan takes away."""
+        state, t = self.state, self.state.tables
+        decide_changes(state.matrices, self.seats, self.company, self.turns_of_all, state.now, state.min_run)
+        change = self.turns_of_all.work[w.W_CHANGE]
+        for row in self.mine[((change == KEEPS) | (change == LEAVES)) & (t.F[c.CHECKPOINT][self.mine] > 0.0)].tolist():
+            note_saves(state, row)
+        part_with_shared(state.matrices, self.seats, self.company, self.turns_of_all, state.now)
+
+    def turns(self, first: int, last: int) -> None:
+        """The turns of those in [first, last)."""
+        if last > first:
+            state = self.state
+            rest = (state.now, state.costs.of_switch, state.rules, state.log.columns, state.scratch, state.out)
+            take_shared_turns(state.matrices, self.seats, self.company, self.turns_of_all, first, last, *rest)
+
+    def record(self, plain: Bools) -> None:
+        """Keep what is special about the new grants."""
+        end, by_row, t = self.turns_of_all.work[w.W_END], self.grants.by_row, self.state.tables
+        recorded = (end == w.GRANTED) | (end == w.IN_PART)
+        self.granted, self.in_part = self.mine[end == w.GRANTED], self.mine[end == w.IN_PART]
+        special = recorded & ((self.seats.gang[GANG_FIRST][self.mine] >= 0) | ~plain[self.at])
+        by_row.drop(self.mine[(recorded & ~special) | (end == w.HALTED)].tolist())
+        if special.any():
+            by_row.enter(self.mine[special].tolist(), GrantsOfPlan(self.books, self.rows, self.table, self.at[special]))
+        for row in self.mine[recorded & self.returns].tolist() if t.waits_for_turn else ():
+            t.waits_for_turn.discard(row)
+        part = self.at[end == w.IN_PART]
+        limit = t.F[c.LAST_START][self.rows[part]] + self.table.column("limit")[part]
+        t.F[c.LIMIT_END, self.rows[part]], t.F[c.UNTIL, self.rows[part]] = limit, np.minimum(self.table.column("until")[part], limit)
+        line = self.company.row
+        if self.grants.speeds.model is not None:  # of a group that shares links: the others of its group
+            codes = line[BEFORE, self.mine[recorded | (end == w.HALTED)]]
+            line[TOUCHED, self.known[np.isin(line[BEFORE, self.known], codes[codes >= 0])]] = 1
+        self.touched = self.known[line[TOUCHED, self.known] == 1]
+        line[:, self.known] = 0
+
+    def acts(self) -> tuple[Ints, Ints]:
+        """Rows that pay for something, and what for."""
+        acts = self.turns_of_all.work[w.W_ACT]
+        return self.mine[acts >= 0], acts[acts >= 0]

@@ -1,0 +1,139 @@
+"""Which gangs are on which shared devices, as columns: a seat is one gang on one device. Compiled.
+
+The seats of a gang are linked in rank order, those of a device in no order. What a gang takes beside its devices follows from its option.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.jit import kernel
+from gantline.core.tables import Matrices
+
+#: lines of `Seats.seat`: whose, where, the next seat of the gang, the next on the device, whether the gang keeps it in this commit
+SEAT_ROW, SEAT_DEVICE, SEAT_NEXT, SEAT_BESIDE, SEAT_KEPT, SEAT_LINES = range(6)
+#: lines of `Seats.gang`: its first seat (-1: it shares nothing), the option that it has there
+GANG_FIRST: Final = 0
+GANG_OPTION: Final = 1
+
+
+class Seats(NamedTuple):
+    """The columns; `spare` is the first seat that is not in use."""
+
+    seat: Ints
+    gang: Ints  # (GANG_FIRST and GANG_OPTION, row)
+    device: Ints  # the first seat on each device (-1: none)
+    spare: Ints
+
+
+def no_seats(rows: int, devices: int) -> Seats:
+    """Columns for so many rows and devices."""
+    empty = Seats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.full(1, -1))
+    return with_room(empty, rows, 64)
+
+
+def with_room(seats: Seats, rows: int, more: int) -> Seats:
+    """The same with all rows, and so many seats to spare."""
+    gang, used = seats.gang, seats.seat.shape[1]
+    if gang.shape[1] < rows:
+        gang = np.full((2, rows), -1)
+        gang[:, : seats.gang.shape[1]] = seats.gang
+    if _spare(seats, more) >= more:
+        return seats if gang is seats.gang else seats._replace(gang=gang)
+    seat = np.full((SEAT_LINES, 2 * used + more), -1)
+    seat[:, :used] = seats.seat
+    seat[SEAT_NEXT, used:-1] = np.arange(used + 1, seat.shape[1])
+    seat[SEAT_NEXT, -1] = seats.spare[0]
+    return Seats(seat, gang, seats.device, np.array([used]))
+
+
+@kernel
+def _spare(seats: Seats, most: int) -> int:
+    """How many seats are not in use, counted up to so many."""
+    count, seat = 0, seats.spare[0]
+    while seat >= 0 and count < most:
+        count += 1
+        seat = seats.seat[SEAT_NEXT, seat]
+    return count
+
+
+@kernel
+def sit(t: Matrices, seats: Seats, row: int, option: int, devices: Ints, first: int, count: int) -> None:
+    """The gang, which held nothing, shares these devices from now on."""
+    I, NF, NI, OF, D, seat = t.I, t.NF, t.NI, t.OF, t.D, seats.seat
+    following = -1
+    for k in range(first + count - 1, first - 1, -1):
+        device = devices[k]
+        node = D[c.D_NODE, device]
+        if D[c.D_HOLDER, device] == c.FREE:
+            NI[c.N_FREE, node] -= 1
+        D[c.D_HOLDER, device] = c.SHARED
+        for side in range(c.BESIDE):
+            NF[side, node] -= OF[c.O_CPUS + side, option]
+        new = seats.spare[0]
+        seats.spare[0] = seat[SEAT_NEXT, new]
+        seat[SEAT_ROW, new], seat[SEAT_DEVICE, new], seat[SEAT_NEXT, new] = row, device, following
+        seat[SEAT_BESIDE, new], seat[SEAT_KEPT, new] = seats.device[device], 0
+        seats.device[device] = following = new
+    seats.gang[GANG_FIRST, row], seats.gang[GANG_OPTION, row] = following, option
+    I[c.OPTION, row], I[c.NODE, row], I[c.HEAD, row], I[c.HELD, row] = option, -1, -1, count
+    I[c.SPREAD, row] = spread_of(D, devices, first, count)
+
+
+@kernel
+def rise(t: Matrices, seats: Seats, row: int) -> None:
+    """The gang leaves the devices that it shares; one without another gang is free."""
+    NF, NI, OF, D, seat = t.NF, t.NI, t.OF, t.D, seats.seat
+    option, here = seats.gang[GANG_OPTION, row], seats.gang[GANG_FIRST, row]
+    while here >= 0:
+        following, device = seat[SEAT_NEXT, here], seat[SEAT_DEVICE, here]
+        node = D[c.D_NODE, device]
+        for side in range(c.BESIDE):
+            NF[side, node] += OF[c.O_CPUS + side, option]
+        if seats.device[device] == here:
+            seats.device[device] = seat[SEAT_BESIDE, here]
+        else:
+            other = seats.device[device]
+            while seat[SEAT_BESIDE, other] != here:
+                other = seat[SEAT_BESIDE, other]
+            seat[SEAT_BESIDE, other] = seat[SEAT_BESIDE, here]
+        if seats.device[device] < 0:
+            if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:
+                D[c.D_HOLDER, device] = c.FREE
+                NI[c.N_FREE, node] += 1
+            else:
+                D[c.D_HOLDER, device] = c.DOWN
+        seat[SEAT_ROW, here], seat[SEAT_NEXT, here] = -1, seats.spare[0]
+        seats.spare[0] = here
+        here = following
+    seats.gang[GANG_FIRST, row] = -1
+
+
+@kernel
+def mark_beside(seats: Seats, rows: Ints, marks: Ints) -> None:
+    """Mark these rows and all that are on devices that they share."""
+    for k in range(rows.shape[0]):
+        marks[rows[k]] = 1
+        seat = seats.gang[GANG_FIRST, rows[k]]
+        while seat >= 0:
+            other = seats.device[seats.seat[SEAT_DEVICE, seat]]
+            while other >= 0:
+                marks[seats.seat[SEAT_ROW, other]] = 1
+                other = seats.seat[SEAT_BESIDE, other]
+            seat = seats.seat[SEAT_NEXT, seat]
+
+
+@kernel
+def spread_of(D: Ints, devices: Ints, first: int, count: int) -> int:
+    """How many nodes some devices are on."""
+    nodes = 0
+    for k in range(first, first + count):
+        fresh = True
+        for before in range(first, k):
+            fresh = fresh and D[c.D_NODE, devices[before]] != D[c.D_NODE, devices[k]]
+        nodes += int(fresh)
+    return nodes

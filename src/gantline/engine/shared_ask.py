@@ -1,0 +1,36 @@
+"""What a plan asks for gangs that share devices, or that name their own, and what is kept of each during a commit: columns for kernels."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from gantline.core.arrays import Ints
+
+#: lines of `SharedTurns.ask`: the row and its option (below zero: impossible); what it wants; its group; the devices that it names, in
+#: `named`; where its list of devices is in `gets`; whether it comes back to its time-shared group; whether its group starts whole; the
+#: first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
+(A_ROW, A_OPTION, A_WANTS, A_GROUP, A_FIRST, A_COUNT, A_GETS, A_RETURNS, A_WHOLE, A_LEAD, A_MATE, A_WIDEST, ASK_LINES) = range(13)
+#: lines of `SharedTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps meanwhile;
+#: what it pays for; how it ended
+(W_CHANGE, W_OPTION, W_HELD, W_HAD, W_SHARED, W_KEPT, W_ACT, W_END, WORK_LINES) = range(9)
+#: what is wanted: devices of its group; named devices, shared; named devices of its own; a place of its own
+JOINS: Final = 0
+SHARES_NAMED: Final = 1
+OWNS_NAMED: Final = 2
+OWN_PLACE: Final = 3
+#: how a turn ended
+UNTOUCHED: Final = 0
+GRANTED: Final = 1
+IN_PART: Final = 2  # all but other CPUs or the like
+RESTORED: Final = 3
+HALTED: Final = 4
+WAITED: Final = 5  # with its group
+
+
+class SharedTurns(NamedTuple):
+    """The gangs of a commit in the order of the plan, and what is kept of each meanwhile."""
+
+    ask: Ints
+    work: Ints
+    named: Ints
+    pool: Ints  # per group the turn whose devices it shares (-1: none yet)

@@ -1,0 +1,296 @@
+"""Commits gangs that share devices, or that name their own: after `shared_parting` they take their turns. Compiled.
+
+The same steps as in `commit_general`, which does the rest: here members of a group have one size, every node is up, and nothing is
+cordoned. So a group shares the devices of its first member.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.jit import kernel
+from gantline.core.reasons import Reason
+from gantline.core.tables import Matrices
+from gantline.engine import log as g
+from gantline.engine import settings as s
+from gantline.engine.find_place import find_place
+from gantline.engine.gang import close_interval, halt, open_interval, price, rest, set_due, start
+from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, MOVE, RESIZE, RESUME, START, STAYS, WAITS
+from gantline.engine.log import LogColumns
+from gantline.engine.seats import GANG_FIRST, Seats
+from gantline.engine.settings import EngineRules
+from gantline.engine.shared_ask import (
+    A_FIRST,
+    A_GETS,
+    A_GROUP,
+    A_LEAD,
+    A_MATE,
+    A_OPTION,
+    A_RETURNS,
+    A_ROW,
+    A_WANTS,
+    A_WHOLE,
+    GRANTED,
+    HALTED,
+    IN_PART,
+    JOINS,
+    OWNS_NAMED,
+    RESTORED,
+    SHARES_NAMED,
+    UNTOUCHED,
+    W_ACT,
+    W_CHANGE,
+    W_END,
+    W_HAD,
+    W_HELD,
+    W_KEPT,
+    W_OPTION,
+    W_SHARED,
+    WAITED,
+    SharedTurns,
+)
+from gantline.engine.shared_gang import (
+    Company,
+    is_free,
+    leave,
+    own_seats,
+    restyle_seated,
+    settle_down,
+    touch_beside,
+)
+
+SWITCH: Final = 4  # what it pays for, as in performance.model.Act
+_MOVED, _RESIZED, _RESOURCES, _FRAGMENTED = (int(r) for r in (Reason.MOVED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED))
+_INFEASIBLE, _TOGETHER = int(Reason.INFEASIBLE), int(Reason.TOGETHER)
+
+
+@kernel
+def take_shared_turns(
+    t: Matrices,
+    seats: Seats,
+    company: Company,
+    turns: SharedTurns,
+    begin: int,
+    end: int,
+    now: float,
+    switch: float,
+    rules: EngineRules,
+    log: LogColumns,
+    scratch: Ints,
+    out: Ints,
+) -> None:
+    """The turns of those in [begin, end)."""
+    ask, work = turns.ask, turns.work
+    for k in range(begin, end):
+        if work[W_CHANGE, k] == BOUND or work[W_END, k] != UNTOUCHED:
+            continue
+        if ask[A_WHOLE, k] == 1:
+            _turn_together(t, seats, company, turns, ask[A_LEAD, k], now, switch, rules, log, scratch, out)
+        elif work[W_CHANGE, k] == STAYS:
+            _adjust(t, seats, company, turns, k)
+        else:
+            reason = _find(t, seats, company, turns, k, rules, scratch)
+            if reason == 0:
+                _begin(t, seats, company, turns, k, now, switch, rules, log, out)
+            else:
+                _refuse(t, seats, company, turns, k, reason, now, log, out)
+
+
+@kernel
+def _turn_together(
+    t: Matrices,
+    seats: Seats,
+    company: Company,
+    turns: SharedTurns,
+    leader: int,
+    now: float,
+    switch: float,
+    rules: EngineRules,
+    log: LogColumns,
+    scratch: Ints,
+    out: Ints,
+) -> None:
+    """Every member that is not in place yet gets one, or none of them does."""
+    ask, work = turns.ask, turns.work
+    group, failed, reason = ask[A_GROUP, leader], -1, 0
+    pool = turns.pool[group]
+    k = leader
+    while k >= 0 and failed < 0:
+        if work[W_CHANGE, k] != STAYS:
+            reason = _TOGETHER if work[W_CHANGE, k] == BOUND else _find(t, seats, company, turns, k, rules, scratch)
+            if reason != 0:
+                failed = k
+            else:
+                _take_found(t, seats, company, turns, k)  # so that the next one finds another
+        k = ask[A_MATE, k]
+    k = leader
+    while k >= 0 and k != failed:
+        if work[W_CHANGE, k] != STAYS:
+            leave(t, seats, company, ask[A_ROW, k])
+        k = ask[A_MATE, k]
+    if failed >= 0:
+        turns.pool[group] = pool
+    for begins in range(2):
+        k = leader
+        while k >= 0:
+            change = work[W_CHANGE, k]
+            if begins == 0 and change == STAYS:
+                _adjust(t, seats, company, turns, k)
+            elif begins == 1 and change != STAYS and change != BOUND and failed < 0:
+                _begin(t, seats, company, turns, k, now, switch, rules, log, out)
+            elif begins == 1 and change != STAYS and change != BOUND:
+                _refuse(t, seats, company, turns, k, reason if k == failed else _TOGETHER, now, log, out)
+                if work[W_END, k] == UNTOUCHED:
+                    work[W_END, k] = WAITED
+            k = ask[A_MATE, k]
+
+
+@kernel
+def _adjust(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int) -> None:
+    """Change in place what needs no restart: CPUs, and whether it shares."""
+    ask, work = turns.ask, turns.work
+    row = ask[A_ROW, k]
+    shared = seats.gang[GANG_FIRST, row] >= 0
+    whole = restyle_seated(t, seats, company, row, ask[A_OPTION, k], False, ask[A_GETS, k])
+    if not whole:
+        t.I[c.REASON, row] = _RESOURCES
+    if ask[A_WANTS, k] > SHARES_NAMED and seats.gang[GANG_FIRST, row] >= 0:
+        own_seats(t, seats, company, row, ask[A_GETS, k])
+    touch_beside(seats, company, row)
+    if whole or shared:
+        work[W_END, k] = GRANTED if whole else IN_PART
+
+
+@kernel
+def _find(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, rules: EngineRules, scratch: Ints) -> int:
+    """Write down the devices that a row gets, which are free; or why there are none (0: there are)."""
+    ask, work, gets = turns.ask, turns.work, company.gets
+    row, option, wants, at = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], ask[A_GETS, k]
+    if option < 0:
+        return _INFEASIBLE
+    need = t.OI[c.O_GPUS, option]
+    pool = turns.pool[ask[A_GROUP, k]] if wants == JOINS else -1
+    if wants == SHARES_NAMED or wants == OWNS_NAMED:
+        for n in range(need):
+            gets[at + n] = turns.named[ask[A_FIRST, k] + n]
+    elif pool >= 0:
+        stays = work[W_CHANGE, pool] == STAYS
+        for n in range(need):
+            gets[at + n] = company.had[work[W_HAD, pool] + n] if stays else gets[ask[A_GETS, pool] + n]
+    elif not _choose(t, row, option, gets, at, rules, scratch):
+        free = 0
+        for node in range(t.NI.shape[1]):
+            free += t.NI[c.N_FREE, node] if t.NI[c.N_TYPE, node] == t.OI[c.O_TYPE, option] else 0
+        return _FRAGMENTED if free >= need else _RESOURCES
+    if work[W_KEPT, k] > 0:
+        leave(t, seats, company, row)
+        work[W_KEPT, k] = 0
+    if not is_free(t, seats, company, row, option, gets, at, need, wants <= SHARES_NAMED, False):
+        return _RESOURCES
+    return 0
+
+
+@kernel
+def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, rules: EngineRules, scratch: Ints) -> bool:
+    """A place by the rule: the first free devices of each node."""
+    nodes, counts = scratch[0], scratch[1]
+    used = find_place(t, rules, row, option, False, nodes, counts)
+    for n in range(used):
+        device, left = t.NI[c.N_FIRST, nodes[n]], counts[n]
+        while left > 0:
+            if t.D[c.D_HOLDER, device] == c.FREE:
+                gets[at] = device
+                at += 1
+                left -= 1
+            device += 1
+    return used > 0
+
+
+@kernel
+def _take_found(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int) -> None:
+    ask = turns.ask
+    wants, option, group = ask[A_WANTS, k], ask[A_OPTION, k], ask[A_GROUP, k]
+    settle_down(t, seats, company, ask[A_ROW, k], option, company.gets, ask[A_GETS, k], t.OI[c.O_GPUS, option], wants <= SHARES_NAMED)
+    if wants == JOINS and turns.pool[group] < 0:
+        turns.pool[group] = k
+
+
+@kernel
+def _begin(
+    t: Matrices,
+    seats: Seats,
+    company: Company,
+    turns: SharedTurns,
+    k: int,
+    now: float,
+    switch: float,
+    rules: EngineRules,
+    log: LogColumns,
+    out: Ints,
+) -> None:
+    """The row takes the devices that were found: it starts, starts again elsewhere, or goes on after a pause."""
+    F, I, ask, work, amount = t.F, t.I, turns.ask, turns.work, rules.amount
+    row, option, change = ask[A_ROW, k], ask[A_OPTION, k], work[W_CHANGE, k]
+    need = t.OI[c.O_GPUS, option]
+    if change == WAITS:
+        work[W_ACT, k] = START if F[c.FIRST_START, row] != F[c.FIRST_START, row] else RESUME
+    else:
+        alike = t.OI[c.O_TYPE, work[W_OPTION, k]] == t.OI[c.O_TYPE, option]
+        work[W_ACT, k] = RESIZE if work[W_HELD, k] != need and alike else MOVE
+        close_interval(I, row, now, _MOVED if work[W_HELD, k] == need else _RESIZED, log)
+    if change == LEAVES:
+        rest(F, I, row, now)
+        out[1] += 1
+    _take_found(t, seats, company, turns, k)
+    if change == KEEPS:
+        I[c.EPOCH, row] += 1
+        F[c.SAFE, row] = F[c.DONE, row]
+        open_interval(I, t.D, row, now, log)
+    else:
+        start(t, row, now, rules, log)
+        out[0] += 1
+    if seats.gang[GANG_FIRST, row] >= 0:
+        _log_seats(I, row, company.gets, ask[A_GETS, k], need, log)
+    if change != WAITS:
+        F[c.SINCE, row] = now + price(amount[s.S_RESIZE] if work[W_ACT, k] == RESIZE else amount[s.S_MOVE], need, amount)
+        set_due(F, row)
+    elif ask[A_RETURNS, k] == 1 and work[W_ACT, k] == RESUME:
+        work[W_ACT, k] = SWITCH
+        F[c.SINCE, row] = now + price(switch, need, amount)
+        set_due(F, row)
+    work[W_END, k] = GRANTED
+
+
+@kernel
+def _log_seats(I: Ints, row: int, devices: Ints, first: int, count: int, log: LogColumns) -> None:
+    """Shared devices are in no chain that the log could follow."""
+    at, offset = I[c.INTERVAL, row], log.written[g.DEVICES]
+    for n in range(count):
+        log.device[offset + n] = devices[first + n]
+    log.written[g.DEVICES] = offset + count
+    log.entry[g.L_COUNT, at] = count
+
+
+@kernel
+def _refuse(
+    t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, reason: int, now: float, log: LogColumns, out: Ints
+) -> None:
+    """The row gets nothing of this, and goes back to what it had, if that is still free."""
+    ask, work = turns.ask, turns.work
+    row, change = ask[A_ROW, k], work[W_CHANGE, k]
+    t.I[c.REASON, row] = reason
+    if change != KEEPS and change != LEAVES:
+        return
+    if work[W_KEPT, k] > 0:
+        leave(t, seats, company, row)
+        work[W_KEPT, k] = 0
+    old, first, count, shared = work[W_OPTION, k], work[W_HAD, k], work[W_HELD, k], work[W_SHARED, k] == 1
+    if is_free(t, seats, company, row, old, company.had, first, count, shared, True):
+        settle_down(t, seats, company, row, old, company.had, first, count, shared)
+        work[W_END, k] = RESTORED
+        return
+    halt(t.F, t.I, row, now, reason, log)
+    out[1] += 1
+    work[W_END, k] = HALTED

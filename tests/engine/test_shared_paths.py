@@ -1,0 +1,120 @@
+"""Gangs that share, compiled and one by one: two ways to the same books, for whatever plans name groups, devices, CPUs and turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.engine.states import engine_of
+from tests.oracles.books import check_books
+
+from gantline.core import columns as c
+from gantline.core.costs import Costs
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignment, Assignments, Mode, Plan
+from gantline.engine.commit import commit_assignments
+from gantline.engine.commit_shared import CommitShared
+from gantline.engine.engine import Engine
+
+JOBS, DEVICES = 8, 9
+
+
+def twins(gpus: list[int], min_run: float, checkpoint: float) -> tuple[Engine, Engine]:
+    rows = [
+        {"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1e4, "options": f"a:{g}/{g}=10000|b:{g}=5000"} for k, g in enumerate(gpus)
+    ]
+    costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, switch=0.5, checkpoint=checkpoint, doubling=0.5)
+    one, other = (engine_of(rows, "a:2x3/6c,b:1x3/4c", costs=costs, min_run=min_run, checkpoint=checkpoint) for _ in range(2))
+    return one, other
+
+
+@st.composite
+def wish(draw: st.DrawFn, job: int) -> Assignment:
+    """What one job gets: a group, named devices, both, or a place of its own."""
+    kind = draw(st.sampled_from(["group", "group", "open", "exact", "group exact", "plain", "cpus"]))
+    group = draw(st.integers(0, 2))
+    mode = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)[group]
+    devices = tuple(draw(st.lists(st.integers(0, DEVICES), min_size=1, max_size=3, unique=draw(st.booleans()))))
+    more: dict[str, Any] = {"fraction": draw(st.sampled_from([1.0, 0.5, 0.3])), "share": 1.0 if mode != Mode.TIME else 0.5}
+    cpus = draw(st.sampled_from([np.nan, np.nan, 1.0, 3.0]))
+    option = draw(st.sampled_from([-1, -1, 0, 1, 2]))
+    found = {
+        "group": Assignment(job, option, group=group, mode=mode, together=group == 2, cpus=cpus, **more),
+        "open": Assignment(job, devices=devices, mode=Mode.SPACE, fraction=0.5),
+        "exact": Assignment(job, devices=devices, cpus=cpus),
+        "group exact": Assignment(job, devices=devices, group=group + 3, mode=mode, offset=0.5 * job, **more),
+        "plain": Assignment(job, option),
+        "cpus": Assignment(job, cpus=cpus),
+    }
+    return found[kind]
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[Assignment]:
+    return [draw(wish(job)) for job in draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))]
+
+
+def columns(engine: Engine) -> list[Any]:
+    """What a row has, as far as it means anything for rows that wait."""
+    t = engine.state.tables
+    waits = t.I[c.PHASE] == int(Phase.PENDING)
+    F = t.F.copy()
+    F[[c.SPEED_UNTIL, c.DUE]] = np.where(waits, 0.0, F[[c.SPEED_UNTIL, c.DUE]])
+    option, I = t.I[c.OPTION], t.I.copy()
+    I[c.OPTION] = option >= 0  # derived options are numbered as they are first looked up
+    return [
+        t.D[c.D_HOLDER],
+        t.NI,
+        t.NF,
+        I,
+        F,
+        np.where(option >= 0, t.options.F[:, option], 0.0),
+        np.where(option >= 0, t.options.I[:, option], 0),
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    gpus=st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
+    story=st.lists(st.tuples(plans(), st.sampled_from([-1, -1, 0, 1])), min_size=1, max_size=6),
+    min_run=st.sampled_from([0.0, 0.0, 15.0]),
+    checkpoint=st.sampled_from([0.0, 7.0]),
+)
+def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
+    gpus: list[int], story: list[tuple[list[Assignment], int]], min_run: float, checkpoint: float
+) -> None:
+    compiled, general = twins(gpus, min_run, checkpoint)
+    general.grants.speeds._refresh_in_bulk = lambda rows: False  # type: ignore[method-assign]
+    for step, (rows, locked) in enumerate(story):
+        for engine in (compiled, general):
+            engine.state.now, engine.state.decision = 10.0 * step, step
+            if locked >= 0:
+                engine.state.tables.I[c.LOCKED, locked] ^= 1
+        compiled.commit(Plan.assign(rows))
+        general.state.log.reserve(500, 2000)
+        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), general=True)
+        for ours, theirs in zip(columns(compiled), columns(general)):
+            differ = np.argwhere(~np.isclose(ours, theirs, equal_nan=True))
+            assert len(differ) == 0, (step, differ.tolist(), ours[tuple(differ.T)], theirs[tuple(differ.T)])
+        assert compiled.state.out.tolist() == general.state.out.tolist()
+        assert [compiled.grants.devices(row) for row in range(JOBS)] == [general.grants.devices(row) for row in range(JOBS)]
+        assert repr(sorted(compiled.grants.by_row.items())) == repr(sorted(general.grants.by_row.items()))
+        assert compiled.state.tables.waits_for_turn == general.state.tables.waits_for_turn
+        assert check_books(compiled.state, compiled.grants) == []
+    assert compiled.state.log.hash() == general.state.log.hash()
+
+
+def test_a_plan_of_pairs_takes_the_compiled_way() -> None:
+    compiled, _ = twins([1] * JOBS, 0.0, 0.0)
+    rows = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True) for k in range(JOBS)]
+    made = []
+    usual = CommitShared.made
+    try:
+        CommitShared.made = staticmethod(lambda *given: made.append(usual(*given)) or made[-1])  # type: ignore[method-assign]
+        compiled.commit(Plan.assign(rows))
+    finally:
+        CommitShared.made = staticmethod(usual)  # type: ignore[method-assign]
+    assert [one is not None for one in made] == [True]
+    assert [compiled.grants.devices(row) for row in range(JOBS)] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
