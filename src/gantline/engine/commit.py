@@ -210,6 +210,7 @@ class Commit:
     # --- 3. and 4. changes ------------------------------------------------------------------------------------------
     def _change(self, moving: Ints) -> None:
         """Compiled code handles unshared gangs; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
+        self.grants.speeds.fluid_in_use |= bool(self.fluid.any())
         easy = self._easy(moving)
         hard = moving[~easy]
         shared = None if self.all_general or not len(hard) else self._shared(hard)
@@ -217,7 +218,6 @@ class Commit:
             hard = hard[:0]
         general = CommitGeneral(self.grants, self.rows, self.table, hard.tolist(), self._open_rows() if len(hard) else frozenset())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
-        self.grants.speeds.fluid_in_use |= bool(self.fluid.any())
         general.give_up()
         compiled.give_up()
         if shared is not None:

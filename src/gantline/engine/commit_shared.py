@@ -242,7 +242,7 @@ class CommitShared:
         recorded = (end == w.GRANTED) | (end == w.IN_PART)
         self.granted, self.in_part = self.mine[end == w.GRANTED], self.mine[end == w.IN_PART]
         special = recorded & ((self.seats.gang[GANG_FIRST][self.mine] >= 0) | ~plain[self.at])
-        by_row.drop(self.mine[(recorded & ~special) | (end == w.HALTED)].tolist())
+        by_row.drop(self.mine[recorded | (end == w.HALTED)].tolist())
         if special.any():
             by_row.enter(self.mine[special].tolist(), GrantsOfPlan(self.books, self.rows, self.table, self.at[special]))
         for row in self.mine[recorded & self.returns].tolist() if t.waits_for_turn else ():

@@ -132,7 +132,7 @@ class Speeds:
         """Bring the speeds of rows and their mates up to date, and with them when they are due; only those that hold something are asked
         about. So a model that is asked about one member of a group is shown all of them, and can compute what they have in common once.
         """
-        I, now, model = self.state.tables.I, self.state.now, self.model
+        now, model = self.state.now, self.model
         if model is None and self._refresh_in_bulk(rows):
             return
         rows = self._with_mates(rows)
