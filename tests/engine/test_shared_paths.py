@@ -75,7 +75,7 @@ def columns(engine: Engine) -> list[Any]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     gpus=st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
     story=st.lists(st.tuples(plans(), st.sampled_from([-1, -1, 0, 1])), min_size=1, max_size=6),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -328,7 +329,7 @@ class Commit:
 def _runs(mask: Bools) -> Iterator[tuple[int, int, bool]]:
     """Stretches of equal values: where each begins and ends, and its value."""
     bounds = [0, *(np.flatnonzero(mask[1:] != mask[:-1]) + 1).tolist(), len(mask)]
-    return ((int(first), int(last), bool(mask[first])) for first, last in zip(bounds, bounds[1:]) if last > first)
+    return ((int(first), int(last), bool(mask[first])) for first, last in pairwise(bounds) if last > first)
 
 
 def _filled(table: Assignments, *names: str) -> Bools:

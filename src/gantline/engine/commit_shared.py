@@ -27,8 +27,24 @@ from gantline.engine.wanted import shares_openly, sound_numbers
 _STRANGER = -3  # may be with no other gang
 #: what plans may say here; the rest is done one by one
 _COLUMNS = frozenset(
-    ("job", "option", "gpus", "type", *c.BESIDE_NAMES, "group", "mode", "together", "fraction", "offset", "batch", "accumulation", "share")
-    + ("until", "limit", "devices")
+    (
+        "job",
+        "option",
+        "gpus",
+        "type",
+        *c.BESIDE_NAMES,
+        "group",
+        "mode",
+        "together",
+        "fraction",
+        "offset",
+        "batch",
+        "accumulation",
+        "share",
+        "until",
+        "limit",
+        "devices",
+    )  # fmt: skip
 )
 
 
