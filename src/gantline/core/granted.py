@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from gantline.core.grant import Grant
 
@@ -21,7 +21,7 @@ class Granted(MutableMapping[int, Grant]):
     __slots__ = ("_held",)
 
     def __init__(self, held: Iterable[tuple[int, Grant]] = ()) -> None:
-        self._held: dict[int, Any] = dict(held)
+        self._held: dict[int, Grant | MakesGrants] = dict(held)
 
     def enter(self, rows: Iterable[int], maker: MakesGrants) -> None:
         """The grants of these rows are what `maker` says."""
@@ -34,9 +34,9 @@ class Granted(MutableMapping[int, Grant]):
 
     def __getitem__(self, row: int) -> Grant:
         found = self._held[row]
-        if type(found) is not Grant:
+        if not isinstance(found, Grant):
             found = self._held[row] = found.grant(row)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def get(self, row: int, default: Grant | None = None) -> Grant | None:  # type: ignore[override]
         return self[row] if row in self._held else default

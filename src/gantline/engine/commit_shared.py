@@ -19,7 +19,7 @@ from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import Groups
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.seats import GANG_FIRST
-from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED, Company
+from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED, MayShare
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
 from gantline.engine.wanted import shares_openly, sound_numbers
@@ -44,7 +44,7 @@ _COLUMNS = frozenset(
         "until",
         "limit",
         "devices",
-    )  # fmt: skip
+    )
 )
 
 
@@ -214,7 +214,7 @@ class CommitShared:
         work: Ints = np.zeros((w.WORK_LINES, count), dtype=np.int64)
         self.turns_of_all = w.SharedTurns(ask, work, self.flat, np.full(len(numbers), -1))
         total = int(room.sum()) + 1
-        self.company = Company(self.grants.company_lines(), np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64))
+        self.company = MayShare(self.grants.company_lines(), np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64))
         self._enter_company(groups, special, shares)
         self.company.row[CHANGES, self.mine[holds & sound]] = 1
         self.seats = self.books.seats(2 * total)
@@ -249,8 +249,8 @@ class CommitShared:
         """The turns of those in [first, last)."""
         if last > first:
             state = self.state
-            rest = (state.now, state.costs.of_switch, state.rules, state.log.columns, state.scratch, state.out)
-            take_shared_turns(state.matrices, self.seats, self.company, self.turns_of_all, first, last, *rest)
+            moment = w.CommitMoment(state.now, state.costs.of_switch, state.rules, state.log.columns, state.scratch, state.out)
+            take_shared_turns(state.matrices, self.seats, self.company, self.turns_of_all, first, last, moment)
 
     def record(self, plain: Bools) -> None:
         """Keep what is special about the new grants."""

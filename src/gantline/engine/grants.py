@@ -81,7 +81,7 @@ class Grants:
         return self.holdings.of(row).devices
 
     def company_lines(self) -> Ints:
-        """Scratch space over all rows, for `Company.row`: zero between commits."""
+        """Scratch space over all rows, for `MayShare.row`: zero between commits."""
         rows = self.state.tables.F.shape[1]
         if self._company_lines.shape[1] < rows:
             self._company_lines = np.zeros((COMPANY_LINES, rows), dtype=np.int64)

@@ -22,7 +22,7 @@ from gantline.engine.seats import (
     SEAT_DEVICE,
     SEAT_NEXT,
     SEAT_ROW,
-    Seats,
+    SharedSeats,
     mark_beside,
     no_seats,
     rise,
@@ -69,7 +69,7 @@ class Holdings:
             elif grant.side:
                 self.with_parts[row] = Holding(option, grant.devices, int(t.I[c.NODE, row]), side=grant.side)
 
-    def seats(self, more: int = 0) -> Seats:
+    def seats(self, more: int = 0) -> SharedSeats:
         """Which gangs are on which shared devices, with so many seats to spare."""
         self._seats = with_room(self._seats, self.state.tables.F.shape[1], more)
         return self._seats

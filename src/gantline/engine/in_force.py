@@ -91,7 +91,7 @@ class InForce:
         """Whether anything was ever asked for under this name."""
         return name in self._columns
 
-    def values(self, name: str, rows: Ints) -> NDArray[Any]:
+    def values(self, name: str, rows: Ints) -> Ints:
         """A column at these rows; the default where nothing was ever asked for."""
         found = self._columns.get(name)
         return np.full(len(rows), _default(name), dtype=_type(name)) if found is None else found[rows]

@@ -14,14 +14,14 @@ from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 
-#: lines of `Seats.seat`: whose, where, the next seat of the gang, the next on the device, whether the gang keeps it in this commit
+#: lines of `SharedSeats.seat`: whose, where, the next seat of the gang, the next on the device, whether the gang keeps it in this commit
 SEAT_ROW, SEAT_DEVICE, SEAT_NEXT, SEAT_BESIDE, SEAT_KEPT, SEAT_LINES = range(6)
-#: lines of `Seats.gang`: its first seat (-1: it shares nothing), the option that it has there
+#: lines of `SharedSeats.gang`: its first seat (-1: it shares nothing), the option that it has there
 GANG_FIRST: Final = 0
 GANG_OPTION: Final = 1
 
 
-class Seats(NamedTuple):
+class SharedSeats(NamedTuple):
     """The columns; `spare` is the first seat that is not in use."""
 
     seat: Ints
@@ -30,13 +30,13 @@ class Seats(NamedTuple):
     spare: Ints
 
 
-def no_seats(rows: int, devices: int) -> Seats:
+def no_seats(rows: int, devices: int) -> SharedSeats:
     """Columns for so many rows and devices."""
-    empty = Seats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.full(1, -1))
+    empty = SharedSeats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.full(1, -1))
     return with_room(empty, rows, 64)
 
 
-def with_room(seats: Seats, rows: int, more: int) -> Seats:
+def with_room(seats: SharedSeats, rows: int, more: int) -> SharedSeats:
     """The same with all rows, and so many seats to spare."""
     gang, used = seats.gang, seats.seat.shape[1]
     if gang.shape[1] < rows:
@@ -48,11 +48,11 @@ def with_room(seats: Seats, rows: int, more: int) -> Seats:
     seat[:, :used] = seats.seat
     seat[SEAT_NEXT, used:-1] = np.arange(used + 1, seat.shape[1])
     seat[SEAT_NEXT, -1] = seats.spare[0]
-    return Seats(seat, gang, seats.device, np.array([used]))
+    return SharedSeats(seat, gang, seats.device, np.array([used]))
 
 
 @kernel
-def _spare(seats: Seats, most: int) -> int:
+def _spare(seats: SharedSeats, most: int) -> int:
     """How many seats are not in use, counted up to so many."""
     count, seat = 0, seats.spare[0]
     while seat >= 0 and count < most:
@@ -62,7 +62,7 @@ def _spare(seats: Seats, most: int) -> int:
 
 
 @kernel
-def sit(t: Matrices, seats: Seats, row: int, option: int, devices: Ints, first: int, count: int) -> None:
+def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, first: int, count: int) -> None:
     """The gang, which held nothing, shares these devices from now on."""
     I, NF, NI, OF, D, seat = t.I, t.NF, t.NI, t.OF, t.D, seats.seat
     following = -1
@@ -85,7 +85,7 @@ def sit(t: Matrices, seats: Seats, row: int, option: int, devices: Ints, first: 
 
 
 @kernel
-def rise(t: Matrices, seats: Seats, row: int) -> None:
+def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
     """The gang leaves the devices that it shares; one without another gang is free."""
     NF, NI, OF, D, seat = t.NF, t.NI, t.OF, t.D, seats.seat
     option, here = seats.gang[GANG_OPTION, row], seats.gang[GANG_FIRST, row]
@@ -114,7 +114,7 @@ def rise(t: Matrices, seats: Seats, row: int) -> None:
 
 
 @kernel
-def mark_beside(seats: Seats, rows: Ints, marks: Ints) -> None:
+def mark_beside(seats: SharedSeats, rows: Ints, marks: Ints) -> None:
     """Mark these rows and all that are on devices that they share."""
     for k in range(rows.shape[0]):
         marks[rows[k]] = 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gantline.core.arrays import Ints
+from gantline.engine.log import LogColumns
+from gantline.engine.settings import EngineRules
 
 #: lines of `SharedTurns.ask`: the row and its option (below zero: impossible); what it wants; its group; the devices that it names, in
 #: `named`; where its list of devices is in `gets`; whether it comes back to its time-shared group; whether its group starts whole; the
@@ -34,3 +36,14 @@ class SharedTurns(NamedTuple):
     work: Ints
     named: Ints
     pool: Ints  # per group the turn whose devices it shares (-1: none yet)
+
+
+class CommitMoment(NamedTuple):
+    """When a commit takes place, what holds for every gang in it, and where it is written down."""
+
+    now: float
+    switch: float  # seconds that a turn in a time-shared group costs
+    rules: EngineRules
+    log: LogColumns
+    scratch: Ints
+    out: Ints  # started, stopped

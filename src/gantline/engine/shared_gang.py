@@ -14,16 +14,16 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.gang import give_back
 from gantline.engine.gang_moves import restyle
-from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_KEPT, SEAT_NEXT, SEAT_ROW, Seats, rise, sit, spread_of
+from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_KEPT, SEAT_NEXT, SEAT_ROW, SharedSeats, rise, sit, spread_of
 
-#: lines of `Company.row`: which gangs may be on a device together by this plan, and by what is in force; whether it changes; whether its
+#: lines of `MayShare.row`: which gangs may be on a device together by this plan, and by what is in force; whether it changes; whether its
 #: speed may have changed. Equal codes from zero on, or OPEN, may be together
 NOW, BEFORE, CHANGES, TOUCHED, COMPANY_LINES = range(5)
 ALONE: Final = -1
 OPEN: Final = -2  # with every gang that shares without a group
 
 
-class Company(NamedTuple):
+class MayShare(NamedTuple):
     """Which gangs may share, and lists of devices: those that gangs had, and those that they get."""
 
     row: Ints  # (NOW .. TOUCHED, row of the tables)
@@ -32,7 +32,7 @@ class Company(NamedTuple):
 
 
 @kernel
-def list_devices(t: Matrices, seats: Seats, row: int, into: Ints, first: int) -> int:
+def list_devices(t: Matrices, seats: SharedSeats, row: int, into: Ints, first: int) -> int:
     """Write down the devices of a gang in rank order. How many they are."""
     count, seat = 0, seats.gang[GANG_FIRST, row]
     if seat >= 0:
@@ -50,7 +50,7 @@ def list_devices(t: Matrices, seats: Seats, row: int, into: Ints, first: int) ->
 
 
 @kernel
-def leave(t: Matrices, seats: Seats, company: Company, row: int) -> None:
+def leave_devices(t: Matrices, seats: SharedSeats, company: MayShare, row: int) -> None:
     """The gang gives up all devices; gangs beside it may go faster."""
     seat = seats.gang[GANG_FIRST, row]
     if seat < 0:
@@ -61,7 +61,7 @@ def leave(t: Matrices, seats: Seats, company: Company, row: int) -> None:
 
 
 @kernel
-def touch_beside(seats: Seats, company: Company, row: int) -> None:
+def touch_beside(seats: SharedSeats, company: MayShare, row: int) -> None:
     """The speeds of a gang that shares, and of those on its devices, may change."""
     seat = seats.gang[GANG_FIRST, row]
     company.row[TOUCHED, row] = 1
@@ -74,14 +74,14 @@ def touch_beside(seats: Seats, company: Company, row: int) -> None:
 
 
 @kernel
-def touch_all(seats: Seats, company: Company, rows: Ints) -> None:
+def touch_all(seats: SharedSeats, company: MayShare, rows: Ints) -> None:
     """The same for several gangs."""
     for k in range(rows.shape[0]):
         touch_beside(seats, company, rows[k])
 
 
 @kernel
-def crowds(seats: Seats, rows: Ints, in_time: Bools, asked: Floats, most: Floats) -> None:
+def crowds(seats: SharedSeats, rows: Ints, in_time: Bools, asked: Floats, most: Floats) -> None:
     """For each gang that shares, what is asked in all of the device that is asked most of; the others are added in rising order of rows.
 
     `asked` has the fractions of all rows, and their shares of the time (`in_time`).
@@ -109,7 +109,7 @@ def crowds(seats: Seats, rows: Ints, in_time: Bools, asked: Floats, most: Floats
 
 @kernel
 def settle_down(
-    t: Matrices, seats: Seats, company: Company, row: int, option: int, devices: Ints, first: int, count: int, shared: bool
+    t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, devices: Ints, first: int, count: int, shared: bool
 ) -> None:
     """The gang, which holds nothing, takes these devices."""
     if shared:
@@ -132,7 +132,7 @@ def settle_down(
 
 
 @kernel
-def may_share(company: Company, row: int, other: int, again: bool) -> bool:
+def may_share(company: MayShare, row: int, other: int, again: bool) -> bool:
     """Whether two gangs may be on a device together, by this plan or (`again`) by the one before."""
     code, before = company.row[NOW, row], company.row[BEFORE, row]
     if code != ALONE and company.row[NOW, other] == code:
@@ -142,7 +142,16 @@ def may_share(company: Company, row: int, other: int, again: bool) -> bool:
 
 @kernel
 def is_free(
-    t: Matrices, seats: Seats, company: Company, row: int, option: int, devices: Ints, first: int, count: int, shared: bool, again: bool
+    t: Matrices,
+    seats: SharedSeats,
+    company: MayShare,
+    row: int,
+    option: int,
+    devices: Ints,
+    first: int,
+    count: int,
+    shared: bool,
+    again: bool,
 ) -> bool:
     """Whether a gang that holds nothing could take these devices: free, or shared by gangs that it may be with; CPUs and the like there."""
     D = t.D
@@ -171,7 +180,7 @@ def is_free(
 
 
 @kernel
-def keeps_seats(t: Matrices, seats: Seats, company: Company, row: int, shares: bool, devices: Ints, first: int, count: int) -> bool:
+def keeps_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, shares: bool, devices: Ints, first: int, count: int) -> bool:
     """The gang stays on these of its devices, if each gang that stays there may be with it."""
     seat = seats.gang[GANG_FIRST, row]
     for mark in range(2):
@@ -194,7 +203,7 @@ def keeps_seats(t: Matrices, seats: Seats, company: Company, row: int, shares: b
 
 
 @kernel
-def restyle_seated(t: Matrices, seats: Seats, company: Company, row: int, option: int, only_less: bool, at: int) -> bool:
+def restyle_seated(t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, only_less: bool, at: int) -> bool:
     """Another option on the same devices, if every node has what it takes beside. Whether it is in use, or was not to be tried yet."""
     old = t.I[c.OPTION, row]
     if old == option:
@@ -214,7 +223,7 @@ def restyle_seated(t: Matrices, seats: Seats, company: Company, row: int, option
 
 
 @kernel
-def own_seats(t: Matrices, seats: Seats, company: Company, row: int, at: int) -> None:
+def own_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, at: int) -> None:
     """A gang that is alone on all its devices owns them from now on."""
     seat = seats.gang[GANG_FIRST, row]
     while seat >= 0:

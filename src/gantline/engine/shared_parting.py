@@ -9,7 +9,7 @@ from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine.gang import settle
 from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, NOTHING, STAYS, WAITS
-from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, Seats
+from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
 from gantline.engine.shared_ask import (
     A_COUNT,
     A_FIRST,
@@ -33,13 +33,13 @@ from gantline.engine.shared_ask import (
     W_SHARED,
     SharedTurns,
 )
-from gantline.engine.shared_gang import TOUCHED, Company, keeps_seats, leave, list_devices, restyle_seated, settle_down
+from gantline.engine.shared_gang import TOUCHED, MayShare, keeps_seats, leave_devices, list_devices, restyle_seated, settle_down
 
 _RESOURCES = int(Reason.RESOURCES)
 
 
 @kernel
-def decide_changes(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, now: float, min_run: float) -> None:
+def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float, min_run: float) -> None:
     """What the plan means for each row that holds something; `turns` keeps what that is. Nothing is touched yet."""
     ask, work = turns.ask, turns.work
     at = 0
@@ -68,7 +68,7 @@ def decide_changes(t: Matrices, seats: Seats, company: Company, turns: SharedTur
 
 
 @kernel
-def _settle_in(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int) -> None:
+def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     """A member of a group may stay where it is, if the group has no other devices yet."""
     ask, work, had = turns.ask, turns.work, company.had
     row, option, old = ask[A_ROW, k], ask[A_OPTION, k], work[W_OPTION, k]
@@ -89,7 +89,7 @@ def _settle_in(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, 
 
 
 @kernel
-def _decide_change(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, now: float, min_run: float) -> None:
+def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float, min_run: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change, kept = work[W_SHARED, k] == 1, LEAVES, 0
@@ -118,7 +118,7 @@ def _decide_change(t: Matrices, seats: Seats, company: Company, turns: SharedTur
 
 
 @kernel
-def part_with_shared(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, now: float) -> None:
+def part_with_shared(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
     for k in range(turns.ask.shape[1]):
         if turns.work[W_CHANGE, k] != WAITS and turns.work[W_CHANGE, k] != BOUND:
@@ -126,19 +126,19 @@ def part_with_shared(t: Matrices, seats: Seats, company: Company, turns: SharedT
 
 
 @kernel
-def _part_with(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, now: float) -> None:
+def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change = work[W_SHARED, k] == 1, work[W_CHANGE, k]
     if change == STAYS:
         if wants <= SHARES_NAMED and not shared:
-            leave(t, seats, company, row)
+            leave_devices(t, seats, company, row)
             settle_down(t, seats, company, row, work[W_OPTION, k], had, first, work[W_HELD, k], True)
         if not restyle_seated(t, seats, company, row, option, True, ask[A_GETS, k]) and seats.gang[GANG_FIRST, row] >= 0:
             t.I[c.REASON, row] = _RESOURCES
         return
     settle(t.F, t.I, row, now)  # while it still counts as holding everything
-    leave(t, seats, company, row)
+    leave_devices(t, seats, company, row)
     company.row[TOUCHED, row] = 1
     if change == KEEPS:
         work[W_KEPT, k] = _list_common(turns, company, k)
@@ -146,7 +146,7 @@ def _part_with(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, 
 
 
 @kernel
-def _common_first(turns: SharedTurns, company: Company, k: int) -> int:
+def _common_first(turns: SharedTurns, company: MayShare, k: int) -> int:
     """How many of its devices a gang is to keep."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):
@@ -156,7 +156,7 @@ def _common_first(turns: SharedTurns, company: Company, k: int) -> int:
 
 
 @kernel
-def _list_common(turns: SharedTurns, company: Company, k: int) -> int:
+def _list_common(turns: SharedTurns, company: MayShare, k: int) -> int:
     """Write down those, in the order in which it has them."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):

@@ -19,8 +19,7 @@ from gantline.engine.find_place import find_place
 from gantline.engine.gang import close_interval, halt, open_interval, price, rest, set_due, start
 from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, MOVE, RESIZE, RESUME, START, STAYS, WAITS
 from gantline.engine.log import LogColumns
-from gantline.engine.seats import GANG_FIRST, Seats
-from gantline.engine.settings import EngineRules
+from gantline.engine.seats import GANG_FIRST, SharedSeats
 from gantline.engine.shared_ask import (
     A_FIRST,
     A_GETS,
@@ -49,12 +48,13 @@ from gantline.engine.shared_ask import (
     W_OPTION,
     W_SHARED,
     WAITED,
+    CommitMoment,
     SharedTurns,
 )
 from gantline.engine.shared_gang import (
-    Company,
+    MayShare,
     is_free,
-    leave,
+    leave_devices,
     own_seats,
     restyle_seated,
     settle_down,
@@ -69,17 +69,12 @@ _INFEASIBLE, _TOGETHER = int(Reason.INFEASIBLE), int(Reason.TOGETHER)
 @kernel
 def take_shared_turns(
     t: Matrices,
-    seats: Seats,
-    company: Company,
+    seats: SharedSeats,
+    company: MayShare,
     turns: SharedTurns,
     begin: int,
     end: int,
-    now: float,
-    switch: float,
-    rules: EngineRules,
-    log: LogColumns,
-    scratch: Ints,
-    out: Ints,
+    moment: CommitMoment,
 ) -> None:
     """The turns of those in [begin, end)."""
     ask, work = turns.ask, turns.work
@@ -87,30 +82,25 @@ def take_shared_turns(
         if work[W_CHANGE, k] == BOUND or work[W_END, k] != UNTOUCHED:
             continue
         if ask[A_WHOLE, k] == 1:
-            _turn_together(t, seats, company, turns, ask[A_LEAD, k], now, switch, rules, log, scratch, out)
+            _turn_together(t, seats, company, turns, ask[A_LEAD, k], moment)
         elif work[W_CHANGE, k] == STAYS:
             _adjust(t, seats, company, turns, k)
         else:
-            reason = _find(t, seats, company, turns, k, rules, scratch)
+            reason = _find(t, seats, company, turns, k, moment)
             if reason == 0:
-                _begin(t, seats, company, turns, k, now, switch, rules, log, out)
+                _begin(t, seats, company, turns, k, moment)
             else:
-                _refuse(t, seats, company, turns, k, reason, now, log, out)
+                _refuse(t, seats, company, turns, k, reason, moment)
 
 
 @kernel
 def _turn_together(
     t: Matrices,
-    seats: Seats,
-    company: Company,
+    seats: SharedSeats,
+    company: MayShare,
     turns: SharedTurns,
     leader: int,
-    now: float,
-    switch: float,
-    rules: EngineRules,
-    log: LogColumns,
-    scratch: Ints,
-    out: Ints,
+    moment: CommitMoment,
 ) -> None:
     """Every member that is not in place yet gets one, or none of them does."""
     ask, work = turns.ask, turns.work
@@ -119,7 +109,7 @@ def _turn_together(
     k = leader
     while k >= 0 and failed < 0:
         if work[W_CHANGE, k] != STAYS:
-            reason = _TOGETHER if work[W_CHANGE, k] == BOUND else _find(t, seats, company, turns, k, rules, scratch)
+            reason = _TOGETHER if work[W_CHANGE, k] == BOUND else _find(t, seats, company, turns, k, moment)
             if reason != 0:
                 failed = k
             else:
@@ -128,7 +118,7 @@ def _turn_together(
     k = leader
     while k >= 0 and k != failed:
         if work[W_CHANGE, k] != STAYS:
-            leave(t, seats, company, ask[A_ROW, k])
+            leave_devices(t, seats, company, ask[A_ROW, k])
         k = ask[A_MATE, k]
     if failed >= 0:
         turns.pool[group] = pool
@@ -139,16 +129,16 @@ def _turn_together(
             if begins == 0 and change == STAYS:
                 _adjust(t, seats, company, turns, k)
             elif begins == 1 and change != STAYS and change != BOUND and failed < 0:
-                _begin(t, seats, company, turns, k, now, switch, rules, log, out)
+                _begin(t, seats, company, turns, k, moment)
             elif begins == 1 and change != STAYS and change != BOUND:
-                _refuse(t, seats, company, turns, k, reason if k == failed else _TOGETHER, now, log, out)
+                _refuse(t, seats, company, turns, k, reason if k == failed else _TOGETHER, moment)
                 if work[W_END, k] == UNTOUCHED:
                     work[W_END, k] = WAITED
             k = ask[A_MATE, k]
 
 
 @kernel
-def _adjust(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int) -> None:
+def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     """Change in place what needs no restart: CPUs, and whether it shares."""
     ask, work = turns.ask, turns.work
     row = ask[A_ROW, k]
@@ -164,7 +154,7 @@ def _adjust(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: 
 
 
 @kernel
-def _find(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, rules: EngineRules, scratch: Ints) -> int:
+def _find(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, moment: CommitMoment) -> int:
     """Write down the devices that a row gets, which are free; or why there are none (0: there are)."""
     ask, work, gets = turns.ask, turns.work, company.gets
     row, option, wants, at = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], ask[A_GETS, k]
@@ -179,13 +169,13 @@ def _find(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: in
         stays = work[W_CHANGE, pool] == STAYS
         for n in range(need):
             gets[at + n] = company.had[work[W_HAD, pool] + n] if stays else gets[ask[A_GETS, pool] + n]
-    elif not _choose(t, row, option, gets, at, rules, scratch):
+    elif not _choose(t, row, option, gets, at, moment):
         free = 0
         for node in range(t.NI.shape[1]):
             free += t.NI[c.N_FREE, node] if t.NI[c.N_TYPE, node] == t.OI[c.O_TYPE, option] else 0
         return _FRAGMENTED if free >= need else _RESOURCES
     if work[W_KEPT, k] > 0:
-        leave(t, seats, company, row)
+        leave_devices(t, seats, company, row)
         work[W_KEPT, k] = 0
     if not is_free(t, seats, company, row, option, gets, at, need, wants <= SHARES_NAMED, False):
         return _RESOURCES
@@ -193,10 +183,10 @@ def _find(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: in
 
 
 @kernel
-def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, rules: EngineRules, scratch: Ints) -> bool:
+def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, moment: CommitMoment) -> bool:
     """A place by the rule: the first free devices of each node."""
-    nodes, counts = scratch[0], scratch[1]
-    used = find_place(t, rules, row, option, False, nodes, counts)
+    nodes, counts = moment.scratch[0], moment.scratch[1]
+    used = find_place(t, moment.rules, row, option, False, nodes, counts)
     for n in range(used):
         device, left = t.NI[c.N_FIRST, nodes[n]], counts[n]
         while left > 0:
@@ -209,7 +199,7 @@ def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, rules: Engi
 
 
 @kernel
-def _take_found(t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int) -> None:
+def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     ask = turns.ask
     wants, option, group = ask[A_WANTS, k], ask[A_OPTION, k], ask[A_GROUP, k]
     settle_down(t, seats, company, ask[A_ROW, k], option, company.gets, ask[A_GETS, k], t.OI[c.O_GPUS, option], wants <= SHARES_NAMED)
@@ -220,18 +210,15 @@ def _take_found(t: Matrices, seats: Seats, company: Company, turns: SharedTurns,
 @kernel
 def _begin(
     t: Matrices,
-    seats: Seats,
-    company: Company,
+    seats: SharedSeats,
+    company: MayShare,
     turns: SharedTurns,
     k: int,
-    now: float,
-    switch: float,
-    rules: EngineRules,
-    log: LogColumns,
-    out: Ints,
+    moment: CommitMoment,
 ) -> None:
     """The row takes the devices that were found: it starts, starts again elsewhere, or goes on after a pause."""
-    F, I, ask, work, amount = t.F, t.I, turns.ask, turns.work, rules.amount
+    F, I, ask, work, amount = t.F, t.I, turns.ask, turns.work, moment.rules.amount
+    now, log, out = moment.now, moment.log, moment.out
     row, option, change = ask[A_ROW, k], ask[A_OPTION, k], work[W_CHANGE, k]
     need = t.OI[c.O_GPUS, option]
     if change == WAITS:
@@ -249,7 +236,7 @@ def _begin(
         F[c.SAFE, row] = F[c.DONE, row]
         open_interval(I, t.D, row, now, log)
     else:
-        start(t, row, now, rules, log)
+        start(t, row, now, moment.rules, log)
         out[0] += 1
     if seats.gang[GANG_FIRST, row] >= 0:
         _log_seats(I, row, company.gets, ask[A_GETS, k], need, log)
@@ -258,7 +245,7 @@ def _begin(
         set_due(F, row)
     elif ask[A_RETURNS, k] == 1 and work[W_ACT, k] == RESUME:
         work[W_ACT, k] = SWITCH
-        F[c.SINCE, row] = now + price(switch, need, amount)
+        F[c.SINCE, row] = now + price(moment.switch, need, amount)
         set_due(F, row)
     work[W_END, k] = GRANTED
 
@@ -274,9 +261,7 @@ def _log_seats(I: Ints, row: int, devices: Ints, first: int, count: int, log: Lo
 
 
 @kernel
-def _refuse(
-    t: Matrices, seats: Seats, company: Company, turns: SharedTurns, k: int, reason: int, now: float, log: LogColumns, out: Ints
-) -> None:
+def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, reason: int, moment: CommitMoment) -> None:
     """The row gets nothing of this, and goes back to what it had, if that is still free."""
     ask, work = turns.ask, turns.work
     row, change = ask[A_ROW, k], work[W_CHANGE, k]
@@ -284,13 +269,13 @@ def _refuse(
     if change != KEEPS and change != LEAVES:
         return
     if work[W_KEPT, k] > 0:
-        leave(t, seats, company, row)
+        leave_devices(t, seats, company, row)
         work[W_KEPT, k] = 0
     old, first, count, shared = work[W_OPTION, k], work[W_HAD, k], work[W_HELD, k], work[W_SHARED, k] == 1
     if is_free(t, seats, company, row, old, company.had, first, count, shared, True):
         settle_down(t, seats, company, row, old, company.had, first, count, shared)
         work[W_END, k] = RESTORED
         return
-    halt(t.F, t.I, row, now, reason, log)
-    out[1] += 1
+    halt(t.F, t.I, row, moment.now, reason, moment.log)
+    moment.out[1] += 1
     work[W_END, k] = HALTED

@@ -82,9 +82,11 @@ def read_entries(
     found = {}
     for row, items in listed.items():
         members = tuple(groups.get(item.group, frozenset()) for item in items)
-        kind = _kind(items, claims)
-        company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         chosen = tuple(_option(tables, options, row, item) for item in items)
+        kind = _kind(items, claims)
+        if kind == "shared" and not items[0].parts and chosen[0] != IMPOSSIBLE and tables.options.I[c.O_GPUS, chosen[0]] == 0:
+            kind = "gang"  # it has no device that it could share, and takes the CPUs of a node
+        company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             chosen = (IMPOSSIBLE,) * len(items)
         found[row] = Wanted(row, tuple(items), members, chosen, kind, company)
@@ -153,7 +155,7 @@ def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
 
 def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int], item: Assignment | None = None) -> int:
     """The option of a row that has just these devices, of one type, and what else the assignment says."""
-    if not all(0 <= d < t.D.shape[1] for d in devices):
+    if not all(0 <= d < t.D.shape[1] for d in devices) or len(set(devices)) < len(devices):
         return IMPOSSIBLE
     there = {int(t.NI[c.N_TYPE, t.D[c.D_NODE, d]]) for d in devices}
     if len(there) > 1:
