@@ -36,7 +36,7 @@ class CommitGeneral:
         self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
         self.books, self.fluid = grants.holdings, grants.fluid
         self.wanted = read_entries(self.t, grants.options, rows, table, at, open_rows) if at else {}
-        self.teams = _teams(grants) if at else {}
+        self.teams = grants.teams() if at else {}
         self.had_turn: set[int] = set()
         self.whole = _starting_whole(self.wanted)
         self.granted: set[int] = set()
@@ -324,15 +324,6 @@ class CommitGeneral:
     def _company_before(self, grant: Grant | None) -> frozenset[int]:
         """The rows that could be on its devices by their last grants."""
         return frozenset(self.teams.get(grant.members[0], ())) if grant is not None and grant.shared else frozenset()
-
-
-def _teams(grants: Grants) -> dict[frozenset[int], list[int]]:
-    """The rows that share by what is in force, per group; under the empty one those that share without a group."""
-    found: dict[frozenset[int], list[int]] = {}
-    for row, grant in grants.by_row.items():
-        if grant.shared:
-            found.setdefault(grant.members[0], []).append(row)
-    return found
 
 
 def _starting_whole(wanted: dict[int, Wanted]) -> dict[int, list[Wanted]]:

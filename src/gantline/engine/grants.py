@@ -87,6 +87,14 @@ class Grants:
             self._company_lines = np.zeros((COMPANY_LINES, rows), dtype=np.int64)
         return self._company_lines
 
+    def teams(self) -> dict[frozenset[int], list[int]]:
+        """The rows that share by what is in force, per group; under the empty one those that share without a group."""
+        found: dict[frozenset[int], list[int]] = {}
+        for row, grant in self.by_row.items():
+            if grant.shared:
+                found.setdefault(grant.members[0], []).append(row)
+        return found
+
     def company(self, row: int, grant: Grant) -> set[int]:
         """Rows whose speed may depend on this one's grant: those on its devices, else those of its group."""
         return self.holdings.beside(row) if grant.shared else set().union(*grant.members)
