@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.states import engine_of
@@ -102,19 +103,23 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
         assert [compiled.grants.devices(row) for row in range(JOBS)] == [general.grants.devices(row) for row in range(JOBS)]
         assert repr(sorted(compiled.grants.by_row.items())) == repr(sorted(general.grants.by_row.items()))
         assert compiled.state.tables.waits_for_turn == general.state.tables.waits_for_turn
+        assert compiled.grants.used_sharing == general.grants.used_sharing
+        assert np.array_equal(compiled.state.tables.rate_changes, general.state.tables.rate_changes)  # type: ignore[arg-type]
         assert check_books(compiled.state, compiled.grants) == []
     assert compiled.state.log.hash() == general.state.log.hash()
 
 
-def test_a_plan_of_pairs_takes_the_compiled_way() -> None:
+def test_a_plan_of_pairs_takes_the_compiled_way(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, _ = twins([1] * JOBS, 0.0, 0.0)
     rows = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True) for k in range(JOBS)]
-    made = []
+    made: list[CommitShared | None] = []
     usual = CommitShared.made
-    try:
-        CommitShared.made = staticmethod(lambda *given: made.append(usual(*given)) or made[-1])  # type: ignore[method-assign]
-        compiled.commit(Plan.assign(rows))
-    finally:
-        CommitShared.made = staticmethod(usual)  # type: ignore[method-assign]
+
+    def noted(*given: Any) -> CommitShared | None:
+        made.append(usual(*given))
+        return made[-1]
+
+    monkeypatch.setattr(CommitShared, "made", staticmethod(noted))
+    compiled.commit(Plan.assign(rows))
     assert [one is not None for one in made] == [True]
     assert [compiled.grants.devices(row) for row in range(JOBS)] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]

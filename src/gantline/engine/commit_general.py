@@ -51,8 +51,8 @@ class CommitGeneral:
             desk = Desk(self.state, self.books, self.fluid, self.pools, set())
             self.kinds = {name: kind(desk) for name, kind in KINDS.items()}
             self.staying = desk.staying
-            if not grants.used_sharing and any(w.shares for w in self.wanted.values()):
-                grants.used_sharing, self.t.rate_changes = True, np.zeros(self.t.F.shape[1], dtype=np.int64)
+            if any(w.shares for w in self.wanted.values()):
+                grants.note_sharing()
 
     def acts(self) -> tuple[Ints, Ints]:
         """Rows that pay for something, and what for."""

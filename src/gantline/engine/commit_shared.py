@@ -118,6 +118,8 @@ class CommitShared:
             return False
         if not self._one_size(sound & (wants == w.JOINS), need, OI[c.O_TYPE][some]):
             return False
+        if shares.any():
+            self.grants.note_sharing()
         self._enter(groups, special, holds, sound, need, wants, shares)
         return True
 

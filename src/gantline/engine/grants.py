@@ -87,6 +87,11 @@ class Grants:
             self._company_lines = np.zeros((COMPANY_LINES, rows), dtype=np.int64)
         return self._company_lines
 
+    def note_sharing(self) -> None:
+        """Gangs are to share devices: from the first time on, changes of speed are counted."""
+        if not self.used_sharing:
+            self.used_sharing, self.state.tables.rate_changes = True, np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+
     def teams(self) -> dict[frozenset[int], list[int]]:
         """The rows that share by what is in force, per group; under the empty one those that share without a group."""
         found: dict[frozenset[int], list[int]] = {}

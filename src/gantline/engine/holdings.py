@@ -71,7 +71,8 @@ class Holdings:
 
     def seats(self, more: int = 0) -> SharedSeats:
         """Which gangs are on which shared devices, with so many seats to spare."""
-        self._seats = with_room(self._seats, self.state.tables.F.shape[1], more)
+        t = self.state.tables
+        self._seats = with_room(self._seats, t.F.shape[1], t.D.shape[1], more)
         return self._seats
 
     def _sit(self, row: int, option: int, devices: tuple[int, ...]) -> None:
@@ -84,7 +85,8 @@ class Holdings:
 
     def tenants(self, device: int) -> list[int]:
         """The rows that share a device."""
-        seat, here, found = self._seats.seat, int(self._seats.device[device]), []
+        seats, found = self._seats, []
+        seat, here = seats.seat, int(seats.device[device]) if device < len(seats.device) else -1
         while here >= 0:
             found.append(int(seat[SEAT_ROW, here]))
             here = int(seat[SEAT_BESIDE, here])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.arrays import Bools, Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
 
@@ -91,7 +91,7 @@ class InForce:
         """Whether anything was ever asked for under this name."""
         return name in self._columns
 
-    def values(self, name: str, rows: Ints) -> Ints:
+    def values(self, name: str, rows: Ints) -> Ints | Floats:
         """A column at these rows; the default where nothing was ever asked for."""
         found = self._columns.get(name)
         return np.full(len(rows), _default(name), dtype=_type(name)) if found is None else found[rows]

@@ -33,22 +33,23 @@ class SharedSeats(NamedTuple):
 def no_seats(rows: int, devices: int) -> SharedSeats:
     """Columns for so many rows and devices."""
     empty = SharedSeats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.full(1, -1))
-    return with_room(empty, rows, 64)
+    return with_room(empty, rows, devices, 64)
 
 
-def with_room(seats: SharedSeats, rows: int, more: int) -> SharedSeats:
-    """The same with all rows, and so many seats to spare."""
-    gang, used = seats.gang, seats.seat.shape[1]
-    if gang.shape[1] < rows:
-        gang = np.full((2, rows), -1)
-        gang[:, : seats.gang.shape[1]] = seats.gang
+def with_room(seats: SharedSeats, rows: int, devices: int, more: int) -> SharedSeats:
+    """The same with all rows and devices, both of which may have become more, and so many seats to spare."""
+    used = seats.seat.shape[1]
+    if seats.gang.shape[1] < rows:
+        seats = seats._replace(gang=np.pad(seats.gang, ((0, 0), (0, rows - seats.gang.shape[1])), constant_values=-1))
+    if len(seats.device) < devices:
+        seats = seats._replace(device=np.pad(seats.device, (0, devices - len(seats.device)), constant_values=-1))
     if _spare(seats, more) >= more:
-        return seats if gang is seats.gang else seats._replace(gang=gang)
+        return seats
     seat = np.full((SEAT_LINES, 2 * used + more), -1)
     seat[:, :used] = seats.seat
     seat[SEAT_NEXT, used:-1] = np.arange(used + 1, seat.shape[1])
     seat[SEAT_NEXT, -1] = seats.spare[0]
-    return SharedSeats(seat, gang, seats.device, np.array([used]))
+    return seats._replace(seat=seat, spare=np.array([used]))
 
 
 @kernel
