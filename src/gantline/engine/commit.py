@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import TRIAL, Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.engine.commit_general import CommitGeneral
-from gantline.engine.commit_shared import CommitShared, GrantsOfPlan
 from gantline.engine.compiled_turns import CompiledTurns
 from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
@@ -30,6 +30,9 @@ from gantline.engine.same_grants import WhatChanges
 from gantline.engine.seats import GANG_FIRST
 from gantline.engine.trial_runs import is_trial
 from gantline.engine.wanted import divides_time, shares_openly, sound_numbers
+
+if TYPE_CHECKING:
+    from gantline.engine.commit_shared import CommitShared
 
 
 def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: bool = False, keeps: Ints | None = None) -> None:
@@ -246,6 +249,8 @@ class Commit:
 
     def _shared(self, hard: Ints) -> CommitShared | None:
         """These turns compiled, where all of them are of a kind that is."""
+        from gantline.engine.commit_shared import CommitShared  # plain gangs need none of it
+
         return CommitShared.made(self.grants, self.rows, self.table, self.groups, hard, self.options)
 
     def _open_rows(self) -> frozenset[int]:
@@ -314,6 +319,8 @@ class Commit:
                 self.grants.left |= self.grants.company(row, self.grants.by_row[row])
         self.grants.by_row.drop(rows.tolist())
         if not plain.all():
+            from gantline.engine.commit_shared import GrantsOfPlan
+
             self.grants.by_row.enter(rows[~plain].tolist(), GrantsOfPlan(self.grants.holdings, self.rows, self.table, at[~plain]))
         found: list[int] = rows.tolist()
         return found

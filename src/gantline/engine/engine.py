@@ -25,7 +25,6 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
-from gantline.engine.commit import commit_assignments
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
@@ -239,6 +238,8 @@ class Engine:
     def _commit_assignments(self, rows: Ints, table: Assignments, keeps: Ints | None) -> None:
         """Make the assignments true; device memory that is lacking is reported with its amount, once for as long as it stays so."""
         before, self.grants.short_of_memory = self.grants.short_of_memory, {}
+        from gantline.engine.commit import commit_assignments  # orders alone need none of it
+
         commit_assignments(self.grants, rows, table, keeps=keeps)
         fresh = [what for row, what in self.grants.short_of_memory.items() if before.get(row) != what]
         self.incidents += [Incident(self.state.now, self.state.decision, what) for what in fresh]
