@@ -9,6 +9,7 @@ from typing import Any
 
 from gantline.admission.rules import find_admission
 from gantline.assembly.models import find_model
+from gantline.assembly.profile_readers import read_profiles_for
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
@@ -106,8 +107,6 @@ def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
     if name == "placement":
         return placement_of(value)
     if name == "profiles":
-        from gantline.assembly.profile_readers import read_profiles_for
-
         return read_profiles_for(spec)
     return FINDERS[name](value, cluster) if isinstance(value, str) else value
 

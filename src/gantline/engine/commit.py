@@ -109,6 +109,17 @@ class Commit:
 
     def run(self) -> bool:
         """All steps; state.out gets [started, stopped]. Returns whether every row already had what the plan gives it."""
+        if not self.table.has("mode") and self.t.rate_changes is None:
+            return self._take_steps()
+        speed, counted = self.t.F[c.RATE].copy(), 0 if self.t.rate_changes is None else self.t.rate_changes.copy()
+        unmoved = self._take_steps()
+        if self.t.rate_changes is not None:  # once per commit, whichever path the row took
+            phase = self.t.I[c.PHASE]
+            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (self.t.F[c.LAST_START] < self.state.now)
+            self.t.rate_changes[:] = counted + (goes_on & (self.t.F[c.RATE] != speed))
+        return unmoved
+
+    def _take_steps(self) -> bool:
         self.out[:] = 0
         phase = self.t.I[c.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
