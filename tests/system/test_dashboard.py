@@ -138,7 +138,7 @@ def test_numbers_equal_the_board_of_the_same_version(visitor: Visitor, owner: Cl
     assert visitor.number("waiting") == str(head["waiting"]) == "1"
     assert visitor.number("policy") == head["policy"]
     shown = visitor.browser.evaluate("[...document.querySelectorAll('.grid-space .state')].map(s => s.lastChild.data)")
-    assert sorted(shown) == sorted(state for state in states if state in ("running", "pending"))
+    assert sorted(shown) == sorted(state for state in states if state in ("starting", "running", "pending"))
 
 
 def test_what_is_chosen_stays_chosen_through_updates(visitor: Visitor, owner: Client) -> None:
