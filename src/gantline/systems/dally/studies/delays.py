@@ -28,7 +28,8 @@ class DallyDelays(Study):
         "512 GPUs in 8 racks of 8 machines with 8 each, gangs of 1 to 64 GPUs and ten minutes to six hours at a load of 0.8. Half of them "
         "take two to five times as long for an iteration across racks; on the fast network what crossing racks adds is a quarter of "
         "that, on the slow one three times. Starts and moves cost 30 s, rounds of 60 s, mean over seeds. The paper's workload and "
-        "program are not public, so these are its shapes on a workload of ours; communication is GPU-hours beyond those that one "
+        "program are not public, so these are its shapes on a workload of ours, whose sizes, and the timers until "
+        "there are waits to tune by, were chosen on its first seed; communication is GPU-hours beyond those that one "
         "machine would take."
     )
     load: ClassVar[str] = _SLOW
