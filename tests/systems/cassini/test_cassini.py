@@ -52,6 +52,19 @@ def test_three_jobs_that_meet_pairwise_on_three_links_are_a_cycle_and_two_on_the
 
     assert judge(ring, (1.0,) * 3).cyclic
     assert not judge(twice, (1.0, 1.0)).cyclic
+    assert not judge(ring[:1], (1.0, 1.0)).cyclic  # a job that meets no other
+
+
+def test_of_equally_compact_placements_the_one_beside_jobs_that_fit_is_chosen_whatever_runs_alone_elsewhere() -> None:
+    """Three gangs of three leave one server free in a rack each, and a pair needs two: not the one beside the gang that sends for long."""
+    long, half = SENDS | {"stage_network": 0.15}, SENDS
+    jobs = [job("long", 3, 5000, **long), *(job(f"half{k}", 3, 5000, **half) for k in range(2)), job("alone", 2, 5000, **half)]
+    jobs.append(job("pair", 2, 1000, at=1.0, **half))
+    chosen, plain = (simulate(jobs, "14x1@2/rack,tree:1/1", Cassini(candidates=each), performance="shared-links") for each in (20, 1))
+
+    assert fact(chosen, "pair", "finish") == pytest.approx(1001.0)
+    assert fact(plain, "pair", "finish") > 1050.0
+    assert chosen.summary["links_cyclic"] == 0
 
 
 def test_shifts_that_are_applied_never_lengthen_the_mean_iteration() -> None:

@@ -48,7 +48,7 @@ def judge(flows: tuple[Flow, ...], capacity: tuple[float, ...]) -> Company:
         circles = tuple(circle_of(flows[at], capacity[link]) for at in users)
         before.append(score_of(circles, capacity[link]))
         fits[users] = _fit(tuple(one._replace(shift=0.0) for one in circles), capacity[link])
-    cyclic = sum(map(len, narrowest)) > len({at for users in narrowest for at in users}) + len(narrowest) - 1
+    cyclic = sum(map(len, narrowest)) > len(flows) + len(narrowest) - 1  # more edges than a tree has; a job alone is a tree
     shifts = _walk(flows, fits)
     return Company(shifts, tuple(fit.score for fit in fits.values()), tuple(before), cyclic, sum(not fit.common for fit in fits.values()))
 
