@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from gantline.service.client import Client
 from gantline.service.connections import bounded
 from gantline.service.home import Home
 from gantline.service.options import Options
+from gantline.service.serve import _listen
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 
@@ -72,6 +74,23 @@ def test_who_does_not_say_what_it_wants_is_not_waited_for(port: int, said: bytes
                 received = one.recv(4096)  # until it is closed, or the test is over time
         except ConnectionResetError:
             pass
+
+
+def test_a_small_answer_is_sent_at_once() -> None:
+    """Without TCP_NODELAY the body of an answer waits until its head has been acknowledged: 40 ms for every request."""
+    set_on: asyncio.Queue[int] = asyncio.Queue()
+
+    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        set_on.put_nowait(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    async def connect_once() -> int:
+        listening = _listen("127.0.0.1", None, None)
+        async with await asyncio.start_server(connected, sock=listening):
+            with connect(listening.getsockname()[1]):
+                return await set_on.get()
+
+    assert asyncio.run(connect_once())
 
 
 def test_half_a_body(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:

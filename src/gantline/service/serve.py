@@ -237,7 +237,9 @@ def _listen(host: str, port: int | None, before: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     tried = [port] if port is not None else [*([before] if before else []), 0]
     for place, one in enumerate(tried):
-        found = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named; otherwise each waits 40 ms for the
+        # acknowledgement of its head
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((host, one))
