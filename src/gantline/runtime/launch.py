@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
 from gantline.core.json_reader import json_number
+from gantline.core.slices import is_cpu, is_slice
 from gantline.engine.executor import Can
 
 
@@ -82,9 +83,12 @@ class Launch:
 
 
 def slots_only(cluster: Cluster) -> bool:
-    """Whether all devices are CPU slots of one kind (``cpu``), to which no process is bound; slots of two speeds are not alike."""
+    """Whether all devices are CPU slots of one kind (``cpu``), to which no process is bound; slots of two speeds are not alike.
+
+    Slices of slots are not among them: their processes are bound to cores.
+    """
     types = {node.type for node in cluster.nodes}
-    return len(types) == 1 and all(kind == "cpu" or kind.startswith("cpu-") for kind in types)
+    return len(types) == 1 and all(is_cpu(kind) and not is_slice(kind) for kind in types)
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
+from gantline.core.slices import whole_and_percent
 from gantline.runtime.local.devices import Machine, gpus_found
 
 _GROUPS = Path("/sys/fs/cgroup")
@@ -16,7 +17,7 @@ _GB = 2**30
 
 def cpus() -> float:
     """CPUs that this process may be scheduled on, and no more than its control group may use."""
-    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
+    cores = float(len(allowed_cores()))
     quota, _, period = _read(_GROUPS / "cpu.max").partition(" ")
     return min(cores, int(quota) / int(period)) if quota.isdigit() and period.strip().isdigit() else cores
 
@@ -30,16 +31,35 @@ def memory() -> float:
 
 
 def with_capacity(machine: Machine) -> Machine:
-    """The machine with CPUs and memory for jobs to book, and the memory of GPUs that NVML finds.
+    """The machine with CPUs and memory for jobs to book, the memory of GPUs that NVML finds, and the cores and memory of slices.
 
-    Its groups of devices have equal parts of CPUs and memory, because they run side by side.
+    Its groups of devices have equal parts of CPUs and memory, because they run side by side; so have the slices of a group.
     """
-    nodes, known = machine.cluster.nodes, dict[str, float]()
-    for gpu in gpus_found() if machine.cuda else ():
+    nodes, known, gpus = machine.cluster.nodes, dict[str, float](), gpus_found() if machine.cuda else []
+    for gpu in gpus:
         known[gpu.type] = min(gpu.memory, known.get(gpu.type, math.inf))
     each = replace(nodes[0], cpus=cpus() / len(nodes), memory=memory() / len(nodes))
-    sized = tuple(replace(node, cpus=each.cpus, memory=each.memory, device_memory=known.get(node.type, 0.0)) for node in nodes)
-    return Machine(Cluster(sized, spec=machine.cluster.spec), machine.cuda)
+    sized, cores, cuda = list[Node](), dict[str, tuple[tuple[int, ...], ...]](), dict(machine.cuda)
+    uuids = {str(number): gpu.uuid for number, gpu in enumerate(gpus)}
+    for node, own in zip(nodes, divided(allowed_cores(), len(nodes))):
+        whole, percent = whole_and_percent(node.type)
+        sized.append(replace(node, cpus=each.cpus, memory=each.memory, device_memory=known.get(whole, 0.0) * percent / 100))
+        if percent < 100:
+            cores[node.name] = divided(own, node.gpus)
+        if percent < 100 and node.name in cuda:  # a daemon of the multi-process service counts only the GPU that it serves
+            cuda[node.name] = tuple(uuids.get(name, name) for name in cuda[node.name])
+    return Machine(Cluster(tuple(sized), spec=machine.cluster.spec), cuda, cores)
+
+
+def allowed_cores() -> tuple[int, ...]:
+    """The cores on which this process may be scheduled."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(os.cpu_count() or 1))
+
+
+def divided(cores: tuple[int, ...], parts: int) -> tuple[tuple[int, ...], ...]:
+    """The cores in disjoint parts that differ by one at most; where there are fewer cores than parts, neighbours have one in common."""
+    bounds = [(k * len(cores) // parts, (k + 1) * len(cores) // parts) for k in range(parts)]
+    return tuple(cores[first : max(last, first + 1)] for first, last in bounds)
 
 
 def _read(path: Path) -> str:

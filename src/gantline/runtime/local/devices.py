@@ -1,22 +1,27 @@
-"""This machine's devices: declared (``cpu:4``, ``h200:1,cpu:16``) or found through NVML.
+"""This machine's devices: declared (``cpu:4``, ``h200:1,cpu:16``, ``h200/8``) or found through NVML.
 
 A type with its devices is a node, because a node of the engine has devices of one type: ``cpu:4`` is the node ``cpu`` with four devices,
 each a slot for one process that uses a core. Devices of any other type are CUDA devices, numbered in the order of their groups, or by what
 NVML says. ``cpu-fast`` and the like are CPU slots of another kind.
+
+A GPU that is cut in slices (`core.slices`) is a node by itself, or one for each size of its slices: ``a100:2/4`` are the nodes
+``a100.25pct-0`` and ``a100.25pct-1`` with four devices each. So everything that keeps a gang on one node keeps it on one GPU.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
+from gantline.core.slices import Size, is_cpu, is_slice, parse_slices, slice_type
 
-_GROUP = re.compile(r"^(?P<type>[A-Za-z][\w.\-]*):(?P<count>\d+)$")
+_GROUP = re.compile(r"^(?P<type>[A-Za-z][\w.\-]*)(?::(?P<count>\d+))?(?:/(?P<slices>.+))?$")
 _MOST = 4096
 
 
@@ -26,9 +31,20 @@ class Machine:
 
     cluster: Cluster
     cuda: dict[str, tuple[str, ...]]  # node -> name of each device for CUDA_VISIBLE_DEVICES; CPU slots have none
+    cores: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)  # node -> the cores of each of its slices
+
+    @property
+    def gpus(self) -> list[str]:
+        """What CUDA calls the GPUs, each once however many slices it has."""
+        return list(dict.fromkeys(name for names in self.cuda.values() for name in names))
+
+    @property
+    def binds(self) -> bool:
+        """Whether processes are bound to devices: to GPUs, or to the cores of slices; slots of other CPUs are all alike."""
+        return bool(self.cuda) or any(is_slice(node.type) for node in self.cluster.nodes)
 
     def cuda_of(self, node: str, place: int) -> str | None:
-        """What CUDA calls the device at that place of a node; None for a CPU slot, or a node that is gone."""
+        """What CUDA calls the device at that place of a node, or the GPU of a slice; None for a CPU slot, or a node that is gone."""
         names = self.cuda.get(node, ())
         return names[place] if place < len(names) else None
 
@@ -36,7 +52,8 @@ class Machine:
         """The same machine with one node under another name."""
         nodes = tuple(replace(node, name=other) if node.name == name else node for node in self.cluster.nodes)
         cuda = {other if node == name else node: names for node, names in self.cuda.items()}
-        return Machine(Cluster(nodes, spec=self.cluster.spec), cuda)
+        cores = {other if node == name else node: found for node, found in self.cores.items()}
+        return Machine(Cluster(nodes, spec=self.cluster.spec), cuda, cores)
 
 
 def changes(machine: Machine, known: Cluster, absent: frozenset[str]) -> tuple[Machine, list[NodeEvent]]:
@@ -74,21 +91,36 @@ def declared(text: str) -> Machine:
     first = 0
     for part in (part.strip() for part in text.split(",")):
         group = _GROUP.match(part)
-        if not group or not 0 < int(group["count"]) <= _MOST:
-            raise UsageError(f"'{part}' is not a group of devices", where="--devices", fix="write TYPE:COUNT, for example h200:1,cpu:16")
-        name, count = group["type"].lower(), int(group["count"])
-        if any(node.name == name for node in nodes):
-            raise UsageError(f"'{name}' is listed twice", where="--devices", fix="list every type once")
-        nodes.append(Node(name, name, count))
-        if name != "cpu" and not name.startswith("cpu-"):
-            cuda[name] = tuple(str(first + k) for k in range(count))
+        if not group or not (group["count"] or group["slices"]) or not 0 < int(group["count"] or 1) <= _MOST:
+            fix = "write TYPE:COUNT, for example h200:1,cpu:16, or TYPE:COUNT/SLICES, for example h200:1/8"
+            raise UsageError(f"'{part}' is not a group of devices", where="--devices", fix=fix)
+        name, count = group["type"].lower(), int(group["count"] or 1)
+        if is_slice(name):
+            raise UsageError(
+                f"'{name}' is the type of a slice", where="--devices", fix="declare the GPU with its slices, for example h200/8"
+            )
+        sizes = parse_slices(group["slices"], f"--devices {part}") if group["slices"] else ()
+        made = list(_sliced(name, count, sizes)) if sizes else [(Node(name, name, count), 0)]
+        if len(nodes) + len(made) > _MOST or any(node.type == one.type for node in nodes for one, _ in made):
+            raise UsageError(f"'{made[0][0].type}' is listed twice", where="--devices", fix="list every type once")
+        nodes += (node for node, _ in made)
+        if not is_cpu(name):
+            cuda |= {node.name: tuple(str(first + gpu + (0 if sizes else k)) for k in range(node.gpus)) for node, gpu in made}
             first += count
     return Machine(Cluster(tuple(nodes), spec=text), cuda)
 
 
+def _sliced(name: str, gpus: int, sizes: tuple[Size, ...]) -> Iterator[tuple[Node, int]]:
+    """A node for the slices of one size of each GPU, and which GPU of its group that is."""
+    for gpu in range(gpus):
+        for percent, count in sizes:
+            kind = slice_type(name, percent)
+            yield Node(f"{kind}-{gpu}", kind, count), gpu
+
+
 def too_many(machine: Machine) -> str:
     """That more CUDA devices are declared than NVML finds here; empty where there are as many."""
-    wanted, found = sum(map(len, machine.cuda.values())), len(gpus_found())
+    wanted, found = len(machine.gpus), len(gpus_found())
     gpus = f"{found} GPU{'' if found == 1 else 's'}"
     return f"{wanted} CUDA devices are declared, but this machine has {gpus}: jobs on the others find none" if wanted > found else ""
 

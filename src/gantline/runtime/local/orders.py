@@ -23,6 +23,7 @@ from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.open_files import limit_of_jobs
+from gantline.runtime.local.slices import Slice, slice_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Writer:
             "cwd": launch.cwd or (str(work) if account is not None else ""),
             "account": None if account is None else account.to_json(),
             "env": environment.common(launch.env, variables | dict(task.env), closing.visible(cuda), of_account),
-            "ranks": environment.ranks(count),
+            "ranks": environment.ranks(count, self.slices(order.devices), _part(order, launch) or 1.0),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
             "resumes": launch.resumes, "trial": one.is_trial,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
@@ -92,7 +93,7 @@ class Writer:
     def change(self, order: Order, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
         """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
         env = {**self._about(order, devices), "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
-        ranks = environment.ranks(len(devices))[len(members) :]
+        ranks = environment.ranks(len(devices), self.slices(devices))[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
@@ -127,10 +128,18 @@ class Writer:
         return f"{nodes.nodes[node].name}:{device - int(nodes.first_device[node])}"
 
     def cuda(self, devices: Sequence[int]) -> list[str]:
-        """What CUDA calls these devices; CPU slots have no such name."""
-        places = (self.name(device).rpartition(":") for device in devices)
-        names = (self.machine.cuda_of(node, int(place)) for node, _, place in places)
-        return [name for name in names if name is not None]
+        """What CUDA calls these devices, each GPU once; CPU slots have no such name."""
+        names = (self.machine.cuda_of(node, place) for node, place in map(self._place, devices))
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    def slices(self, devices: Sequence[int]) -> list[Slice]:
+        """Those of these devices that are slices."""
+        found = (slice_at(self.machine, node, place) for node, place in map(self._place, devices))
+        return [one for one in found if one is not None]
+
+    def _place(self, device: int) -> tuple[str, int]:
+        node, _, place = self.name(device).rpartition(":")
+        return node, int(place)
 
 
 def _part(order: Order, launch: Launch) -> float:

@@ -102,7 +102,7 @@ class LocalRunner:
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
-        return self._about(row).launch.can(not self.machine.cuda)
+        return self._about(row).launch.can(not self.machine.binds)
 
     def send(self, order: Order, now: float) -> None:
         self._orders.append(order)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CLOSED = "devices.deny"
+_CORES = "GANTLINE_CORES"
 _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 #: signals that a keeper handles, and that its children handle by default
 RECEIVED = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
@@ -38,6 +39,7 @@ class Spawner:
         self.account: dict[str, Any] = {}  # the account of the processes, where it is not the keeper's own
         self.folder = ""
         self.covered: dict[str, Any] | None = None  # device files of others, and what lies over them
+        self.cores: list[int] = []  # that the next process is bound to; none: to no others than the keeper
         self.not_closed = ""  # why devices of others could not be closed; nothing runs then
         self._libc = ctypes.CDLL(None)
 
@@ -68,6 +70,7 @@ class Spawner:
             raise OSError(f"devices of other jobs cannot be closed to it: {self.not_closed}")
         command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
         self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
+        self.cores = [int(core) for core in env.get(_CORES, "").split(",") if core]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
             process = subprocess.Popen(
@@ -98,6 +101,8 @@ class Spawner:
         for group in self.groups:
             with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))
+        if self.cores:
+            os.sched_setaffinity(0, self.cores)
         if self.files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.files[0], self.files[1]))
         if self.covered:

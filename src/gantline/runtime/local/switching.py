@@ -22,7 +22,7 @@ JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready
 
 def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
-    slots = not writer.machine.cuda
+    slots = not writer.machine.binds
     moved = set(order.devices) != set(one.devices) and not (slots and len(order.devices) == len(one.devices))
     one.epoch, one.resumed, one.refusal = order.epoch, order.done, ""
     if order.verb is Verb.STOP:

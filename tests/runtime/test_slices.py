@@ -1,0 +1,87 @@
+"""Slices as devices: which nodes there are, what they have, and what the processes on them are told and held to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, running, shell
+
+from gantline.core.errors import UsageError
+from gantline.runtime.local import capacity
+from gantline.runtime.local.capacity import divided, with_capacity
+from gantline.runtime.local.devices import FoundGpu, declared
+from gantline.runtime.local.slices import Slice, by_rank, slice_at
+
+TELLS = f'{sys.executable} -S -c \'import os; print(os.environ["RANK"], sorted(os.sched_getaffinity(0)), os.environ["GANTLINE_CORES"])\''
+
+
+def test_a_gpu_in_slices_is_a_node_and_every_slice_a_device() -> None:
+    machine = declared("a100:2/4,cpu:3")
+    assert [(node.name, node.type, node.gpus) for node in machine.cluster.nodes] == [
+        ("a100.25pct-0", "a100.25pct", 4),
+        ("a100.25pct-1", "a100.25pct", 4),
+        ("cpu", "cpu", 3),
+    ]
+    assert [machine.cuda_of(name, 3) for name in ("a100.25pct-0", "a100.25pct-1", "cpu")] == ["0", "1", None]
+
+
+def test_slices_of_two_sizes_are_two_nodes_on_one_gpu() -> None:
+    machine = declared("H200/8%x4+16%x4")
+    assert [(node.type, node.gpus) for node in machine.cluster.nodes] == [("h200.8pct", 4), ("h200.16pct", 4)]
+    assert machine.gpus == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("h200", "not a group"),
+        ("h200/8,h200/8", "twice"),
+        ("h200.12pct:8", "type of a slice"),
+        ("h200/49", "49 slices"),
+        ("h200:0/8", "group"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(text: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        declared(text)
+
+
+def test_slices_divide_the_memory_and_the_cores_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "gpus_found", lambda: [FoundGpu("h200", "GPU-1", 0, 140.0)])
+    monkeypatch.setattr(capacity, "allowed_cores", lambda: tuple(range(16)))
+    machine = with_capacity(declared("h200/8"))
+    assert machine.cluster.nodes[0].device_memory == pytest.approx(140.0 * 0.12)
+    assert machine.cores["h200.12pct-0"] == tuple((2 * k, 2 * k + 1) for k in range(8))
+    assert slice_at(machine, "h200.12pct-0", 7) == Slice("GPU-1", 12, pytest.approx(16.8), (14, 15))
+    assert slice_at(with_capacity(declared("h200:1")), "h200", 0) is None
+
+
+def test_fewer_cores_than_slices_are_shared_by_neighbours() -> None:
+    assert divided((4, 5, 9), 2) == ((4,), (5, 9))
+    assert divided((4, 9), 4) == ((4,), (4,), (9,), (9,))
+
+
+def test_a_rank_has_its_own_slice_and_one_process_the_sum() -> None:
+    slices = [Slice("GPU-1", 12, 16.0, (0, 1)), Slice("GPU-1", 12, 16.0, (2, 3))]
+    limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+    each = by_rank(slices, 2)
+    assert [one["GANTLINE_CORES"] for one in each] == ["0,1", "2,3"]
+    assert [(one["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], one[limit]) for one in each] == [("12", "0=16384M")] * 2
+    (both,) = by_rank(slices, 1)
+    assert (both["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], both[limit], both["GANTLINE_CORES"]) == ("24", "0=32768M", "0,1,2,3")
+    assert both["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+    assert by_rank(slices[:1], 2)[1]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "two processes divide their slice"
+    assert by_rank(slices[:1], 1, 0.5)[0]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "a part of a slice"
+
+
+def test_ranks_on_slices_of_a_cpu_slot_are_bound_to_their_cores(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1/2") as scheduler:
+        (job,) = scheduler.submit(shell(TELLS, gpus=2, processes=0))
+        assert ended(scheduler, job) == ["succeeded"]
+        machine = scheduler.runner.machine
+        said = sorted(line.split("] ", 1)[-1] for line in (tmp_path / "jobs" / job).glob("*/log").__next__().read_text().splitlines())
+    for rank, cores in enumerate(machine.cores["cpu.50pct-0"]):
+        assert f"{rank} {json.dumps(list(cores))} {','.join(map(str, cores))}" in said[rank]
