@@ -39,7 +39,10 @@ def up(
     *,
     home: HomeOption = None,
     devices: Annotated[
-        str | None, Parameter(help="What there is: h200:1,cpu:16, or GPUs in slices: h200/8. By default as last time, else what NVML finds and a slot per core.")
+        str | None,
+        Parameter(
+            help="What there is: h200:1,cpu:16; in slices: h200/8. By default as last time, else what NVML finds and a slot per core."
+        ),
     ] = None,
     executor: Annotated[
         str | None, Parameter(help="What runs the jobs: local, or what an installed package brings. By default as last time, else local.")
