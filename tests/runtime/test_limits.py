@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, running, shell
+from tests.runtime.mps_stand_in import ControlProgram, control_program
+from tests.runtime.specs import ended, running, shell, until
 
 from gantline.runtime.local.devices import FoundGpu, declared, short_name, too_many
 from gantline.runtime.local.limits import Groups, find_groups
-from gantline.runtime.local.mps import Mps
+from gantline.runtime.local.mps import Daemon, Mps
+
+__all__ = ["control_program"]
 
 
 @pytest.mark.parametrize(("there", "told"), [(0, "this machine has 0 GPUs"), (1, "this machine has 1 GPU:"), (2, "")])
@@ -68,18 +71,17 @@ def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, 
             assert "may" in scheduler.view().jobs[name].why
 
 
-def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Mps(tmp_path).share(0.5) == {} or Mps(tmp_path).present
-    control = tmp_path / "bin" / "nvidia-cuda-mps-control"
-    control.parent.mkdir()
-    control.write_text(f"#!/bin/sh\necho $1 $CUDA_MPS_PIPE_DIRECTORY >> {tmp_path}/calls\ncat >> {tmp_path}/calls\n")
-    control.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{control.parent}:/usr/bin:/bin")
+def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, control_program: ControlProgram) -> None:
     mps = Mps(tmp_path / "home")
-    told = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "home" / "mps"), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}
+    told = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "home" / "mps" / "shared"), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}
     assert mps.share(0.25) == mps.share(0.25) == told
+    assert len((tmp_path / "home" / "mps" / "shared" / "control.log").read_text().splitlines()) == 1, "one daemon"
+    daemon = Daemon(tmp_path / "home" / "mps" / "shared", "")
+    assert daemon.pid
     mps.quit()
-    assert (tmp_path / "calls").read_text().splitlines() == [f"-d {tmp_path}/home/mps", f"{tmp_path}/home/mps", "quit"]
+    until(lambda: not daemon.pid, "its end")
+    control_program.cannot_start()
+    assert mps.share(0.25) == {}, "they take turns"
 
 
 def test_only_the_devices_of_a_job_are_visible_to_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, running, shell
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.runtime.local import capacity
 from gantline.runtime.local.capacity import divided, with_capacity
 from gantline.runtime.local.devices import FoundGpu, declared
@@ -64,17 +64,28 @@ def test_fewer_cores_than_slices_are_shared_by_neighbours() -> None:
     assert divided((4, 9), 4) == ((4,), (4,), (9,), (9,))
 
 
+def served(gpu: str) -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": gpu}
+
+
 def test_a_rank_has_its_own_slice_and_one_process_the_sum() -> None:
     slices = [Slice("GPU-1", 12, 16.0, (0, 1)), Slice("GPU-1", 12, 16.0, (2, 3))]
     limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-    each = by_rank(slices, 2)
+    each = by_rank(slices, 2, served)
     assert [one["GANTLINE_CORES"] for one in each] == ["0,1", "2,3"]
     assert [(one["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], one[limit]) for one in each] == [("12", "0=16384M")] * 2
-    (both,) = by_rank(slices, 1)
+    (both,) = by_rank(slices, 1, served)
     assert (both["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], both[limit], both["GANTLINE_CORES"]) == ("24", "0=32768M", "0,1,2,3")
     assert both["CUDA_VISIBLE_DEVICES"] == "GPU-1"
-    assert by_rank(slices[:1], 2)[1]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "two processes divide their slice"
-    assert by_rank(slices[:1], 1, 0.5)[0]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "a part of a slice"
+    assert by_rank(slices[:1], 2, served)[1]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "two processes divide their slice"
+    assert by_rank(slices[:1], 1, served, 0.5)[0]["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "6", "a part of a slice"
+
+
+def test_one_process_on_slices_of_two_gpus_is_refused() -> None:
+    apart = [Slice("0", 25, 0.0, ()), Slice("1", 25, 0.0, ())]
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in by_rank(apart, 2, served)] == ["0", "1"]
+    with pytest.raises(RefusedError, match="slices of one GPU only"):
+        by_rank(apart, 1, served)
 
 
 def test_ranks_on_slices_of_a_cpu_slot_are_bound_to_their_cores(tmp_path: Path) -> None:

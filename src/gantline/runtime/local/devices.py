@@ -19,7 +19,7 @@ from typing import NamedTuple
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
-from gantline.core.slices import Size, is_cpu, is_slice, parse_slices, slice_type
+from gantline.core.slices import Size, is_cpu, is_slice, parse_slices, slice_type, whole_and_percent
 
 _GROUP = re.compile(r"^(?P<type>[A-Za-z][\w.\-]*)(?::(?P<count>\d+))?(?:/(?P<slices>.+))?$")
 _MOST = 4096
@@ -42,6 +42,11 @@ class Machine:
     def binds(self) -> bool:
         """Whether processes are bound to devices: to GPUs, or to the cores of slices; slots of other CPUs are all alike."""
         return bool(self.cuda) or any(is_slice(node.type) for node in self.cluster.nodes)
+
+    def gpus_of(self, whole: str) -> list[str]:
+        """The same for GPUs of one type, whole or in slices."""
+        of_type = (node.name for node in self.cluster.nodes if whole_and_percent(node.type)[0] == whole)
+        return list(dict.fromkeys(name for node in of_type for name in self.cuda.get(node, ())))
 
     def cuda_of(self, node: str, place: int) -> str | None:
         """What CUDA calls the device at that place of a node, or the GPU of a slice; None for a CPU slot, or a node that is gone."""
@@ -143,6 +148,7 @@ class FoundGpu(NamedTuple):
     uuid: str
     minor: int  # of its device file
     memory: float = 0.0  # GB (2**30 bytes)
+    capability: float = 0.0  # its compute capability; 0: not known
 
 
 def gpus_found() -> list[FoundGpu]:
@@ -163,6 +169,7 @@ def gpus_found() -> list[FoundGpu]:
                 _text(pynvml.nvmlDeviceGetUUID(one)),
                 int(pynvml.nvmlDeviceGetMinorNumber(one)),
                 pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**30,
+                float("{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(one))),
             )
             for one in handles
         ]

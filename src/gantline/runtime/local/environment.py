@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-
-from gantline.runtime.local.slices import Slice, by_rank
+from itertools import zip_longest
 
 #: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
 _HANDED_ON = (
@@ -38,17 +37,17 @@ def common(
     return found
 
 
-def ranks(count: int, slices: Sequence[Slice] = (), part: float = 1.0) -> list[dict[str, str]]:
+def ranks(count: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str, str]]:
     """What differs from rank to rank, by torchrun's names: all see the devices of the job, and a rank of one per device uses its own.
 
-    A rank on a slice sees the GPU of that slice and no other; `part`: of each slice, the part that the job has.
+    `slices`: what each is told of its slices (`slices.by_rank`); such a rank sees the GPU of its slice and no other.
     """
     found = []
     port = str(free_port()) if count > 1 else "29500"
-    for rank, own in enumerate(by_rank(slices, count, part)):
+    for rank in range(count):
         one = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "NODE_RANK": 0, "NNODES": 1}
-        found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} | own)
-    return found
+        found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+    return [{**one, **own} for one, own in zip_longest(found, slices, fillvalue={})]
 
 
 def free_port() -> int:

@@ -22,7 +22,7 @@ from gantline.runtime.local.files import make_private, private, read_json, start
 from gantline.runtime.local.fork_server import KeeperForkServer
 
 _KILLED = "its keeper was killed"
-_KEPT = ("epoch", "resumes", "base", "revision", "want", "saves")  # of an order, when it is over
+_KEPT = ("epoch", "resumes", "base", "revision", "want", "saves", "lost")  # of an order, when it is over
 OVERDUE = 5.0  # seconds beyond its grace after which a keeper that does not stop its job is ended itself
 
 

@@ -23,7 +23,7 @@ from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.open_files import limit_of_jobs
-from gantline.runtime.local.slices import Slice, slice_at
+from gantline.runtime.local.slices import Slice, by_rank, slice_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class Writer:
         if launch.array_index >= 0:
             variables["ARRAY_INDEX"] = str(launch.array_index)
         cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
+        beside = 0.0 if launch.share == "time" else _part(order, launch)
         memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
         groups = self.groups.of(name, launch.pids, memory, account is not None, closing.numbers(cuda))
         of_account = None if account is None else account.variables
@@ -81,7 +82,7 @@ class Writer:
             "cwd": launch.cwd or (str(work) if account is not None else ""),
             "account": None if account is None else account.to_json(),
             "env": environment.common(launch.env, variables | dict(task.env), closing.visible(cuda), of_account),
-            "ranks": environment.ranks(count, self.slices(order.devices), _part(order, launch) or 1.0),
+            "ranks": environment.ranks(count, by_rank(self.slices(order.devices), count, self.mps.serve, beside or 1.0)),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
             "resumes": launch.resumes, "trial": one.is_trial,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
@@ -93,7 +94,8 @@ class Writer:
     def change(self, order: Order, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
         """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
         env = {**self._about(order, devices), "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
-        ranks = environment.ranks(len(devices), self.slices(devices))[len(members) :]
+        told = by_rank(self.slices(devices), len(devices), self.mps.serve)
+        ranks = environment.ranks(len(devices), told)[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
@@ -118,8 +120,10 @@ class Writer:
 
     def _beside(self, order: Order, task: Task) -> dict[str, str]:
         """Variables for a job that runs beside others on its GPUs; none where that is not possible, or not wanted."""
-        part = _part(order, task.launch)
-        return self.mps.share(part) if 0.0 < part < 1.0 and task.launch.share != "time" and self.cuda(order.devices) else {}
+        part, gpus = _part(order, task.launch), self.cuda(order.devices)
+        if not 0.0 < part < 1.0 or task.launch.share == "time" or not gpus:
+            return {}
+        return self.mps.serve(gpus[0]) if self.slices(order.devices) else self.mps.share(part)
 
     def name(self, device: int) -> str:
         """A device by its node and its place there."""

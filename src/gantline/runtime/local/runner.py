@@ -34,6 +34,8 @@ from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.slice_crashes import SliceCrashes
+from gantline.runtime.local.slices import check_slices
 from gantline.runtime.local.terms import tell_terms
 from gantline.runtime.local.time_slices import let_take_turns
 
@@ -52,6 +54,7 @@ class LocalRunner:
     def __post_init__(self) -> None:
         self.home = Path(self.home).absolute()
         self.machine: Machine = with_capacity(find_machine(self.devices))
+        check_slices(self.machine)
         self.groups, self.mps = find_groups(), Mps(self.home)
         self.accounts, self.closing, self.fork_server = Accounts(), Closing(), KeeperForkServer()
         self._known: dict[str, Incarnation] = {}  # by job: the newest
@@ -86,6 +89,7 @@ class LocalRunner:
         self.writer = Writer(
             self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts, self.closing
         )
+        self.mps.several_users, self._crashes = self.accounts.apart, SliceCrashes(self.mps, self.writer.slices)
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()
 
@@ -178,6 +182,7 @@ class LocalRunner:
                 self._try(self._look, one)
             for order in list(self._waiting.values()):
                 self._try(self._start, order)
+            self._try(self._crashes.look, self._alive())
             let_take_turns(self._alive())
 
     def _enter(self, one: Incarnation) -> None:
@@ -313,6 +318,8 @@ class LocalRunner:
         if one.saving is not None and one.mark() != one.saved_mark and one.row >= 0:
             one.saved, one.saving = one.saving, None
             self._say(News.SAVED, one)
+        if news and one.over:
+            self._crashes.judge(one, self._alive())
         if news and one.row >= 0:
             self._repeat(one)
         if one.over:
