@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 
 #: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
 _HANDED_ON = (
@@ -47,7 +46,7 @@ def ranks(count: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str
     for rank in range(count):
         one = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "NODE_RANK": 0, "NNODES": 1}
         found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
-    return [{**one, **own} for one, own in zip_longest(found, slices, fillvalue={})]
+    return [{**one, **own} for one, own in zip(found, slices)] if slices else found
 
 
 def free_port() -> int:
