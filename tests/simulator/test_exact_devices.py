@@ -59,7 +59,7 @@ def test_a_commit_is_about_those_who_start(monkeypatch: pytest.MonkeyPatch) -> N
     assert run.summary["completed"] == 60
     assert run.summary["decisions"] >= 100
     assert started == list(range(1, 60))  # the whole commit is compiled, the start of the first job with it
-    assert (committed, chains) == ([0], [0])  # its grant is made when it is first read
+    assert (committed, chains) == ([0], [0])  # its grant, entered as columns, is made when the policy first reads devices
 
 
 def exact(engine: Engine, *devices: tuple[int, ...], at: float) -> None:

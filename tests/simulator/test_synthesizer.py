@@ -86,10 +86,10 @@ def test_the_best_future_is_in_charge_and_says_why() -> None:
     assert str(plan.in_charge) in lines
 
 
-def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> None:
+def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any, long: bool) -> None:
     """In its summary, its record, its report and its picture; replayed, stored and read again."""
     policy = synthesizer(every=1, portfolio="fifo,srtf")
-    run = simulate(trace(gap=90.0, count=12), "1x4", policy, round=60.0, record=True)
+    run = simulate(trace(gap=90.0, count=24 if long else 12), "1x4", policy, round=60.0, record=True)
     told = run.summary["in_charge"]
     assert [name for _, name, _ in told][:2] == ["fifo", "srtf"]
     assert "instead of" in told[1][2]
@@ -158,9 +158,10 @@ def test_futures_are_placed_by_the_rule_of_the_run() -> None:
     assert chosen == ["sjf", "fifo"]
 
 
-def test_all_combinations_have_futures_where_gangs_are_consolidated() -> None:
-    run = simulate(trace(gap=60.0, count=12), "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
-    assert run.summary["completed"] == 12
+def test_all_combinations_have_futures_where_gangs_are_consolidated(long: bool) -> None:
+    jobs = trace(gap=60.0, count=40 if long else 12)
+    run = simulate(jobs, "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
+    assert run.summary["completed"] == len(jobs)
     assert not [notice for notice in run.notices if "left out" in notice]
 
 
@@ -191,9 +192,9 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio(long: bool)
     assert len(set(told.charge)) > 1
 
 
-def test_skipping_rounds_changes_nothing() -> None:
-    policy = synthesizer(every=5, draws=2)
-    skipped, stepped = (simulate(trace(count=20), "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
+def test_skipping_rounds_changes_nothing(long: bool) -> None:
+    policy, jobs = synthesizer(every=5, draws=2), trace(count=40 if long else 20)
+    skipped, stepped = (simulate(jobs, "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
     assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
 
 
@@ -301,12 +302,12 @@ def test_what_cannot_be_meant_is_refused(settings: dict[str, Any], told: str) ->
         synthesizer(**settings)
 
 
-def test_blox_compatibility_is_nine_combinations_at_every_round() -> None:
-    policy = synthesizer(compat="blox")
+def test_blox_compatibility_is_nine_combinations_at_every_round(long: bool) -> None:
+    policy, jobs = synthesizer(compat="blox"), trace(count=40 if long else 12)
     assert (len(policy._members()), policy.every, policy.margin, policy.newcomers) == (9, 1, 0.0, "none")
     assert synthesizer(compat="blox", every=10).every == 10
-    run = simulate(trace(count=12), "2x4", policy, regime="blox")
-    assert run.summary["completed"] == 12
+    run = simulate(jobs, "2x4", policy, regime="blox")
+    assert run.summary["completed"] == len(jobs)
 
 
 def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from() -> None:

@@ -24,6 +24,8 @@ from gantline.simulator.from_here import FromHere, private_tables
 
 AS_IT_IS = object()
 """The memory that the snapshot carries."""
+BEFORE_ANY_CAME = object()
+"""Under this candidates find the jobs of the snapshot as if none had come yet: to make these is most of what a case costs."""
 
 
 @dataclass(frozen=True)
@@ -72,32 +74,35 @@ class Prepared:
         about = (id(one.policy), id(rules), id(one.memory))
         return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
 
-    def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
+    def case(self, bounds: FutureBounds, known: dict[Any, Any]) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot run this policy, this run or this instant.
 
-        Candidates that differ by their admission limit alone share what is `known`.
+        Candidates share what is `known`: their jobs, and the whole case where they differ by their admission limit alone.
         """
         if self.about not in known:
-            known[self.about] = self._case(bounds)
-        case = known[self.about]
+            known[self.about] = self._case(bounds, known)
+        case: FutureCase | None = known[self.about]
         if case is None or self.load_limit == bounds.load_limit:
             return case
         amount = case.amount.copy()
         amount[LOAD_LIMIT] = self.load_limit
         return case._replace(amount=amount)
 
-    def _case(self, bounds: FutureBounds) -> FutureCase | None:
+    def _case(self, bounds: FutureBounds, known: dict[Any, Any]) -> FutureCase | None:
         """The key is read from the jobs as if none had come yet."""
         policy = self.policy
         if not isinstance(policy, OrderPolicy):
             return None
-        instant, tables = private_tables(self.snapshot)
-        tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
-        found = read_key(policy, self.rules.state(tables), self.rules.guard(policy)).sums
+        if BEFORE_ANY_CAME not in known:
+            instant, tables = private_tables(self.snapshot)
+            tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
+            known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
+        rows, tables = known[BEFORE_ANY_CAME]
+        found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy)).sums
         if found is None:
             return None
         key, numbers = found
-        return case_of(self.snapshot, self.rules, policy, key, None if numbers is None else numbers[instant.jobs.rows], bounds)
+        return case_of(self.snapshot, self.rules, policy, key, None if numbers is None else numbers[rows], bounds)
 
     def from_here(self, held: Sequence[int]) -> FromHere:
         """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""
