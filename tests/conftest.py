@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -28,6 +29,7 @@ sys.dont_write_bytecode = False
 #: how many of the random examples are drawn at every change; `--long` draws all of them
 SHARE_OF_EXAMPLES = 4
 FEWEST_EXAMPLES = 8
+FEWEST_NUMBERS = 3
 ALL_EXAMPLES = ("engine",)  # the heart: a planted defect there was found by the later examples only
 
 
@@ -60,6 +62,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def long(request: pytest.FixtureRequest) -> bool:
     """Whether tests take their large form."""
     return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture(scope="session")
+def some(long: bool) -> Callable[[range], range]:
+    """Of the numbers from which a test draws its examples itself: a quarter at every change, all of them with `--long`."""
+    return lambda numbers: numbers if long else numbers[: max(FEWEST_NUMBERS, len(numbers) // SHARE_OF_EXAMPLES)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

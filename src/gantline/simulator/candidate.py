@@ -22,6 +22,8 @@ from gantline.files.placements import GivenPlacement
 from gantline.files.policies import policy_of
 from gantline.simulator.from_here import FromHere, private_tables
 
+Known = dict[Any, Any]
+"""What candidates of one rollout share."""
 AS_IT_IS = object()
 """The memory that the snapshot carries."""
 BEFORE_ANY_CAME = object()
@@ -60,7 +62,7 @@ class Prepared:
     about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
 
     @staticmethod
-    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: dict[Any, Any]) -> Prepared:
+    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: Known) -> Prepared:
         """The candidate as this run would have it; those of one placement rule share what is `known`."""
         placed = one.placement if isinstance(one.placement, str) else id(one.placement)  # rules are alike when they are the same
         if placed not in known:
@@ -74,7 +76,7 @@ class Prepared:
         about = (id(one.policy), id(rules), id(one.memory))
         return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
 
-    def case(self, bounds: FutureBounds, known: dict[Any, Any]) -> FutureCase | None:
+    def case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot run this policy, this run or this instant.
 
         Candidates share what is `known`: their jobs, and the whole case where they differ by their admission limit alone.
@@ -88,7 +90,7 @@ class Prepared:
         amount[LOAD_LIMIT] = self.load_limit
         return case._replace(amount=amount)
 
-    def _case(self, bounds: FutureBounds, known: dict[Any, Any]) -> FutureCase | None:
+    def _case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
         """The key is read from the jobs as if none had come yet."""
         policy = self.policy
         if not isinstance(policy, OrderPolicy):

@@ -120,6 +120,7 @@ def test_a_promise_is_refused_where_jobs_take_a_while_to_leave() -> None:
     assert late(simulate(some_jobs(1, 8), "gpu:2x4", "elasticflow", executor="measured", costs="measured")) == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_node_that_nobody_was_promised_may_fail(seed: int) -> None:
     """A fault that leaves the capacity that was planned with: the second node is away from the start, fails and comes back with no harm."""
@@ -131,6 +132,7 @@ def test_a_node_that_nobody_was_promised_may_fail(seed: int) -> None:
     assert alone.jobs["state"].to_list() == small.jobs["state"].to_list()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_jobs_on_two_types_keep_their_promises(seed: int) -> None:
     jobs = some_jobs(seed, 20, 2.0)
@@ -201,6 +203,7 @@ def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
     return set(inside), out
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_admission_in_one_go_is_admission_one_by_one(seed: int) -> None:
     snapshot = decode_snapshot(asked(seed, 0.0))

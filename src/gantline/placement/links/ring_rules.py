@@ -204,5 +204,5 @@ def _first_ring(part: LinkGraph, chosen: int, total: float, paths: Floats) -> li
 
 def preserved(graph: LinkGraph, free: Sequence[int], taken: Sequence[int]) -> float:
     """GB/s of the NVLinks between the free GPUs that are left when these are taken."""
-    left = [at for at in free if at not in taken]
-    return float(sum(graph.nvlinks[a, b] for a, b in combinations(left, 2)))
+    left, nvlinks = [at for at in free if at not in taken], graph.nvlinks
+    return float(sum(nvlinks[a, b] for a, b in combinations(left, 2)))
