@@ -37,7 +37,7 @@ ANY: dict[str, int] = {
     "report": 54,
     "runtime": 220,
     "service": 197,
-    "simulator": 78,
+    "simulator": 77,
     "systems": 158,
     "train": 36,
     "workload": 27,
