@@ -34,6 +34,7 @@ class Options:
     keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as at the previous start
     executor: str | None = None  # what carries orders out; None: as at the previous start, else this machine's processes
     results: Path | None = None  # finished simulations to show; None: as at the previous start
+    preload: tuple[str, ...] = ()  # modules that a template imports for jobs
     wall: Callable[[], float] = time.time  # the wall clock, which may jump
 
     @property

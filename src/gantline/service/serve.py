@@ -75,7 +75,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
-    runner.url = url
+    runner.url, runner.preload = url, options.preload
     runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
     if os.getuid() == 0:
         runner.closing = Closing.find(runner.machine, runner.groups) if options.apart else Closing()
@@ -105,6 +105,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     service.leave, service.leaving = ending.begin, lambda: server.should_exit
     scheduler.rehearse()
     scheduler.start()
+    if runner.template is not None and runner.template.failure:
+        tell(f"warning: {runner.template.failure}")
     service.retention.start()
     try:
         address = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}

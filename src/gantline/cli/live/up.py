@@ -102,6 +102,9 @@ def up(
         Literal["users", "service"] | None,
         Parameter(help="Under which accounts jobs run: their users', which needs root and is the default there, or the service's."),
     ] = None,
+    preload: Annotated[
+        str | None, Parameter(help="Modules that are imported once, for Python jobs that are forked instead of started: torch,numpy.")
+    ] = None,
     results: Annotated[Path | None, Parameter(help="A folder of finished simulations that the dashboard shows, too.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
@@ -123,7 +126,7 @@ def up(
         anew["end_by"] = str(rule_of(end_by))
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew,
-        kept_of(keep, keep_jobs), executor, results,
+        kept_of(keep, keep_jobs), executor, results, modules_of(preload),
     )  # fmt: skip
     options.check()
     if executor is not None:
@@ -219,6 +222,15 @@ def kept_of(keep: str | None, jobs: int | None) -> dict[str, Any]:
     return found | ({} if jobs is None else {"jobs": jobs})
 
 
+def modules_of(preload: str | None) -> tuple[str, ...]:
+    """The names of modules in a list with commas."""
+    names = tuple(name.strip() for name in (preload or "").split(",")) if preload is not None else ()
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise UsageError(f"'{name}' is not the name of a module", where="--preload", fix="write for example torch,numpy")
+    return names
+
+
 def _arguments(options: Options) -> list[str]:
     """The command line that means these options."""
     fields = {
@@ -232,6 +244,7 @@ def _arguments(options: Options) -> list[str]:
     fields |= {"--tls-cert": options.certificate, "--tls-key": options.key, "--results": options.results}
     found = ["up", *(f"{name}={value}" for name, value in fields.items() if value is not None)]
     found += [f"--name={name}" for name in options.names]
+    found += [f"--preload={','.join(options.preload)}"] if options.preload else []
     found += [f"--run-as={options.run_as}"] if options.run_as else []
     found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]
     kept = {"--keep": "forever" if (age := options.keep.get("age", 0)) is None else age or None, "--keep-jobs": options.keep.get("jobs")}

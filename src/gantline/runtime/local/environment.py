@@ -24,13 +24,16 @@ _HANDED_ON = (
 )
 
 
+def handed_on() -> dict[str, str]:
+    """What jobs have from the service's own environment."""
+    return {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
+
+
 def common(
     own: Mapping[str, str], variables: Mapping[str, str], cuda: Sequence[str], account: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """What all ranks of an incarnation share; `account`: what the account says that they run as, where it is not the service's own."""
-    found = {name: os.environ[name] for name in _HANDED_ON if name in os.environ and not (account and name == "TMPDIR")} | dict(
-        account or {}
-    )
+    found = {name: value for name, value in handed_on().items() if not (account and name == "TMPDIR")} | dict(account or {})
     found |= {"PYTHONUNBUFFERED": "1"} | dict(own) | dict(variables)
     found["CUDA_VISIBLE_DEVICES"] = ",".join(cuda)
     return found

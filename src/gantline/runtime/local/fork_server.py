@@ -16,13 +16,18 @@ import socket
 import subprocess
 import sys
 
+from gantline.runtime.local.forked_programs import become_template
 from gantline.runtime.local.keeper import keep
 
-_ROOT = os.path.abspath(f"{__file__}/../../../..")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = os.path.abspath(f"{__file__}/../../../..")
 #: the command of a fork server; its socket is standard input
 FORK_SERVER = (
     sys.executable, "-S", "-E", "-c",
-    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.fork_server import serve; os._exit(serve())",
+    f"import os, sys; sys.path[0] = {ROOT!r}; from gantline.runtime.local.fork_server import serve; os._exit(serve())",
 )  # fmt: skip
 _LONGEST = 8192  # bytes of a request: the folder of an incarnation
 _PATIENCE = 10.0  # seconds for a keeper to be forked: a fork server that does not answer is replaced
@@ -49,8 +54,9 @@ class KeeperForkServer:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until a keeper handles it: else the signal would end it
         try:
             quiet = subprocess.DEVNULL
+            command, env = self._command()
             self._process = subprocess.Popen(
-                FORK_SERVER, stdin=theirs.fileno(), stdout=quiet, stderr=quiet, cwd="/", start_new_session=True
+                command, stdin=theirs.fileno(), stdout=quiet, stderr=quiet, cwd="/", env=env, start_new_session=True
             )
         except OSError:
             ours.close()
@@ -60,6 +66,10 @@ class KeeperForkServer:
             theirs.close()
         ours.settimeout(_PATIENCE)
         self._socket = ours
+
+    def _command(self) -> tuple[Sequence[str], dict[str, str] | None]:
+        """The command that starts it, and its environment; None: the service's own."""
+        return FORK_SERVER, None
 
     def _ask(self, folder: str) -> int:
         assert self._socket is not None
@@ -85,12 +95,20 @@ class KeeperForkServer:
         self._socket = self._process = None
 
 
-def serve() -> int:
-    """Fork a keeper for every folder that is named, until the service that names them is gone."""
+def serve(preload: Sequence[str] = (), path: Sequence[str] = ()) -> int:
+    """Fork a keeper for every folder that is named, until the service that names them is gone.
+
+    With modules to preload it is a template of programs (`forked_programs`), which find others in `path`, and first says how that went.
+    """
     asked = socket.socket(fileno=os.dup(0))
     asked.set_inheritable(False)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
+    if preload:
+        why = become_template(preload, path)
+        asked.send(why.encode()[:_LONGEST] or b"ready")
+        if why:
+            return 1
     signal.signal(signal.SIGCHLD, _reap)
     gc.freeze()  # what is here already is shared with all keepers, as long as nothing writes to it
     while folder := asked.recv(_LONGEST):

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 
 from gantline.runtime.local.files import read_json, say_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from typing import Any
+
+    from gantline.runtime.local.forked_programs import Forked
 
 
 class Ranks:
@@ -24,7 +26,7 @@ class Ranks:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes] | Forked] = []
         self.exits: dict[int, int] = {}
         self.gang: list[int] = []  # the process of each rank
         self.newcomers: list[int] = []  # processes that are about to join
@@ -72,7 +74,7 @@ class Ranks:
         for number, process in enumerate(self.processes):
             if number in self.exits or process.poll() is None:
                 continue
-            self.exits[number] = process.returncode
+            self.exits[number] = process.returncode or 0
             counts = number in self.gang or (self.decided and number in self.newcomers)
             several = len(self.gang) > 1 or self.decided
             if process.returncode and counts and several and not asked_stop and self.first_failed is None:

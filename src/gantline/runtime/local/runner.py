@@ -36,6 +36,7 @@ from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.orders import Task, Writer
 from gantline.runtime.local.slice_crashes import SliceCrashes
 from gantline.runtime.local.slices import check_slices
+from gantline.runtime.local.templates import Template
 from gantline.runtime.local.terms import tell_terms
 from gantline.runtime.local.time_slices import let_take_turns
 
@@ -50,6 +51,7 @@ class LocalRunner:
     home: Path
     devices: str | None = None
     url: str = ""  # of the service, for jobs that report
+    preload: tuple[str, ...] = ()  # modules that a template imports for jobs
 
     def __post_init__(self) -> None:
         self.home = Path(self.home).absolute()
@@ -66,6 +68,7 @@ class LocalRunner:
         self._thread: threading.Thread | None = None
         self._closing = False
         self.join_limit = switching.JOIN_LIMIT
+        self.template: Template | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -89,6 +92,9 @@ class LocalRunner:
         self.writer = Writer(
             self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts, self.closing
         )
+        if self.preload:
+            self.template = Template(self.preload, self.fork_server)
+            self.template.warm_up()
         self.mps.several_users, self._crashes = self.accounts.apart, SliceCrashes(self.mps, self.writer.slices)
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()
@@ -103,6 +109,8 @@ class LocalRunner:
         for one in self._known.values():
             one.forget()
         self.fork_server.close()
+        if self.template is not None:
+            self.template.close()
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
@@ -257,7 +265,7 @@ class LocalRunner:
         self._enter(one)
         try:
             one.order = self.writer.order(order, task, one) | tell_terms(one, order)
-            one.begin(self.fork_server)
+            one.begin(self.template if self.template is not None and self.template.suits(task.launch) else self.fork_server)
         except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)

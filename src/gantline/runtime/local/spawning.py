@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 from gantline.runtime.local.bounds import Bounds
+from gantline.runtime.local.forked_programs import Forked, Program
 from gantline.runtime.local.mounts import cover
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ class Spawner:
         self.covered = order.get("covered")
         self.limits = ", ".join(sorted(set(held))) or "none"
 
-    def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes], int]:
+    def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes] | Forked, int]:
         """Start one process, and the end of the pipe from which its output is read."""
         if self.not_closed:
             raise OSError(f"devices of other jobs cannot be closed to it: {self.not_closed}")
@@ -72,16 +73,22 @@ class Spawner:
         self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
         self.cores = [int(core) for core in env.get(_CORES, "").split(",") if core]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        program = None if order.get("shell") else Program.of(command, env)
+        process: subprocess.Popen[bytes] | Forked
         try:
-            process = subprocess.Popen(
-                command,
-                cwd="/" if self.account else self.folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                process_group=group,
-                preexec_fn=self._before_exec,
+            process = (
+                self._fork(program, env, write_end, group)
+                if program is not None
+                else subprocess.Popen(
+                    command,
+                    cwd="/" if self.account else self.folder,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=write_end,
+                    process_group=group,
+                    preexec_fn=self._before_exec,
+                )
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             os.close(read_end)
@@ -93,6 +100,30 @@ class Spawner:
             os.close(write_end)
         os.set_blocking(read_end, False)
         return process, read_end
+
+    def _fork(self, program: Program, env: dict[str, str], output: int, group: int) -> Forked:
+        """A process that becomes the program without a start; what prevents it is raised here, as `Popen` does."""
+        report, reported = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setpgid(0, group)
+                for number, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+                    os.dup2(source, number)
+                os.chdir("/" if self.account else self.folder)
+                self._before_exec()
+            except BaseException as error:
+                os.write(reported, str(error).encode() or b"?")
+                os._exit(1)
+            os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # with it the report, which says that all is well
+            program.become(env)
+        os.close(reported)
+        with open(report, "rb") as file:
+            why = file.read()
+        if why:
+            os.waitpid(pid, 0)
+            raise subprocess.SubprocessError(why.decode(errors="replace")) if self.account else OSError(why.decode(errors="replace"))
+        return Forked(pid)
 
     def _before_exec(self) -> None:
         self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
