@@ -57,14 +57,14 @@ def _at_start(env: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(_AT_START) and name not in _WITHOUT_EFFECT}
 
 
-class Program:
+class PythonProgram:
     """A program that this process can become: ``python FILE``, ``python -m MODULE`` or ``python -c CODE`` with arguments."""
 
     def __init__(self, kind: str, argv: list[str], code: str = "") -> None:
         self.kind, self.argv, self.code = kind, argv, code
 
     @staticmethod
-    def of(command: list[str], env: dict[str, str]) -> Program | None:
+    def of(command: list[str], env: dict[str, str]) -> PythonProgram | None:
         """The program of a command, where this process is a template and a fork of it would do the same."""
         if not _Template.names or _at_start(env) != _Template.variables or not _is_this_python(command[0], env):
             return None
@@ -72,10 +72,10 @@ class Program:
         while words[:1] == ["-u"]:
             words = words[1:]
         if words[:1] == ["-m"] and len(words) > 1:
-            return Program("module", words[1:])
+            return PythonProgram("module", words[1:])
         if words[:1] == [_DEFERRED] and len(words) > 1:
-            return Program("code", [_DEFERRED, *words[2:]], words[1])
-        return Program("file", words) if words and not words[0].startswith("-") else None
+            return PythonProgram("code", [_DEFERRED, *words[2:]], words[1])
+        return PythonProgram("file", words) if words and not words[0].startswith("-") else None
 
     def become(self, env: dict[str, str]) -> NoReturn:
         """Run in this process, which has just been forked, and end it."""
@@ -138,7 +138,7 @@ class Program:
         exec(code, main.__dict__)
 
 
-class Forked:
+class ForkedRank:
     """A forked process, with what a keeper uses of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import subprocess
     from typing import Any
 
-    from gantline.runtime.local.forked_programs import Forked
+    from gantline.runtime.local.forked_programs import ForkedRank
 
 
 class Ranks:
@@ -26,7 +26,7 @@ class Ranks:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.processes: list[subprocess.Popen[bytes] | Forked] = []
+        self.processes: list[subprocess.Popen[bytes] | ForkedRank] = []
         self.exits: dict[int, int] = {}
         self.gang: list[int] = []  # the process of each rank
         self.newcomers: list[int] = []  # processes that are about to join

@@ -36,7 +36,7 @@ from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.orders import Task, Writer
 from gantline.runtime.local.slice_crashes import SliceCrashes
 from gantline.runtime.local.slices import check_slices
-from gantline.runtime.local.templates import Template
+from gantline.runtime.local.templates import WarmTemplate
 from gantline.runtime.local.terms import tell_terms
 from gantline.runtime.local.time_slices import let_take_turns
 
@@ -68,7 +68,7 @@ class LocalRunner:
         self._thread: threading.Thread | None = None
         self._closing = False
         self.join_limit = switching.JOIN_LIMIT
-        self.template: Template | None = None
+        self.template: WarmTemplate | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -93,7 +93,7 @@ class LocalRunner:
             self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts, self.closing
         )
         if self.preload:
-            self.template = Template(self.preload, self.fork_server)
+            self.template = WarmTemplate(self.preload, self.fork_server)
             self.template.warm_up()
         self.mps.several_users, self._crashes = self.accounts.apart, SliceCrashes(self.mps, self.writer.slices)
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)

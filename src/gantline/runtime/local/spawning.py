@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 from gantline.runtime.local.bounds import Bounds
-from gantline.runtime.local.forked_programs import Forked, Program
+from gantline.runtime.local.forked_programs import ForkedRank, PythonProgram
 from gantline.runtime.local.mounts import cover
 
 TYPE_CHECKING = False
@@ -65,7 +65,9 @@ class Spawner:
         self.covered = order.get("covered")
         self.limits = ", ".join(sorted(set(held))) or "none"
 
-    def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes] | Forked, int]:
+    def start(
+        self, order: dict[str, Any], env: dict[str, str], folder: str, group: int
+    ) -> tuple[subprocess.Popen[bytes] | ForkedRank, int]:
         """Start one process, and the end of the pipe from which its output is read."""
         if self.not_closed:
             raise OSError(f"devices of other jobs cannot be closed to it: {self.not_closed}")
@@ -73,8 +75,8 @@ class Spawner:
         self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
         self.cores = [int(core) for core in env.get(_CORES, "").split(",") if core]
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
-        program = None if order.get("shell") else Program.of(command, env)
-        process: subprocess.Popen[bytes] | Forked
+        program = None if order.get("shell") else PythonProgram.of(command, env)
+        process: subprocess.Popen[bytes] | ForkedRank
         try:
             process = (
                 self._fork(program, env, write_end, group)
@@ -101,7 +103,7 @@ class Spawner:
         os.set_blocking(read_end, False)
         return process, read_end
 
-    def _fork(self, program: Program, env: dict[str, str], output: int, group: int) -> Forked:
+    def _fork(self, program: PythonProgram, env: dict[str, str], output: int, group: int) -> ForkedRank:
         """A process that becomes the program without a start; what prevents it is raised here, as `Popen` does."""
         report, reported = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
@@ -123,7 +125,7 @@ class Spawner:
         if why:
             os.waitpid(pid, 0)
             raise subprocess.SubprocessError(why.decode(errors="replace")) if self.account else OSError(why.decode(errors="replace"))
-        return Forked(pid)
+        return ForkedRank(pid)
 
     def _before_exec(self) -> None:
         self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)

@@ -25,7 +25,7 @@ from gantline.runtime.local.fork_server import serve
 import os; os._exit(serve(sys.argv[1:], path))"""
 
 
-class Template(KeeperForkServer):
+class WarmTemplate(KeeperForkServer):
     """The service's side of a template; keepers that it cannot fork are forked by the plain server."""
 
     def __init__(self, names: Sequence[str], plain: KeeperForkServer) -> None:
