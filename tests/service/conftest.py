@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from tests.service.question_workers import frugal_service
 
 from gantline.service.client import Client
 from gantline.service.home import Home
@@ -44,8 +46,9 @@ class Running:
                 ready.set()
 
         self.thread = threading.Thread(target=run, daemon=True)
-        self.thread.start()
-        assert ready.wait(LIMIT)
+        with mock.patch("gantline.service.serve.Service", frugal_service):
+            self.thread.start()
+            assert ready.wait(LIMIT)
         if self.failure is not None:
             raise self.failure
         return self
