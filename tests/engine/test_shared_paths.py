@@ -18,6 +18,7 @@ from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.engine.commit import commit_assignments
 from gantline.engine.commit_shared import CommitShared
 from gantline.engine.engine import Engine
+from gantline.engine.shown_gangs import ColumnsInForce, ColumnsOfGrants
 
 JOBS, DEVICES = 8, 9
 
@@ -87,7 +88,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
     gpus: list[int], story: list[tuple[list[Assignment], int]], min_run: float, checkpoint: float
 ) -> None:
     compiled, general = twins(gpus, min_run, checkpoint)
-    general.grants.speeds._refresh_in_bulk = lambda rows: False  # type: ignore[method-assign]
+    general.grants.speeds.shown.as_columns = lambda: False  # type: ignore[method-assign]
     for step, (rows, locked) in enumerate(story):
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
@@ -106,7 +107,24 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
         assert compiled.grants.used_sharing == general.grants.used_sharing
         assert np.array_equal(compiled.state.tables.rate_changes, general.state.tables.rate_changes)  # type: ignore[arg-type]
         assert check_books(compiled.state, compiled.grants) == []
+        assert_models_are_shown_what_was_granted(compiled)
     assert compiled.state.log.hash() == general.state.log.hash()
+
+
+def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
+    """What models read as columns is what the grants say one by one."""
+    shown, rows = engine.grants.speeds.shown, engine.state.running_rows
+    pieces = shown.pieces(rows)
+    ours, theirs = pieces.columns, ColumnsOfGrants(shown, rows, list(pieces.grants))
+    assert isinstance(ours, ColumnsInForce)
+    for one, other in ((ours.special, theirs.special), (ours.shared, theirs.shared), (ours.group, theirs.group)):
+        assert one.tolist() == other.tolist()
+    for name in ("offset", "fraction", "memory_cap"):
+        assert ours.asked(name).tolist() == theirs.asked(name).tolist()
+    assert [part.tolist() for part in ours.company] == [part.tolist() for part in theirs.company]
+    special = np.flatnonzero(ours.special).tolist()
+    assert [ours.mates(at) for at in special] == [theirs.mates(at) for at in special]
+    assert rows.tolist() == [] or shown.with_mates(rows).tolist() == sorted(rows.tolist())
 
 
 def test_a_plan_of_pairs_takes_the_compiled_way(monkeypatch: pytest.MonkeyPatch) -> None:

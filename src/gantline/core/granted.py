@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Protocol
 
+import numpy as np
+
+from gantline.core.arrays import Bools, Ints
 from gantline.core.grant import Grant
 
 
@@ -18,19 +21,46 @@ class MakesGrants(Protocol):
 class Granted(MutableMapping[int, Grant]):
     """A dictionary of grants, some of which are still to be made."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_held", "_here", "_rows")
 
     def __init__(self, held: Iterable[tuple[int, Grant]] = ()) -> None:
         self._held: dict[int, Grant | MakesGrants] = dict(held)
+        self._here: Bools = np.zeros(0, dtype=np.bool_)  # by row: whether it has a grant
+        self._rows: Ints | None = None  # those rows; None: to be looked up
+        for row in self._held:
+            self._mark(row, True)
 
-    def enter(self, rows: Iterable[int], maker: MakesGrants) -> None:
+    def enter(self, rows: list[int], maker: MakesGrants) -> None:
         """The grants of these rows are what `maker` says."""
-        self._held.update(dict.fromkeys(rows, maker))
+        if rows:
+            self._held.update(dict.fromkeys(rows, maker))
+            self._mark(rows, True)
 
-    def drop(self, rows: Iterable[int]) -> None:
+    def drop(self, rows: list[int]) -> None:
         """These rows have no grant any more; none is made for that."""
-        for row in rows:
-            self._held.pop(row, None)
+        if rows and self._held:
+            for row in rows:
+                self._held.pop(row, None)
+            self._mark(rows, False)
+
+    def _mark(self, rows: int | list[int], here: bool) -> None:
+        most = rows if isinstance(rows, int) else max(rows)
+        if most >= len(self._here):
+            self._here = np.concatenate([self._here, np.zeros(most + 1, dtype=np.bool_)])
+        self._here[rows] = here
+        self._rows = None
+
+    def rows(self) -> Ints:
+        """The rows that have a grant, in rising order."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self._here)
+        return self._rows
+
+    def has(self, rows: Ints) -> Bools:
+        """Which of these rows have a grant."""
+        if len(rows) and int(rows.max()) >= len(self._here):
+            self._mark(int(rows.max()), int(rows.max()) in self._held)
+        return self._here[rows]
 
     def __getitem__(self, row: int) -> Grant:
         found = self._held[row]
@@ -45,10 +75,13 @@ class Granted(MutableMapping[int, Grant]):
         return row in self._held
 
     def __setitem__(self, row: int, grant: Grant) -> None:
+        if row not in self._held:
+            self._mark(row, True)
         self._held[row] = grant
 
     def __delitem__(self, row: int) -> None:
         del self._held[row]
+        self._mark(row, False)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._held)

@@ -177,8 +177,7 @@ class Commit:
             rows,
             self.options[at],
             self.table.column("share")[at],
-            self.groups.leader[at],
-            self.groups.count[at],
+            self.groups.team[at],
             self.t.I[c.EPOCH][rows],
         )
 

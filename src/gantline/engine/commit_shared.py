@@ -228,9 +228,9 @@ class CommitShared:
         planned, mode = self.rows, self.table.column("mode")
         line[NOW, special] = line[BEFORE, special] = _STRANGER
         seated = special[self.seats.gang[GANG_FIRST][special] >= 0]
-        leader, size = force.values("leader", special), force.values("count", special)
-        line[BEFORE, special] = np.where(leader >= 0, leader * (1 << 32) + size, ALONE)
-        alone = seated[force.values("leader", seated) < 0]
+        team = force.values("team", special)
+        line[BEFORE, special] = np.where(team > 0, team, ALONE)
+        alone = seated[force.values("team", seated) == 0]
         line[BEFORE, alone] = line[NOW, alone] = OPEN
         together = (groups.number >= 0) & (mode != int(Mode.EXCLUSIVE))
         line[NOW, planned] = np.where(together, groups.number, np.where(shares_openly(planned, self.table), OPEN, ALONE))

@@ -167,7 +167,7 @@ class Grants:
     def _observe(self) -> None:
         """Enter a profiler's measurements as metrics of the jobs, and keep what it has learned."""
         state, t = self.state, self.state.tables
-        gangs = self.speeds.gangs(state.running_rows)
+        gangs = self.speeds.shown.gangs(state.running_rows)
         seen = self.speeds.model.observe(gangs)
         if seen is None:
             return

@@ -27,24 +27,18 @@ RAW = (
 
 
 class Groups:
-    """The groups of one plan: per assignment the first row of its group and how many are in it (-1 and 0: none)."""
+    """The groups of one plan: per assignment a number that stands for the rows of its group (0: none)."""
 
     def __init__(self, rows: Ints, table: Assignments) -> None:
         self.rows = rows
         self.number, self._mode = table.column("group"), table.column("mode")
-        self.count = np.zeros(len(rows), dtype=np.int64)
-        if not table.has("group"):
-            self.leader, self.inside = self.number, self.count[:0]
-            return
-        self.leader = np.full(len(rows), -1, dtype=np.int64)
-        self.inside = np.flatnonzero(self.number >= 0)
+        self.team: Ints = np.zeros(len(rows), dtype=np.int64)
+        self.inside: Ints = np.flatnonzero(self.number >= 0) if table.has("group") else self.team[:0]
         if len(self.inside):
             _, self._which = np.unique(self.number[self.inside], return_inverse=True)
-            groups = int(self._which.max()) + 1
-            first = np.full(groups, np.iinfo(np.int64).max)
-            np.minimum.at(first, self._which, rows[self.inside])
-            self.leader[self.inside] = first[self._which]
-            self.count[self.inside] = np.bincount(self._which, minlength=groups)[self._which]
+            sums = np.zeros(int(self._which.max()) + 1, dtype=np.uint64)
+            np.add.at(sums, self._which, _scrambled(rows[self.inside]))
+            self.team[self.inside] = (sums >> np.uint64(1)).astype(np.int64)[self._which]
 
     @cached_property
     def taking_turns(self) -> frozenset[int]:
@@ -64,6 +58,7 @@ class InForce:
     def __init__(self, state: State) -> None:
         self.state = state
         self._columns: dict[str, NDArray[Any]] = {}
+        self._defaults: dict[str, NDArray[Any]] = {}
         self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that a plan is compared with
         self._noted: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns describe
         self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
@@ -96,6 +91,17 @@ class InForce:
         found = self._columns.get(name)
         return np.full(len(rows), _default(name), dtype=_type(name)) if found is None else found[rows]
 
+    def whole(self, name: str) -> Floats:
+        """A column over all rows; of defaults where nothing was ever asked for."""
+        found = self._columns.get(name)
+        if found is None:
+            known = self._defaults.get(name)
+            if known is None or len(known) < self.state.tables.F.shape[1]:
+                known = self._defaults[name] = _longer(np.zeros(0), self.state.tables.F.shape[1], _default(name))
+            return known
+        self._grow()
+        return self._columns[name]
+
     def only_devices(self, table: Assignments) -> bool:
         """Whether nothing but exact devices was ever asked for, and neither does this plan."""
         return table.tells_only("devices") and self._columns.keys() == {"devices"}
@@ -115,8 +121,8 @@ class InForce:
         """Which assignments ask for just what their rows were granted and still have, the option aside."""
         self._grow()
         equal: Bools = self._epoch[rows] == self.state.tables.I[c.EPOCH][rows]
-        if len(groups.inside) or "leader" in self._columns:
-            equal &= (self.column("leader")[rows] == groups.leader) & (self.column("count")[rows] == groups.count)
+        if len(groups.inside) or "team" in self._columns:
+            equal &= self.column("team")[rows] == groups.team
         for name in SCALARS:
             if table.has(name):
                 equal &= self.column(name)[rows] == table.column(name)
@@ -144,8 +150,8 @@ class InForce:
         self._grow()
         rows_at = rows[at]
         self._epoch[rows_at] = self._noted[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
-        if len(groups.inside) or "leader" in self._columns:
-            self.column("leader")[rows_at], self.column("count")[rows_at] = groups.leader[at], groups.count[at]
+        if len(groups.inside) or "team" in self._columns:
+            self.column("team")[rows_at] = groups.team[at]
         for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
             if table.has(name) or name in self._columns:
                 self.column(name)[rows_at] = table.column(name)[at]
@@ -166,14 +172,22 @@ class InForce:
         self._epoch[rows] = -1
 
 
+def _scrambled(rows: Ints) -> NDArray[np.uint64]:
+    """Numbers whose sum tells sets of rows apart, but for one chance in 10^19 (the finaliser of SplitMix64)."""
+    mixed = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
 def _default(name: str) -> Any:
-    return {"leader": -1, "count": 0}.get(name, ASSIGNMENT_DEFAULTS.get(name))
+    return 0 if name == "team" else ASSIGNMENT_DEFAULTS.get(name)
 
 
 def _type(name: str) -> Any:
     if name in RAGGED:
         return object
-    return np.int64 if name in ("leader", "count", "mode", "size", "batch", "accumulation", "required", "together") else np.float64
+    return np.int64 if name in ("team", "mode", "size", "batch", "accumulation", "required", "together") else np.float64
 
 
 def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gantline.core import columns as c
-from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.arrays import Ints
 from gantline.core.beside import SLACK, asks_beside
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
@@ -78,33 +78,6 @@ def touch_all(seats: SharedSeats, company: MayShare, rows: Ints) -> None:
     """The same for several gangs."""
     for k in range(rows.shape[0]):
         touch_beside(seats, company, rows[k])
-
-
-@kernel
-def crowds(seats: SharedSeats, rows: Ints, in_time: Bools, asked: Floats, most: Floats) -> None:
-    """For each gang that shares, what is asked in all of the device that is asked most of; the others are added in rising order of rows.
-
-    `asked` has the fractions of all rows, and their shares of the time (`in_time`).
-    """
-    seat = seats.seat
-    for k in range(rows.shape[0]):
-        row, line = rows[k], int(in_time[k])
-        here, most[k] = seats.gang[GANG_FIRST, row], 0.0
-        while here >= 0:
-            total, last = 0.0, -1
-            while True:
-                other, following = seats.device[seat[SEAT_DEVICE, here]], 1 << 60
-                while other >= 0:
-                    theirs = seat[SEAT_ROW, other]
-                    if theirs != row and theirs > last and theirs < following:
-                        following = theirs
-                    other = seat[SEAT_BESIDE, other]
-                if following == 1 << 60:
-                    break
-                total += asked[line, following]
-                last = following
-            most[k] = max(most[k], asked[line, row] + total)
-            here = seat[SEAT_NEXT, here]
 
 
 @kernel

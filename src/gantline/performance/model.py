@@ -14,10 +14,8 @@ Subclass `PerformanceModel` and override what you know; everything else stays as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +23,10 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
-from gantline.core.grant import Grant
+from gantline.performance.gangs import Gang as Gang
+from gantline.performance.gangs import Gangs as Gangs
+from gantline.performance.gangs import Mate as Mate
+from gantline.performance.gangs import Neighbour as Neighbour
 
 
 class Act(IntEnum):
@@ -45,178 +46,6 @@ class Observed(NamedTuple):
     learned: Any = None  # the next value of `gangs.learned`: numbers, texts, lists and dictionaries
 
 
-class Mate(NamedTuple):
-    """Another gang of the same group."""
-
-    row: int
-    job: str
-    model: str
-    grant: Grant
-
-
-class Neighbour(NamedTuple):
-    """Another gang that crosses a link with this one."""
-
-    row: int
-    job: str
-    model: str
-    grant: Grant | None
-    links: tuple[int, ...]  # those that both cross
-
-
-@dataclass(frozen=True)
-class Gang:
-    """One gang, for models that answer one by one."""
-
-    row: int  # the number that its job keeps for life
-    job: str  # the name of its job
-    model: str  # what it trains, as the trace says
-    type: int  # code of the device type
-    gpus: int
-    nodes: int  # nodes that it spans
-    done: float  # work done so far
-    since: float  # from when on it does work: now, or the end of its start
-    alone: float  # work per second by its option alone
-    divided: float  # the same by its part of the devices that it shares, as fractions and shares of the time say
-    grant: Grant | None  # what it holds beyond a gang of its own: batch, parts, devices, group
-    mates: tuple[Mate, ...]  # the others of its group that hold something
-    now: float
-    learned: Any
-    cluster: Cluster
-    _metric: Callable[[str, Ints], Floats] = field(repr=False)
-    _neighbours: Callable[[], tuple[Neighbour, ...]] = field(default=tuple, repr=False)
-
-    @property
-    def neighbours(self) -> tuple[Neighbour, ...]:
-        """The gangs that cross a link of the cluster with it."""
-        return self._neighbours()
-
-    def metric(self, name: str) -> float:
-        """A value that its trace, its spec or a measurement says; NaN where unknown."""
-        return float(self._metric(name, np.array([self.row]))[0])
-
-
-@dataclass(frozen=True)
-class Gangs:
-    """Gangs that run, as columns; a share of the time on several types is one entry per type."""
-
-    now: float
-    learned: Any  # what `observe` said last; None at first
-    cluster: Cluster
-    rows: Ints  # the numbers that their jobs keep for life
-    type: Ints
-    gpus: Ints
-    nodes: Ints
-    done: Floats
-    since: Floats
-    alone: Floats
-    divided: Floats
-    grants: tuple[Grant | None, ...]
-    act: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # for `cost`: what each does, see `Act`
-    _metric: Callable[[str, Ints], Floats] = field(default=lambda name, rows: np.full(len(rows), np.nan), repr=False)
-    _name: Callable[[int], tuple[str, str]] = field(default=lambda row: (str(row), ""), repr=False)
-    _mates: Callable[[int, Grant], Mapping[int, Grant]] = field(default=lambda row, grant: {}, repr=False)
-    _devices: Callable[[int], tuple[int, ...]] = field(default=lambda row: (), repr=False)
-    _everyone: Callable[[], Gangs] | None = field(default=None, repr=False)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @cached_property
-    def everyone(self) -> Gangs:
-        """All gangs that run, these among them."""
-        return self if self._everyone is None else self._everyone()
-
-    @cached_property
-    def links(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the cluster's links that each gang crosses."""
-        if not self.cluster.links:
-            return ((),) * len(self)
-        return tuple(self.cluster.routes.crossed(self.devices(at)) for at in range(len(self)))
-
-    def neighbours(self, at: int) -> tuple[Neighbour, ...]:
-        """The gangs that cross a link with one of these."""
-        row, mine, near, everyone = int(self.rows[at]), set(self.links[at]), [], self.everyone
-        for other, links in enumerate(everyone.links) if mine else ():
-            both = tuple(link for link in links if link in mine)
-            if both and everyone.rows[other] != row:
-                theirs = int(everyone.rows[other])
-                near.append(Neighbour(theirs, *self._name(theirs), everyone.grants[other], both))
-        return tuple(near)
-
-    @cached_property
-    def group(self) -> Ints:
-        """A number per gang, the same for members of one group; -1: it has none. All members that hold something are shown together."""
-        numbers: dict[frozenset[int], int] = {}
-        named = (grant.members[0] if grant is not None else frozenset[int]() for grant in self.grants)
-        return np.array([numbers.setdefault(members, len(numbers)) if members else -1 for members in named], dtype=np.int64)
-
-    @cached_property
-    def offset(self) -> Floats:
-        """Seconds by which each is shifted against the period of its group."""
-        return np.array([0.0 if grant is None else grant.assignment.offset for grant in self.grants])
-
-    @cached_property
-    def place(self) -> Ints:
-        """Its place in its group, counted from zero, by offset and then by row; zero for gangs without a group."""
-        order = np.lexsort((self.rows, self.offset, self.group))
-        group = self.group[order]
-        first = np.maximum.accumulate(np.where(np.r_[True, group[1:] != group[:-1]], np.arange(len(order)), 0)) if len(order) else order
-        found = np.empty_like(order)
-        found[order] = np.where(group < 0, 0, np.arange(len(order)) - first)
-        return found
-
-    @property
-    def jobs(self) -> list[str]:
-        """The names of their jobs."""
-        return [self._name(row)[0] for row in self.rows.tolist()]
-
-    @property
-    def models(self) -> list[str]:
-        """What they train."""
-        return [self._name(row)[1] for row in self.rows.tolist()]
-
-    def metric(self, name: str) -> Floats:
-        """A value per gang that its trace, its spec or a measurement says; NaN where unknown."""
-        return self._metric(name, self.rows)
-
-    def metric_of(self, name: str, rows: Ints) -> Floats:
-        """The same of other rows: those of mates."""
-        return self._metric(name, rows)
-
-    def devices(self, at: int) -> tuple[int, ...]:
-        """The devices of one gang, in rank order."""
-        return self._devices(int(self.rows[at]))
-
-    def seats(self, at: int) -> tuple[int, ...]:
-        """The node of each device of one gang, in rank order."""
-        return tuple(int(self.cluster.device_node[device]) for device in self.devices(at))
-
-    def places(self, at: int) -> tuple[int, ...]:
-        """The nodes of one gang, each once."""
-        return tuple(dict.fromkeys(self.seats(at)))
-
-    def __getitem__(self, at: int) -> Gang:
-        row, grant = int(self.rows[at]), self.grants[at]
-        near = {} if grant is None else self._mates(row, grant)
-        mates = tuple(Mate(mate, *self._name(mate), theirs) for mate, theirs in near.items())
-        held = (int(self.type[at]), int(self.gpus[at]), int(self.nodes[at]))
-        moves = (float(self.done[at]), float(self.since[at]), float(self.alone[at]), float(self.divided[at]))
-        return Gang(
-            row,
-            *self._name(row),
-            *held,
-            *moves,
-            grant,
-            mates,
-            self.now,
-            self.learned,
-            self.cluster,
-            self._metric,
-            lambda: self.neighbours(at),
-        )
-
-
 class PerformanceModel(Protocol):
     """How fast gangs go and what changes cost. All methods are pure; each may be left as it is here."""
 
@@ -231,8 +60,8 @@ class PerformanceModel(Protocol):
         Here: divided as grants say, and `granted` for gangs with a grant.
         """
         rate, until = gangs.divided.copy(), np.full(len(gangs), np.inf)
-        for at, grant in enumerate(gangs.grants):
-            found = None if grant is None else self.granted(gangs[at])
+        for at in np.flatnonzero(gangs.special).tolist():
+            found = self.granted(gangs[at])
             if found is not None:
                 rate[at], until[at] = found if isinstance(found, tuple) else (found, np.inf)
         return rate, until

@@ -34,7 +34,7 @@ class StageCycles(PerformanceModel):
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         rate = gangs.divided.copy()
-        if any(grant is not None and grant.shared for grant in gangs.grants):
+        if gangs.shared.any():
             times = np.column_stack([gangs.metric(name) for name in STAGES]).tolist()
             step = gangs.metric(ITERATION)
             for company in _companies(gangs):
@@ -51,9 +51,9 @@ class StageCycles(PerformanceModel):
 
 def _companies(gangs: Gangs) -> Iterator[list[int]]:
     """Places of gangs that are on the same devices, in the order of their offsets."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    company, found = gangs.company, dict[bytes, list[int]]()
+    bounds = np.searchsorted(company.gang, np.arange(len(gangs) + 1)).tolist()
     for at in np.argsort(gangs.place, kind="stable").tolist():
-        grant = gangs.grants[at]
-        if grant is not None and grant.shared:
-            found.setdefault(grant.devices, []).append(at)
+        if gangs.shared[at]:
+            found.setdefault(company.device[bounds[at] : bounds[at + 1]].tobytes(), []).append(at)
     yield from found.values()
