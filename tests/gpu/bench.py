@@ -41,8 +41,8 @@ needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no CUDA device, or no torc
 class Bench:
     """Jobs by row; row k is the job ``job{k}``."""
 
-    def __init__(self, home: Path, devices: str, launches: list[Launch]) -> None:
-        self.home, self.runner = home, LocalRunner(home, devices)
+    def __init__(self, home: Path, devices: str, launches: list[Launch], preload: tuple[str, ...] = ()) -> None:
+        self.home, self.runner = home, LocalRunner(home, devices, preload=preload)
         self.received: list[Report] = []
         self.runner.attach(lambda row: Task(f"job{row}", launches[row]), lambda job: int(job[3:]), WallClock(time.time()))
 
@@ -59,7 +59,7 @@ class Bench:
             if found := true():
                 return found
             time.sleep(0.02)
-        raise AssertionError(f"{what}; heard {[(one.news.value, one.row, one.epoch) for one in self.heard]}; {self.output(0)}")
+        raise AssertionError(f"{what}; heard {[(one.news.value, one.row, one.epoch) for one in self.received]}; {self.output(0)}")
 
     def news(self, news: News, row: int, epoch: int) -> Report:
         found: Report = self.until(
@@ -78,9 +78,9 @@ class Bench:
 
 
 @contextmanager
-def bench(home: Path, devices: str, *launches: Launch) -> Iterator[Bench]:
+def bench(home: Path, devices: str, *launches: Launch, preload: tuple[str, ...] = ()) -> Iterator[Bench]:
     """A runner for the length of a test; no process outlives it."""
-    one = Bench(home, devices, list(launches))
+    one = Bench(home, devices, list(launches), preload)
     try:
         yield one
     finally:

@@ -57,6 +57,7 @@ def test_slices_divide_the_memory_and_the_cores_of_the_machine(monkeypatch: pyte
     assert machine.cores["h200.12pct-0"] == tuple((2 * k, 2 * k + 1) for k in range(8))
     assert slice_at(machine, "h200.12pct-0", 7) == Slice("GPU-1", 12, pytest.approx(16.8), (14, 15))
     assert slice_at(with_capacity(declared("h200:1")), "h200", 0) is None
+    assert with_capacity(declared("big/2")).cluster.nodes[0].device_memory == pytest.approx(70.0), "however it is called"
 
 
 def test_fewer_cores_than_slices_are_shared_by_neighbours() -> None:

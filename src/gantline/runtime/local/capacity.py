@@ -43,6 +43,8 @@ def with_capacity(machine: Machine) -> Machine:
     uuids = {str(number): gpu.uuid for number, gpu in enumerate(gpus)}
     for node, own in zip(nodes, divided(allowed_cores(), len(nodes))):
         whole, percent = whole_and_percent(node.type)
+        if percent < 100 and whole not in known:  # NVML calls them otherwise
+            known[whole] = min((gpus[int(name)].memory for name in machine.gpus_of(whole) if int(name) < len(gpus)), default=0.0)
         sized.append(replace(node, cpus=each.cpus, memory=each.memory, device_memory=known.get(whole, 0.0) * percent / 100))
         if percent < 100:
             cores[node.name] = divided(own, node.gpus)
