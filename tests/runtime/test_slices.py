@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, running, shell
+from tests.runtime.specs import ended, running, shell, state, until
 
+from gantline import simulate
 from gantline.core.errors import RefusedError, UsageError
 from gantline.runtime.local import capacity
 from gantline.runtime.local.capacity import divided, with_capacity
 from gantline.runtime.local.devices import FoundGpu, declared
 from gantline.runtime.local.slices import Slice, by_rank, slice_at
+from gantline.runtime.setup import Setup
 
 TELLS = f'{sys.executable} -S -c \'import os; print(os.environ["RANK"], sorted(os.sched_getaffinity(0)), os.environ["GANTLINE_CORES"])\''
 
@@ -97,3 +99,20 @@ def test_ranks_on_slices_of_a_cpu_slot_are_bound_to_their_cores(tmp_path: Path) 
         said = sorted(line.split("] ", 1)[-1] for line in (tmp_path / "jobs" / job).glob("*/log").__next__().read_text().splitlines())
     for rank, cores in enumerate(machine.cores["cpu.50pct-0"]):
         assert f"{rank} {json.dumps(list(cores))} {','.join(map(str, cores))}" in said[rank]
+
+
+@pytest.mark.parametrize(
+    ("placement", "where"), [("first-free", {"cpu.25pct-0", "cpu.25pct-1"}), ("consolidated:preferred", {"cpu.25pct-1"})]
+)
+def test_a_gang_prefers_slices_of_one_gpu_where_the_placement_does_live_and_simulated(
+    tmp_path: Path, placement: str, where: set[str]
+) -> None:
+    waits, setup = "echo $GANTLINE_DEVICES; sleep 100", Setup(placement=placement)
+    with running(tmp_path, "cpu:2/4", setup=setup) as scheduler:
+        first, gang = (scheduler.submit(shell(waits, gpus=gpus))[0] for gpus in (3, 4))
+        until(lambda: state(scheduler, first) == state(scheduler, gang) == "running", "both")
+        held = {device.name.rpartition(":")[0] for device in scheduler.view().devices if gang in device.jobs}
+    assert held == where
+    jobs = [{"job": f"j{gpus}", "arrival": 0.0, "gpus": gpus, "duration": 60.0} for gpus in (3, 4)]
+    simulated = simulate(jobs, "cpu:1x2/4", "fifo", placement=placement).allocations
+    assert len(simulated.filter(simulated["job"] == "j4")["nodes"][0]) == len(where)

@@ -161,6 +161,33 @@ def test_what_nobody_here_would_see_to_is_refused(resources: str, policy: str, t
         check_promises(spec, cluster, make_policy(policy))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("resources: {gpus: 2, topology: {within: gpu}}", "a job cannot prefer slices of one GPU"),
+        ("resources: {accelerators: h200.25pct:5}", "asks for 5 slices of one GPU, and 'h200.25pct' has 4"),
+        ("resources: {accelerators: h200.25pct:2, cpus: 9}", "asks for 9 CPUs, and 2 x 'h200.25pct' is bound to 4"),
+        ("processes: gpus\nresources: {accelerators: h200.25pct:5}", ""),
+        ("resources: {accelerators: h200.25pct:2, cpus: 4, topology: {within: gpu, mode: required}}", ""),
+    ],
+)
+def test_slices_that_no_gpu_has_are_refused(text: str, told: str) -> None:
+    spec, cluster = parse_spec(f"run: a\n{text}"), parse_cluster("h200:1x2/4/16c")
+    with pytest.raises(RefusedError, match=told) if told else contextlib.nullcontext():
+        check_promises(spec, cluster, make_policy("fifo"))
+
+
+def test_one_process_has_slices_of_one_gpu_and_ranks_have_them_anywhere_unless_that_is_required() -> None:
+    types = ["h200.25pct", "cpu"]
+    one = parse_spec("run: a\nresources: {gpus: 2}").on(types, 0.0).to_submit("1", 0.0).job
+    assert [option.get("nodes") for option in one["options"]] == [1, None]
+    assert "options" not in parse_spec("run: a\nprocesses: gpus\nresources: {gpus: 2}").on(types, 0.0).to_submit("1", 0.0).job
+    near = parse_spec("run: a\nprocesses: gpus\nresources: {accelerators: h200.25pct:2, topology: {within: gpu, mode: required}}")
+    assert near.to_submit("1", 0.0).job["options"] == [{"type": "h200.25pct", "gpus": 2, "nodes": 1}]
+    with pytest.raises(RefusedError, match="no GPU is cut in slices here"):
+        check_promises(near, parse_cluster("gpu:1x4"), make_policy("fifo"))
+
+
 def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> None:
     spec = parse_spec("run: [python, /tmp/a b/train.py]")
     assert spec.to_submit("1", 5.0).job == {"id": "1", "gpus": 1, "min_gpus": 1, "max_gpus": 1, "checkpoint": "inf"}

@@ -1,14 +1,16 @@
 """Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` or YAML.
 
-The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][/storage s][/device memory d][@rack]``, with
-memory in GB and storage bandwidth in MB/s; ``v100:4x8/32d`` are devices of 32 GB; ``type:N`` without ``x`` is N nodes with one device each,
-which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group are GB/s in a node, in
-a rack and across racks. ``24x1@6/rack,tree:6.25/18.75`` has links from nodes to their racks and from racks to a switch, GB/s of each. YAML
-has the same words spelled out::
+The short form is a comma-separated list of groups ``[type:]nodes x gpus[/slices][/CPUs c][/memory g][/storage s][/device memory
+d][@rack]``, with memory in GB and storage bandwidth in MB/s; ``v100:4x8/32d`` are devices of 32 GB; ``h200:4x8/8`` has every GPU cut in
+eight slices (`core.slices`), where a GPU takes the place of a node and its machine that of a rack; ``type:N`` without ``x`` is N nodes with
+one device each, which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group are
+GB/s in a node, in a rack and across racks. ``24x1@6/rack,tree:6.25/18.75`` has links from nodes to their racks and from racks to a switch,
+GB/s of each. YAML has the same words spelled out::
 
     nodes:
       - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, device_memory: 32, rack: r1}
       - {count: 32, type: a100, gpus: 8, per_rack: 16}
+      - {type: h200, gpus: 2, slices: 8%x4+16%x4}
     bandwidths: {node: 300, rack: 25, cluster: 6}
     links:
       - {a: rack:r1, b: switch:core, bandwidth: 12.5, kind: network}
@@ -27,13 +29,13 @@ from gantline.core.errors import UsageError, near
 from gantline.core.link_ends import TREE, check_links
 
 _GROUP = re.compile(
-    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
+    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<slices>\d+(?:%[\dx%+]*)?))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
     r"(?:/(?P<storage>\d+\.?\d*|\.\d+)s)?(?:/(?P<device_memory>\d+\.?\d*|\.\d+)d)?"
     r"(?:@(?:(?P<per_rack>\d+)/rack|(?P<rack>[\w.\-]+)))?$"
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
 """More is a slip of the finger; every node and device has a row in memory."""
-_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "device_memory", "rack", "per_rack", "pool"}
+_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "device_memory", "rack", "per_rack", "pool", "slices"}
 _LINKS = "links:"
 _LINK_KEYS = {"a", "b", "bandwidth", "kind"}
 
@@ -52,7 +54,7 @@ def parse_cluster(text: str) -> Cluster:
             raise UsageError(
                 f"'{part.strip()}' is not a group of nodes",
                 where=f"cluster '{spec}'",
-                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][/STORAGEs][/DEVICEMEMd][@rack], for example v100:4x8@rack1 or v100:8x8@4/rack",
+                fix="write [type:]NODESxGPUS[/SLICES][/CPUSc][/MEMg][/STORAGEs][/DEVICEMEMd][@rack], such as v100:4x8@rack1 or h200:2x8/4",
             )
         count = int(group["nodes"])
         if count < 1:
@@ -62,24 +64,34 @@ def parse_cluster(text: str) -> Cluster:
         type_name = group["type"] or "gpu"
         racks = _racks(nodes, count, group["rack"] or "", int(group["per_rack"]) if group["per_rack"] else None, f"cluster '{spec}'")
         for rack in racks:
-            nodes.append(
-                Node(
-                    name=f"node{len(nodes)}",
-                    type=type_name,
-                    gpus=gpus,
-                    cpus=float(group["cpus"] or 0),
-                    memory=float(group["memory"] or 0),
-                    storage=float(group["storage"] or 0),
-                    device_memory=float(group["device_memory"] or 0),
-                    rack=rack,
-                )
+            machine = Node(
+                name=f"node{len(nodes)}",
+                type=type_name,
+                gpus=gpus,
+                cpus=float(group["cpus"] or 0),
+                memory=float(group["memory"] or 0),
+                storage=float(group["storage"] or 0),
+                device_memory=float(group["device_memory"] or 0),
+                rack=rack,
             )
+            _add(nodes, machine, group["slices"], f"cluster '{spec}'")
     links: tuple[Link, ...] = ()
     if tree:
         from gantline.core.link_tree import tree_links  # few clusters name links
 
         links = tree_links(nodes, tree, f"cluster '{spec}'")
     return Cluster(tuple(nodes), links, spec=spec, bandwidths=bandwidths)
+
+
+def _add(nodes: list[Node], machine: Node, slices: str | None, where: str) -> None:
+    """Add a machine: one node, or one for each of its GPUs where these are cut in slices."""
+    if slices is None:
+        nodes.append(machine)
+        return
+    from gantline.core.slices import cut  # few clusters have any
+
+    nodes += cut(machine, slices, where)
+    _check_size(len(nodes), sum(node.gpus for node in nodes), where)
 
 
 def _split(spec: str) -> tuple[list[str], Bandwidths]:
@@ -158,19 +170,18 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         per_rack = _whole(entry, "per_rack", place, 0) if "per_rack" in entry else None
         for index, rack in enumerate(_racks(nodes, count, str(entry.get("rack", "")), per_rack, place)):
             base = str(entry.get("name", f"node{len(nodes)}"))
-            nodes.append(
-                Node(
-                    name=f"{base}-{index}" if "name" in entry and count > 1 else base,
-                    type=str(entry.get("type", "gpu")),
-                    gpus=gpus,
-                    cpus=_number(entry, "cpus", place, 0),
-                    memory=_number(entry, "memory", place, 0),
-                    storage=_number(entry, "storage", place, 0),
-                    device_memory=_number(entry, "device_memory", place, 0),
-                    rack=rack,
-                    pool=str(entry.get("pool", "")),
-                )
+            machine = Node(
+                name=f"{base}-{index}" if "name" in entry and count > 1 else base,
+                type=str(entry.get("type", "gpu")),
+                gpus=gpus,
+                cpus=_number(entry, "cpus", place, 0),
+                memory=_number(entry, "memory", place, 0),
+                storage=_number(entry, "storage", place, 0),
+                device_memory=_number(entry, "device_memory", place, 0),
+                rack=rack,
+                pool=str(entry.get("pool", "")),
             )
+            _add(nodes, machine, None if entry.get("slices") is None else str(entry["slices"]), place)
     links: list[Link] = []
     listed = document.get("links") or []
     if not isinstance(listed, list):

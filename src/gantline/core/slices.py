@@ -7,9 +7,12 @@ multi-process service takes whole percentages, so that equal slices are rounded 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from gantline.core.errors import UsageError
+from gantline.core.nodes import Node
 
 MOST_SLICES = 48
 """Clients that the multi-process service serves on one GPU (Volta and later)."""
@@ -57,6 +60,21 @@ def _check_number(number: int, where: str) -> None:
 def slice_type(whole: str, percent: int) -> str:
     """The type of a slice."""
     return f"{whole}.{percent}pct"
+
+
+def cut(machine: Node, text: str, where: str) -> Iterator[Node]:
+    """The nodes of a machine whose GPUs are cut: one for each GPU and size of slices; the machine takes the place of their rack."""
+    if machine.rack:
+        fix = "leave the rack out: the GPUs of a machine are near one another, as the nodes of a rack are"
+        raise UsageError("machines with slices stand in no rack", where=where, fix=fix)
+    sizes = parse_slices(text, where)
+    parts = max(1, machine.gpus * len(sizes))
+    each = replace(machine, cpus=machine.cpus / parts, memory=machine.memory / parts, storage=machine.storage / parts, rack=machine.name)
+    for gpu in range(machine.gpus):
+        for percent, number in sizes:
+            name = f"{machine.name}.{gpu}" + (f".{percent}pct" if len(sizes) > 1 else "")
+            memory = machine.device_memory * percent / 100
+            yield replace(each, name=name, type=slice_type(machine.type, percent), gpus=number, device_memory=memory)
 
 
 def whole_and_percent(kind: str) -> tuple[str, int]:

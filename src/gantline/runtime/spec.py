@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validat
 from gantline.core.errors import UsageError
 from gantline.core.fields import step_of_time
 from gantline.core.inputs import Submit
+from gantline.core.slices import is_slice
 from gantline.core.units import SHORTEST_STEP
 from gantline.runtime import amounts
 from gantline.runtime.launch import Launch
@@ -181,7 +182,7 @@ class JobSpec(Part):
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
         ways = self.resources.ways
-        by_type = any(way.cpus or way.memory for way in ways) or self._steps
+        by_type = any(way.cpus or way.memory for way in ways) or self._steps or any(self.on_one_gpu(kind, self.sizes[1]) for kind in types)
         if by_type and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
             change["resources"] = self.resources.model_copy(
                 update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
@@ -272,6 +273,11 @@ class JobSpec(Part):
         job |= {"consolidate": 1} if topology.within == "node" and topology.mode == "required" else {}
         return Submit(now, job)
 
+    def on_one_gpu(self, kind: str, size: int) -> bool:
+        """Whether so many slices must be cut from one GPU: as it requires, or because each of its processes uses all of them."""
+        required = self.resources.topology.within == "gpu" and self.resources.topology.mode == "required"
+        return size > 1 and is_slice(kind) and (required or self.processes not in ("gpus", size))
+
     def _options(self) -> list[dict[str, Any]]:
         """Its options; none: any type that has devices, which is the engine's default.
 
@@ -285,7 +291,8 @@ class JobSpec(Part):
             others = [*(size for size in reversed(self._steps) if size < asked), *(size for size in self._steps if size > asked)]
             for size in [asked, *others] if kind else ():
                 rate = way.rate * size / asked
-                found.append({"type": kind, "gpus": size, **amount, **({"rate": rate} if rate != 1.0 else {})})
+                near = {"nodes": 1} if self.on_one_gpu(kind, size) else {}
+                found.append({"type": kind, "gpus": size, **amount, **near, **({"rate": rate} if rate != 1.0 else {})})
         return found
 
 

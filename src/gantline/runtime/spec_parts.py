@@ -144,7 +144,7 @@ class Way(Part):
 class Topology(Part):
     """How near the devices must be."""
 
-    within: Literal["node", "rack", "cluster"] = "node"
+    within: Literal["gpu", "node", "rack", "cluster"] = "node"
     mode: Literal["preferred", "required"] = "preferred"
 
 
