@@ -102,7 +102,9 @@ def _sleeping(estimate: float, count: int = 0) -> JobSpec:
 
 def _end_all(home: Path) -> None:
     """No process outlives the measurement."""
-    left = [one for one in LocalRunner(home, "cpu:1").roll_call() if not one.over]
+    runner = LocalRunner(home, "cpu:1")
+    runner.roll_call()
+    left = runner.known.alive()
     for one in left:
         one.write_order(want="stop", grace=0.0)
     while not all(one.abandoned() for one in left):

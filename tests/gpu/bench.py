@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.specs import contact_of, end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.runtime.clock import WallClock
+from gantline.runtime.bulletins import Bulletin
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,10 @@ class Bench:
     def __init__(self, home: Path, devices: str, launches: list[Launch], preload: tuple[str, ...] = ()) -> None:
         self.home, self.runner = home, LocalRunner(home, devices, preload=preload)
         self.received: list[Report] = []
-        self.runner.attach(lambda row: Task(f"job{row}", launches[row]), lambda job: int(job[3:]), WallClock(time.time()))
+        self.runner.attach(contact_of(self.runner, launches.__getitem__, self._tell))
+
+    def _tell(self, bulletin: Bulletin) -> None:
+        self.received += [report for report, _ in bulletin.reports]
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: Any) -> None:
         self.runner.send(Order(verb, row, epoch, devices, **more), 0.0)
@@ -55,7 +58,6 @@ class Bench:
     def until(self, true: Callable[[], Any], what: str) -> Any:
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
-            self.received += self.runner.receive(0.0)
             if found := true():
                 return found
             time.sleep(0.02)
@@ -74,7 +76,7 @@ class Bench:
 
     def processes(self, row: int) -> list[int]:
         """The process of each rank."""
-        return [one["pid"] for one in self.runner._known[f"job{row}"].state["ranks"]]
+        return [one["pid"] for one in self.runner.known[f"job{row}"].state["ranks"]]
 
 
 @contextmanager
@@ -85,13 +87,7 @@ def bench(home: Path, devices: str, *launches: Launch, preload: tuple[str, ...] 
         yield one
     finally:
         one.runner.close()
-        known = LocalRunner(home, "cpu:1")
-        left = [life for life in known.roll_call() if not life.over]
-        for life in left:
-            life.write_order(want="stop", grace=0.0)
-        end = time.monotonic() + LIMIT
-        while not all(life.abandoned() for life in left) and time.monotonic() < end:
-            time.sleep(0.02)
+        end_all(home)
 
 
 def python(*words: str, **more: Any) -> Launch:

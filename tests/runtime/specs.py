@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.inputs import Submit
+from gantline.runtime.bulletins import Bulletin
+from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.premises import Contact, Task
 from gantline.runtime.records import MemoryStore, Store
+from gantline.runtime.runner import Runner
 from gantline.runtime.scheduler import Scheduler
 
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
@@ -91,10 +96,22 @@ def running(home: Path, devices: str = "cpu:2", policy: str = "fifo", store: Sto
         end_all(home)
 
 
+def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[Bulletin], None]) -> Contact:
+    """A scheduler as a runner sees it, where row k is the job ``job{k}``."""
+    clock = WallClock(time.time())
+    return Contact(lambda row: Task(f"job{row}", launch(row)), lambda job: int(job[3:]), clock, tell, lambda: runner.cluster)
+
+
+def alive_in(home: Path) -> list[Incarnation]:
+    """Incarnations that are not over, as a roll call finds them."""
+    runner = LocalRunner(home, "cpu:1")
+    runner.roll_call()
+    return runner.known.alive()
+
+
 def end_all(home: Path) -> None:
     """No process of a test outlives it."""
-    runner = LocalRunner(home, "cpu:1")
-    left = [one for one in runner.roll_call() if not one.over]
+    left = alive_in(home)
     for one in left:
         one.write_order(want="stop", grace=0.0)
     until(lambda: all(one.abandoned() for one in left), "the end of all keepers")

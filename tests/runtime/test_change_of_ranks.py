@@ -14,6 +14,7 @@ from tests.runtime.specs import Spec, ended, running, state, until
 from gantline.core.inputs import Action
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.files import read_json, say_first, write_json
+from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.local.ranks import Ranks
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.local.switching import seats
@@ -231,7 +232,7 @@ def test_a_save_that_fails_in_a_change_shows_why_where_people_look(tmp_path: Pat
         until(lambda: (tmp_path / "jobs" / job / "3").is_dir(), "everybody starts again")
         done.touch()
         ended(scheduler, job)
-    broke = broken_before(tmp_path, job)
+    broke = broken_before(KeptJobs(tmp_path), job)
     assert broke is not None
     assert "failed while the gang changed" in broke["why"]
     assert "[0] ValueError: no room for the weights" in broke["text"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.engine.states import engine_of
-from tests.runtime.specs import end_all
+from tests.runtime.specs import contact_of, end_all
 
 import gantline
 from gantline.conformance.executor import Bench, ExecutorContract, InPlaceContract
@@ -20,9 +21,8 @@ from gantline.drivers.acknowledged import Prompt
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.executor import Can, Report
-from gantline.runtime.clock import WallClock
+from gantline.runtime.bulletins import Bulletin
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
 
 
@@ -101,8 +101,8 @@ class LocalBench:
 
     def __init__(self, home: Path, launch: Launch) -> None:
         self.home = home
-        self.executor = LocalRunner(home, "cpu:4")
-        self.executor.attach(lambda row: Task(f"job{row}", launch), lambda job: int(job[3:]), WallClock(time.time()))
+        self.executor, self._received = LocalRunner(home, "cpu:4"), deque[Bulletin]()
+        self.executor.attach(contact_of(self.executor, lambda row: launch, self._received.append))
 
     def now(self) -> float:
         return time.time()
@@ -112,7 +112,8 @@ class LocalBench:
 
     def receive(self) -> list[Report]:
         time.sleep(0.03)
-        return self.executor.receive(0.0)
+        told = [self._received.popleft() for _ in range(len(self._received))]
+        return [report for bulletin in told for report, _ in bulletin.reports]
 
 
 class TestPrompt(ExecutorContract):

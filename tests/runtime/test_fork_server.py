@@ -28,7 +28,7 @@ def test_one_process_starts_all_keepers_and_ends_with_the_service(tmp_path: Path
         jobs = [scheduler.submit(shell("echo $$"))[0] for _ in range(4)]
         assert ended(scheduler, *jobs) == ["succeeded"] * 4
         pid = fork_server_of(scheduler)
-        assert all(scheduler.runner._known[job].pidfd == -1 for job in jobs), "nothing is held of jobs that are over"
+        assert all(scheduler.runner.known[job].pidfd == -1 for job in jobs), "nothing is held of jobs that are over"
     assert not Path(f"/proc/{pid}").exists()
 
 

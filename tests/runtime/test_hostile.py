@@ -67,7 +67,7 @@ def test_a_trainer_that_is_killed_is_tried_again(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         (job,) = scheduler.submit(shell("[ $RESTART_COUNT -gt 0 ] && exit 0; sleep 1000", retries=1, backoff=0.05))
         until(lambda: state(scheduler, job) == "running")
-        os.kill(scheduler.runner._known[job].state["ranks"][0]["pid"], signal.SIGKILL)
+        os.kill(scheduler.runner.known[job].state["ranks"][0]["pid"], signal.SIGKILL)
         assert ended(scheduler, job) == ["succeeded"]
 
 
@@ -93,7 +93,7 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
         with pytest.raises(RefusedError, match="cannot be written"):
             scheduler.request([job], Action.CANCEL)
         go.touch()
-        until(lambda: scheduler.runner._known[job].over)
+        until(lambda: scheduler.runner.known[job].over)
         assert until(lambda: scheduler.writer.failures >= 3)
         assert state(scheduler, job) == "running", "nothing is believed that is not written down"
         store.full = False

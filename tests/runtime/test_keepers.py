@@ -12,7 +12,7 @@ import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
+from gantline.runtime.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.scheduler import Scheduler
 
 
@@ -29,7 +29,7 @@ def number_in(path: Path) -> int:
 
 def begun(scheduler: Scheduler, job: str) -> dict[str, int]:
     until(lambda: state(scheduler, job) == "running")
-    return scheduler.runner._known[job].state
+    return scheduler.runner.known[job].state
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_keeper_that_does_not_stop_its_job_is_killed(tmp_path: Path, monkeypat
     monkeypatch.setattr("gantline.runtime.local.incarnation.OVERDUE", 0.1)
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell("sleep 1000", grace=0.1))
-        known, one = begun(scheduler, job), scheduler.runner._known[job]
+        known, one = begun(scheduler, job), scheduler.runner.known[job]
         os.kill(known["pid"], signal.SIGSTOP)
         one.signal = lambda number: None  # type: ignore[method-assign]
         scheduler.request([job], Action.CANCEL)
@@ -115,7 +115,7 @@ def test_a_keeper_goes_on_without_the_process_above_it(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell(f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"))
         os.kill(begun(scheduler, job)["above"], signal.SIGKILL)
-        until(lambda: not scheduler.runner._known[job].is_above, "it is seen that one of the two is gone")
+        until(lambda: not scheduler.runner.known[job].is_above, "it is seen that one of the two is gone")
         (tmp_path / "go").touch()
         assert ended(scheduler, job) == ["succeeded"]
         assert scheduler.view().jobs[job].epoch == 1

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.runtime.lives import live, live_here, script
-from tests.runtime.specs import end_all, shell
+from tests.runtime.specs import alive_in, end_all, shell
 
-from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.replay import replay_store
 from gantline.runtime.store.store import SqlStore
 
@@ -97,7 +96,7 @@ def test_a_bad_day(tmp_path: Path, empty: Path) -> None:
     jobs = {f"r{k}": shell(TRAINER, resumes=True, retries=50, backoff=0.01) for k in range(3)}
     for _ in range(5):
         live(tmp_path, requests=jobs, kill_after=chance.uniform(0.3, 1.2))
-        alive = [one for one in LocalRunner(tmp_path, "cpu:2").roll_call() if not one.over and one.state.get("ranks")]
+        alive = [one for one in alive_in(tmp_path) if one.state.get("ranks")]
         if alive:
             victim = chance.choice(alive)
             pid = victim.state["pid"] if chance.random() < 0.5 else victim.state["ranks"][0]["pid"]

@@ -66,7 +66,7 @@ def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, 
         (name,) = scheduler.submit(shell(line, pids=12, memory=0.1))
         (beside,) = scheduler.submit(shell("true", pids=12, memory=0.1))
         assert ended(scheduler, name, beside) == ["failed", "succeeded"]
-        assert scheduler.runner._known[name].state["limits"] == way
+        assert scheduler.runner.known[name].state["limits"] == way
         if way == "rlimit" and job is not EATS:
             assert "may" in scheduler.view().jobs[name].why
 

@@ -247,8 +247,8 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         kept = set(scheduler.book.jobs)
         assert kept | set(retention.archive.frame()["id"]) == set(jobs)
         assert set(scheduler.view().jobs) == kept
-        assert set(scheduler.runner._known) <= kept
-        assert not scheduler.runner._live
+        assert set(scheduler.runner.known.newest) <= kept
+        assert not scheduler.runner.known.live
         held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.book.waiting_for)
         assert not any(held)
 

@@ -16,8 +16,9 @@ from gantline.runtime.local.devices import declared
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
-from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.turns import PERIOD, is_on, share_out
+from gantline.runtime.premises import Task
 from gantline.runtime.spec_file import spec_of
 
 
@@ -46,7 +47,7 @@ def test_two_jobs_of_half_a_device_run_on_it_in_turns(tmp_path: Path) -> None:
             return [scheduler.view().jobs[job].state for job in jobs]
 
         until(lambda: states() == ["running", "running", "pending"], "two at once, the third waits")
-        known = [scheduler.runner._known[job] for job in jobs[:2]]
+        known = [scheduler.runner.known[job] for job in jobs[:2]]
         until(lambda: [one.order.get("turn") for one in known] == [[0.0, 0.5], [0.5, 1.0]], "turns")
         for one in known:
             until(lambda one=one: stands_still(one), f"job {one.job} stands still while the other has its turn")

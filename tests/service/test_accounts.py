@@ -13,7 +13,7 @@ import pytest
 from tests.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.runtime.local.accounts import Account, Accounts
+from gantline.runtime.local.accounts import Account, LocalAccounts
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
@@ -109,9 +109,9 @@ def test_a_folder_that_the_account_may_not_enter_is_not_entered(shared: Running)
 
 
 def test_root_is_nobodys_account() -> None:
-    accounts = Accounts(True, "olga", lambda: {"ann": "root"})
+    accounts = LocalAccounts(True, "olga", lambda: {"ann": "root"})
     assert accounts.of("olga") is None
-    assert Accounts(False, "olga").of("ann") is None
+    assert LocalAccounts(False, "olga").of("ann") is None
     with pytest.raises(RefusedError, match="is root"):
         accounts.of("ann")
     with pytest.raises(RefusedError, match="is root"):

@@ -13,10 +13,11 @@ import trustme
 from tests.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
+from gantline.runtime.local.kept import KeptJobs
 from gantline.service.client import Client
 from gantline.service.guard import LARGEST_BODY
 from gantline.service.home import Home
-from gantline.service.logfile import epochs_of, read_log
+from gantline.service.logfile import read_log
 from gantline.service.options import Options
 from gantline.service.serve import serve
 
@@ -95,8 +96,8 @@ def test_an_id_that_is_none_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "log").write_text("secret", encoding="utf-8")
     for id in ("..", "../jobs", "/", "", "1/../..", "1_", "a"):
-        assert epochs_of(tmp_path, id) == []
-        assert read_log(tmp_path, id)["text"] == ""
+        assert KeptJobs(tmp_path).incarnations(id) == []
+        assert read_log(KeptJobs(tmp_path), id)["text"] == ""
 
 
 def test_files_of_the_home_are_its_owners_alone(service: Running) -> None:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.service.conftest import Running
 
+from gantline.runtime.local.kept import KeptJobs
 from gantline.service.logfile import read_log
 
 
@@ -19,13 +20,13 @@ def test_the_end_of_a_log_of_a_gigabyte_is_read_at_once(tmp_path: Path) -> None:
         out.truncate(1 << 30)  # a hole: nothing of it is written
         out.seek(0, 2)
         out.write(b"\nlast but one\nlast\n")
-    piece = read_log(tmp_path, "1", tail=2)
+    piece = read_log(KeptJobs(tmp_path), "1", tail=2)
     assert piece["text"] == "last but one\nlast\n"
     assert piece["next"] == piece["size"] == (1 << 30) + 19
-    assert len(read_log(tmp_path, "1", tail=3)["text"]) <= 1 << 20, "a line without an end is cut"
+    assert len(read_log(KeptJobs(tmp_path), "1", tail=3)["text"]) <= 1 << 20, "a line without an end is cut"
     with open(folder / "log", "ab") as out:
         out.write(b"more\n")
-    assert read_log(tmp_path, "1", offset=piece["next"])["text"] == "more\n"
+    assert read_log(KeptJobs(tmp_path), "1", offset=piece["next"])["text"] == "more\n"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from gantline.core.bounded_yaml import MOST_VALUES
 from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.runtime.job_tokens import JobTokens
+from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.spec_file import parse_spec
 from gantline.service.home import Home
 from gantline.service.logfile import read_log
@@ -126,11 +127,11 @@ def test_the_end_of_a_long_log_is_read_without_its_beginning(tmp_path: Path, mon
         return plain(descriptor, count, at)
 
     monkeypatch.setattr(os, "pread", counted)
-    assert read_log(tmp_path, "1", tail=3)["text"] == "".join(lines[-3:])
+    assert read_log(KeptJobs(tmp_path), "1", tail=3)["text"] == "".join(lines[-3:])
     assert taken < 200_000
-    assert read_log(tmp_path, "1", tail=60_000)["text"].startswith("line 140000 é\n")
+    assert read_log(KeptJobs(tmp_path), "1", tail=60_000)["text"].startswith("line 140000 é\n")
     whole, at = "", 0
-    while (piece := read_log(tmp_path, "1", offset=at, limit=999_999))["text"]:
+    while (piece := read_log(KeptJobs(tmp_path), "1", offset=at, limit=999_999))["text"]:
         whole, at = whole + piece["text"], piece["next"]
     assert whole == "".join(lines)
 
@@ -146,4 +147,4 @@ def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (tmp_path / "secret").write_text("hidden", encoding="utf-8")
     (folder / "log").symlink_to(tmp_path / "secret")
-    assert read_log(tmp_path, "1")["text"] == ""
+    assert read_log(KeptJobs(tmp_path), "1")["text"] == ""

@@ -136,6 +136,14 @@ class News(Enum):
     PROGRESS = "progress"  # it runs, and reports how far it is
 
 
+class Fault(Enum):
+    """Whose fault it is that a gang was lost."""
+
+    NODE = "node"  # a node of its is gone: the job did nothing wrong, and its retries are untouched
+    ENGINE = "engine"  # what runs it has lost it: it is tried again, a number of times
+    JOB = "job"  # it ended itself
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an executor says of one grant."""
@@ -149,12 +157,15 @@ class Report:
     total: float = math.nan  # PROGRESS: how much work it seems to be in all, where that is known
     metrics: Mapping[str, float] = field(default_factory=dict)  # PROGRESS: what it has measured, by name
     revision: int = 0  # of the newest order that it knows of
+    lost: Fault | None = None  # FAILED, STOPPED: whose fault that is; None: the job's, or what was asked for
+    actual: tuple[str, ...] = ()  # what the engine beneath calls the devices that it picked, in the order of ranks
 
 
 Input = Submit | JobRequest | SetJob | NodeEvent | Use | SetQueue | Reserve | Unreserve | Report
 
 _ACTIONS = {action.value: action for action in Action}
 _NEWS = {news.value: news for news in News}
+_FAULTS = {fault.value: fault for fault in Fault}
 _KINDS = ("submit", *_ACTIONS, "set", "node", "use", "queue", "reserve", "unreserve", "report")
 
 
@@ -172,7 +183,7 @@ def encode_input(value: Input) -> dict[str, Any]:
         fields = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
         return {"input": "set", **head, "job": value.job, **{key: one for key, one in fields.items() if one is not None}}
     if isinstance(value, NodeEvent):
-        found = {"input": "node", **head, "name": value.name, "kind": value.kind}
+        found = {"input": "node", **head, "name": value.name, "kind": value.kind} | ({"reported": True} if value.reported else {})
         return found if value.node is None else {**found, "node": encode_node(value.node)}
     if isinstance(value, Use):
         return {"input": "use", **head, "policy": value.policy} | (
@@ -194,6 +205,10 @@ def encode_input(value: Input) -> dict[str, Any]:
         found["metrics"] = {name: json_number(measured) for name, measured in value.metrics.items()}
     if value.revision:
         found["revision"] = value.revision
+    if value.lost is not None:
+        found["lost"] = value.lost.value
+    if value.actual:
+        found["actual"] = list(value.actual)
     return {**found, "devices": list(value.devices)} if value.devices else found
 
 
@@ -214,9 +229,9 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         numbers = {name: reader.number(name, 0.0) for name in ("priority", "estimate") if name in reader}
         return SetJob(time, reader.text("job"), queue=reader.text("queue") if "queue" in reader else None, **numbers)
     if kind == "node":
-        reader.only(("input", "time", "name", "kind", "node"))
+        reader.only(("input", "time", "name", "kind", "node", "reported"))
         node = decode_node(Reader(reader.raw("node"), reader.at("node")), 0) if "node" in reader else None
-        return NodeEvent(time, reader.text("name"), reader.text("kind"), node)
+        return NodeEvent(time, reader.text("name"), reader.text("kind"), node, reader.flag("reported", False))
     if kind == "use":
         reader.only(("input", "time", "policy", "settings"))
         return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
@@ -233,14 +248,18 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "name"))
         return Unreserve(time, reader.text("name"))
     if kind == "report":
-        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision"))
+        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision", "lost", "actual"))
         news = reader.text("news")
         if news not in _NEWS:
             raise UsageError(f"no news '{news}'", where=reader.at("news"), fix=near(news, _NEWS))
         found = (_NEWS[news], reader.whole("row", 0), reader.whole("epoch", 0), time, reader.number("done", 0.0))
         measured = Reader(reader.raw("metrics", {}), reader.at("metrics"))
         metrics = {name: measured.number(name, math.nan) for name in reader.raw("metrics", {})}
-        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics, reader.whole("revision", 0))
+        lost = reader.text("lost") if "lost" in reader else ""
+        if lost and lost not in _FAULTS:
+            raise UsageError(f"no fault '{lost}'", where=reader.at("lost"), fix=near(lost, _FAULTS))
+        beyond = (reader.whole("revision", 0), _FAULTS.get(lost), _names(reader, "actual"))
+        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics, *beyond)
     raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))
 
 

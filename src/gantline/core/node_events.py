@@ -20,7 +20,8 @@ class NodeEvent:
     time: float
     name: str
     kind: str
-    node: Node | None = None  # for "join": the node itself
+    node: Node | None = None  # for "join": the node itself; one of a name that went down takes its place
+    reported: bool = False  # the runner of a service has noticed it; else an operator says so, or a file
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

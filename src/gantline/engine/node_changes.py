@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -65,9 +67,23 @@ def return_node(state: State, node: int) -> None:
 
 
 def join_node(state: State, node: Node) -> int:
-    """A new node joins; its devices are numbered after all others. Returns its number."""
+    """A new node joins; its devices are numbered after all others. Returns its number.
+
+    One that went down and is replaced by it gives its name up. It is found again if it comes back as it was.
+    """
     old = state.tables
-    fresh = Tables.empty(Cluster((*old.cluster.nodes, node), old.cluster.links, old.cluster.spec, old.cluster.bandwidths))
+    known = list(old.cluster.nodes)
+    names = {one.name: number for number, one in enumerate(known)}
+    if (number := names.get(node.name)) is not None and old.NI[c.N_UP, number] != 1:
+        free = next(name for k in range(1, len(known) + 1) if (name := f"{node.name}~{k}") not in names)
+        known[number] = replace(known[number], name=free)
+    again = [number for number, one in enumerate(known) if one.name.startswith(f"{node.name}~") and replace(one, name=node.name) == node]
+    if again and (number is None or old.NI[c.N_UP, number] != 1):
+        known[again[0]] = node
+        old.cluster = Cluster(tuple(known), old.cluster.links, old.cluster.spec, old.cluster.bandwidths)
+        return_node(state, again[0])
+        return again[0]
+    fresh = Tables.empty(Cluster((*known, node), old.cluster.links, old.cluster.spec, old.cluster.bandwidths))
     fresh.NI[:, :-1] = old.NI
     fresh.NF[:, :-1] = old.NF
     fresh.D[:, : old.D.shape[1]] = old.D

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
-from gantline.core.inputs import Action, Input, JobRequest, News, Report
+from gantline.core.inputs import Action, Fault, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
 from gantline.runtime.book import Book, Job
-from gantline.runtime.local.news import Ending
+from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
+from gantline.runtime.node_watch import NodeWatch
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry
 
@@ -24,8 +25,12 @@ from gantline.runtime.records import Entry
 class Endings:
     """Turns reports of the runner and expired timers into inputs."""
 
-    def __init__(self, loop: Live, book: Book, progress: Progress, counters: dict[str, float]) -> None:
+    def __init__(
+        self, loop: Live, book: Book, progress: Progress, counters: dict[str, float], nodes: NodeWatch,
+        nodes_changed: Callable[[NodeWatch], None],
+    ) -> None:  # fmt: skip
         self.loop, self.book, self.progress, self.counters = loop, book, progress, counters
+        self.nodes, self.nodes_changed = nodes, nodes_changed
         self.touched: Callable[[Job], None] = lambda job: None  # called where something has changed that the tables do not show
         self._limited: set[tuple[str, int]] = set()  # (job, epoch) whose limit has an alarm
 
@@ -47,9 +52,26 @@ class Endings:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
-    def reported(self, report: Report, ending: Ending | None) -> None:
-        """Receive a report of the runner, in its thread."""
-        self.loop.messages.post(Message(open=lambda at: self._received(report, ending, at), must=True))
+    def told(self, bulletin: Bulletin) -> None:
+        """Receive what the runner tells, in its thread: news of nodes first, then the reports that follow from them."""
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            values, notes = self._nodes_now(bulletin.nodes, at) if bulletin.nodes else ([], [])
+            for report, ending in bulletin.reports:
+                inputs, entries = self._received(report, ending, at)
+                values += inputs
+                notes += entries
+            return values, notes
+
+        self.loop.messages.post(Message(open=open_, must=True, alone=bool(bulletin.nodes)))
+
+    def _nodes_now(self, news: Sequence[NodeNews], at: float) -> tuple[list[Input], list[Entry]]:
+        events = self.nodes.events(news, self.loop.state.tables.cluster, at)
+        why = {one.name: one.why for one in news}
+        notes = [Entry("event", {"time": at, "event": f"node-{one.kind}", "node": one.name, "why": why[one.name]}) for one in events]
+        if events:
+            self.nodes_changed(self.nodes)
+        return [*events], notes
 
     def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.loop.state.tables
@@ -67,9 +89,9 @@ class Endings:
         job.ended_epoch, job.exit_code = report.epoch, 0 if left else ending.exit
         values: list[Input] = [report]
         event = {"time": at, "job": job.id, "event": report.news.value, "epoch": report.epoch, "exit_code": ending.exit, "why": ending.why}
-        if report.news is News.FAILED and wanted:
+        if report.news is News.FAILED and wanted and report.lost is not Fault.NODE:
             job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
-            if job.has_failed(ending.exit, ending.lines, at):
+            if job.has_failed(None if report.lost is Fault.ENGINE else ending.exit, ending.lines, at):
                 values.append(JobRequest(at, Action.HOLD, job.id))
                 self.loop.messages.post_at(job.release_at, self.release(job, "backoff"))
             else:

@@ -21,9 +21,9 @@ from gantline.core.reasons import Reason, slug
 from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
 from gantline.runtime.book import Book
-from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.losses import Losses, rule_of
 from gantline.runtime.records import Entry
+from gantline.runtime.runner import Runner
 from gantline.runtime.view import JobView
 
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
@@ -36,7 +36,7 @@ _LEASE = 60.0  # seconds for which an answer holds
 class Progress:
     """Receives reports of jobs, from any thread."""
 
-    def __init__(self, loop: Live, book: Book, runner: LocalRunner, end_by: str) -> None:
+    def __init__(self, loop: Live, book: Book, runner: Runner, end_by: str) -> None:
         self.loop, self.book, self.runner = loop, book, runner
         self.end_by = end_by  # when losses end a job that does not say so itself
         self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved

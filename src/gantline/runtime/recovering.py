@@ -15,11 +15,10 @@ from gantline.drivers.live import Live
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
-from gantline.runtime.launch import slots_only
-from gantline.runtime.local.devices import changes
-from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.node_watch import NodeWatch
 from gantline.runtime.past import Past
 from gantline.runtime.records import Entry, Store
+from gantline.runtime.runner import Runner
 from gantline.runtime.setup import Setup, checkpoint_of, make_loop
 
 _LOG = logging.getLogger("gantline.runtime")
@@ -36,12 +35,14 @@ class Begun:
     book: Book
     archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
     windows: Mapping[str, AdvanceWindow]  # as the checkpoint has them
+    nodes: NodeWatch
     lines: int = 0  # of the journal since the checkpoint
     set_aside: list[str] = field(default_factory=list)  # parts of the past that could not be used
 
 
-def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, Any], wall: Callable[[], float]) -> Begun:
+def begin(store: Store, runner: Runner, setup: Setup, anew: Mapping[str, Any], wall: Callable[[], float]) -> Begun:
     """Continue from the store, or begin; `anew` are settings that replace those of the earlier service."""
+    anew = {**anew, "abilities": tuple(sorted(ability.value for ability in runner.abilities))}
     saved = store.checkpoint()
     if saved is None:
         setup, born, past = replace(setup, **anew), wall(), Past()
@@ -55,12 +56,16 @@ def begin(store: Store, runner: LocalRunner, setup: Setup, anew: Mapping[str, An
         loop = make_loop(setup, value, runner.cluster, runner, clock)
     archived = store.archived()
     book = Book(store.jobs(), int(archived.get("newest", 0)))
-    begun = Begun(setup, born, clock, loop, book, archived, dict(loop.state.tables.windows), past.lines)
+    nodes = NodeWatch(set(setup.absent), set(setup.drained))
+    begun = Begun(setup, born, clock, loop, book, archived, dict(loop.state.tables.windows), nodes, past.lines)
     _set_abilities(begun)
     _live_through(begun, store, past)
     for _, entered in past.script:
         if isinstance(entered, Use):
             begun.setup = replace(begun.setup, policy=entered.policy, settings=dict(entered.settings))
+        elif isinstance(entered, NodeEvent):
+            nodes.see(entered)
+    begun.setup = replace(begun.setup, absent=tuple(sorted(nodes.absent)), drained=tuple(sorted(nodes.drained)))
     if replace(begun.setup, **anew) != begun.setup:
         _set_up_anew(begun, store, runner, anew)
     _skip_what_was_missed(begun, store)
@@ -93,11 +98,11 @@ def _live_through(begun: Begun, store: Store, past: Past) -> None:
 
 
 def _set_abilities(begun: Begun) -> None:
-    t, book = begun.loop.state.tables, begun.book
-    begun.loop.inbox.able = lambda row: book[t.ids[row]].launch.can(slots_only(t.cluster))
+    t, book, setup = begun.loop.state.tables, begun.book, begun.setup
+    begun.loop.inbox.able = lambda row: setup.able(book[t.ids[row]].launch, t.cluster)
 
 
-def _set_up_anew(begun: Begun, store: Store, runner: LocalRunner, anew: Mapping[str, Any]) -> None:
+def _set_up_anew(begun: Begun, store: Store, runner: Runner, anew: Mapping[str, Any]) -> None:
     """Continue under other rules: a checkpoint of its own lets either side of the change be replayed."""
     begun.setup = replace(begun.setup, **anew)
     saved = checkpoint_of(begun.loop, begun.setup, begun.born)
@@ -124,11 +129,3 @@ def is_long_over(loop: Live, book: Book, job: str) -> bool:
         return number.isdigit() and int(number) <= book.newest
     row = loop.engine.inputs.rows.of(job)
     return book[job].ended and (row is None or row not in loop.reconciler.live)
-
-
-def meet_machine(loop: Live, runner: LocalRunner, absent: tuple[str, ...]) -> tuple[list[NodeEvent], tuple[str, ...]]:
-    """Devices may have come and gone while no service ran: what has changed, and which nodes are absent then."""
-    runner.machine, events = changes(runner.machine, loop.state.tables.cluster, frozenset(absent))
-    down = {event.name for event in events if event.kind == "down"}
-    up = {event.name for event in events if event.kind == "up"}
-    return events, tuple(sorted((set(absent) | down) - up))

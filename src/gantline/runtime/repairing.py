@@ -14,7 +14,6 @@ from gantline.core.json_reader import Reader
 from gantline.drivers.live import Live
 from gantline.runtime.archive import Archive
 from gantline.runtime.book import Job
-from gantline.runtime.launch import slots_only
 from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past, one_line
 from gantline.runtime.records import Entry
@@ -100,7 +99,8 @@ class _Repair:
 
 def _loop(saved: Mapping[str, Any], ways: Launches) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
-    loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Still())
+    setup = Setup.from_json(saved["setup"])
+    loop = make_loop(setup, saved, cluster, None, _Still())
     t = loop.state.tables
-    loop.inbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
+    loop.inbox.able = lambda row: setup.able(ways[t.ids[row]], t.cluster)
     return loop

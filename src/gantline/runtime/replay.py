@@ -10,7 +10,6 @@ from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.runtime.archive import Archive
-from gantline.runtime.launch import slots_only
 from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past
 from gantline.runtime.setup import Setup, make_loop
@@ -59,9 +58,10 @@ def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
 def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: bool) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
-    loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Stopped(float(snapshot["now"])))
+    setup = Setup.from_json(saved["setup"])
+    loop = make_loop(setup, saved, cluster, None, _Stopped(float(snapshot["now"])))
     t = loop.state.tables
-    loop.inbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
+    loop.inbox.able = lambda row: setup.able(ways[t.ids[row]], t.cluster)
     check = Check(past.decisions, is_open=is_last)
     loop.engine.recorder = check.decided
     try:

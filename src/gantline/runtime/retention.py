@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -173,12 +172,11 @@ class Retention:
 
     def _remove_folders(self) -> None:
         """Output and checkpoints of archived jobs go when the jobs ended longer ago than is kept; nothing else in the home is touched."""
-        folder = self.scheduler.runner.home / "jobs"
-        there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
-        there -= set(self.scheduler.book.jobs)
+        runner = self.scheduler.runner
+        there = runner.jobs_kept() - set(self.scheduler.book.jobs)
         if there:
             for id in there & set(self.archive.ended_before(self.scheduler.wall() - self.keep.age)):
-                shutil.rmtree(folder / id, ignore_errors=True)
+                runner.remove(id)
 
 
 def _blocks(units: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -36,16 +36,17 @@ from gantline.runtime.clock import WallClock
 from gantline.runtime.draining import drain as drain_jobs
 from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable
-from gantline.runtime.local.orders import Task
-from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.loop_thread import LoopThread
+from gantline.runtime.node_watch import NodeWatch, all_nodes
 from gantline.runtime.only_simulated import without_simulated_options
 from gantline.runtime.policy_words import PolicyWords
+from gantline.runtime.premises import Contact, Task
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
-from gantline.runtime.recovering import Begun, begin, is_long_over, meet_machine
+from gantline.runtime.recovering import Begun, begin, is_long_over
 from gantline.runtime.requests import Requests
 from gantline.runtime.reserving import take_in
+from gantline.runtime.runner import Bulletin, Runner
 from gantline.runtime.setup import Setup, checkpoint_of
 from gantline.runtime.store_writer import StoreWriter
 from gantline.runtime.thinking import Thinking
@@ -74,7 +75,7 @@ class Scheduler:
     writer: StoreWriter
 
     def __init__(
-        self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
+        self, store: Store, runner: Runner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
         setup: Setup | None = None, anew: Mapping[str, Any] | None = None, checkpoint_every: int = 500,
         job_env: Callable[[str], Mapping[str, str]] = lambda job: {}, wall: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
@@ -102,11 +103,11 @@ class Scheduler:
         self.setup, self.born, self.clock, self.loop, self.book = begun.setup, begun.born, begun.clock, begun.loop, begun.book
         self.archived, self.set_aside = begun.archived, begun.set_aside
         self._put_together(begun)
-        self._meet_machine()
         loop, endings = self.loop, self.endings
+        endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster))))
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
-        self.runner.attach(self.task, rows.of, self.clock, endings.reported, lambda: loop.state.tables.cluster, endings.refused)
+        self.runner.attach(Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused))
         endings.rearm()
         wanted = self._wanted
         if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
@@ -124,21 +125,15 @@ class Scheduler:
         self.thread = LoopThread(loop)
         self.writer = StoreWriter(self.store, journal, PolicyWords(loop.engine), begun.lines)
         self.progress = Progress(loop, book, self.runner, begun.setup.end_by)
-        self.endings = Endings(loop, book, self.progress, self.counters)
+        self.endings = Endings(loop, book, self.progress, self.counters, begun.nodes, self._nodes_changed)
         windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
         self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
         unknown = begun.setup.unknown_queues
         self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.publish)
 
-    def _meet_machine(self) -> None:
-        events, absent = meet_machine(self.loop, self.runner, self.setup.absent)
-
-        def done(error: BaseException | None) -> None:
-            if error is None:
-                self.setup, self.writer.lines = replace(self.setup, absent=absent), sys.maxsize  # to be remembered soon
-
-        if events:
-            self.loop.messages.post(Message(events, done, alone=True, must=True))
+    def _nodes_changed(self, nodes: NodeWatch) -> None:
+        """What the runner does not offer is part of every checkpoint from now on."""
+        self.setup = replace(self.setup, absent=tuple(sorted(nodes.absent)), drained=tuple(sorted(nodes.drained)))
 
     def _ticked(self) -> None:
         self._ticking = False
@@ -157,9 +152,10 @@ class Scheduler:
 
     def stop(self, drain: bool = False, timeout: float = 120.0) -> None:
         """Stop deciding. Jobs go on and are adopted later; with `drain` they are stopped first, and saved where they can be."""
-        if drain and self.alive:
+        drained = drain and self.alive
+        if drained:
             drain_jobs(self.thread, timeout)
-            self.runner.mps.quit()
+        self.runner.leave(drained)
         self.thread.stop()
         self.thinking.close()
         self.runner.close()

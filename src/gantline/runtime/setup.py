@@ -31,7 +31,7 @@ from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Clock
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
-from gantline.engine.executor import Executor
+from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
@@ -39,12 +39,14 @@ from gantline.engine.state import State
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
+from gantline.runtime.launch import Launch, slots_only
 from gantline.runtime.losses import rule_of
 from gantline.runtime.only_simulated import without_simulated_options
 from gantline.runtime.reality_json import encode_reality, restore_reality
 from gantline.runtime.ways_json import encode_ways, make_room, restore_ways
 
 VERSION = 1
+ABILITIES = tuple(sorted(ability.value for ability in Can))
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ class Setup:
     seed: int = 0
     budget: float = 0.0  # seconds that a decision may take; 0: no limit
     patience: float = 30.0  # seconds before an order is repeated
-    absent: tuple[str, ...] = ()  # nodes of an earlier service that the machine does not have now
+    absent: tuple[str, ...] = ()  # nodes that the runner has lost, or that were not there when a service started
+    drained: tuple[str, ...] = ()  # nodes on which the runner lets nothing new start
+    abilities: tuple[str, ...] = ABILITIES  # what the runner can do to gangs that run, by the values of `Can`
     queues: str = ""  # as `parse_queues` reads them: what there is at the beginning
     unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
     end_by: str = "never"  # when the losses that jobs report end them, where a job does not say so itself
@@ -84,6 +88,10 @@ class Setup:
         found = RunRules.of(self.spec(), cluster)
         return replace(found, regime=replace(found.regime, quantum=self.quantum))
 
+    def able(self, launch: Launch, cluster: Cluster) -> frozenset[Can]:
+        """What need not stop such a job: what both the job and the runner can do."""
+        return launch.can(slots_only(cluster)) & {Can(name) for name in self.abilities}
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "settings": memories.plain(dict(self.settings))}
 
@@ -93,7 +101,7 @@ class Setup:
             **value,
             "settings": memories.restore(value.get("settings", {})),
             "queues": _queues_of(value.get("queues", "")),
-            "absent": tuple(value.get("absent", ())),
+            **{name: tuple(value[name]) for name in ("absent", "drained", "abilities") if name in value},
         }
         return Setup(**fields)
 

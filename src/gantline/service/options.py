@@ -35,6 +35,7 @@ class Options:
     executor: str | None = None  # what carries orders out; None: as at the previous start, else this machine's processes
     results: Path | None = None  # finished simulations to show; None: as at the previous start
     preload: tuple[str, ...] = ()  # modules that a template imports for jobs
+    runner: Mapping[str, str] = field(default_factory=dict)  # options of the executor's own; others are as at the previous start
     wall: Callable[[], float] = time.time  # the wall clock, which may jump
 
     @property

@@ -23,11 +23,11 @@ from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_STOPS
 from gantline.runtime.archive import Archive
 from gantline.runtime.job_tokens import JobTokens
-from gantline.runtime.local.accounts import Accounts
-from gantline.runtime.local.closing import Closing
-from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
-from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.open_files import connections_within, raise_limit, too_few
+from gantline.runtime.premises import Premises
 from gantline.runtime.retention import Keep, Retention
+from gantline.runtime.runner import Runner
+from gantline.runtime.runner_options import checked, completed
 from gantline.runtime.runners import find_runner
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
@@ -43,8 +43,6 @@ from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
-_APART = "jobs of other users run as their own accounts (see gantline user)"
-_TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tell: Callable[[str], None] = lambda text: None) -> int:
@@ -69,18 +67,12 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     listening = _listen(options.host, options.port, store.recall("port"))
     held.callback(listening.close)
     files = raise_limit()
-    runner = _runner(options, store)
-    if short := too_few(files, runner.cluster.gpus):
-        tell(f"warning: {short}")
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
+    runner = _runner(options, store, url)
+    if short := too_few(files, runner.cluster.gpus):
+        tell(f"warning: {short}")
     jobs = JobTokens.at(home.secret)
-    runner.url, runner.preload = url, options.preload
-    runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
-    if os.getuid() == 0:
-        runner.closing = Closing.find(runner.machine, runner.groups) if options.apart else Closing()
-        closed = runner.closing.words()
-        tell(f"note: {_APART + (closed and '; ' + closed) if options.apart else _TOGETHER}")
     known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
     setup = Setup(unknown_queues="refuse", queues=known, **asdict(LIVE_STOPS))
     scheduler = Scheduler(
@@ -105,8 +97,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     service.leave, service.leaving = ending.begin, lambda: server.should_exit
     scheduler.rehearse()
     scheduler.start()
-    if runner.template is not None and runner.template.failure:
-        tell(f"warning: {runner.template.failure}")
+    for line in runner.notes():
+        tell(line)
     service.retention.start()
     try:
         address = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}
@@ -129,16 +121,22 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     return 0 if ending.failure is None else 70
 
 
-def _runner(options: Options, store: SqlStore) -> LocalRunner:
-    """The runner of this machine's devices: those declared, now or at an earlier start, else those found; the scheduler sees changes."""
+def _runner(options: Options, store: SqlStore, url: str) -> Runner:
+    """The runner of the devices declared, now or at an earlier start, else of those found; the scheduler sees changes."""
     declared, before = options.devices or store.recall("devices"), store.recall("executor")
     executor = options.executor or before or "local"
     if before not in (None, executor):
         what = f"the jobs of this home are run by executor '{before}', and '{executor}' would not find them"
         raise RefusedError(what, where="--executor", fix="leave it out, or choose another --home")
-    runner = find_runner(executor)(options.home.path, declared)
+    kind = find_runner(executor)
+    if options.preload and not kind.preloads:
+        raise RefusedError(f"executor '{executor}' starts every job by itself", where="--preload", fix="leave it out")
+    own = completed(checked(options.runner, kind.options, executor), store.recall("runner", {}), kind.options)
+    accounts = lambda: store.recall("accounts", {})  # noqa: E731
+    runner = kind.open(Premises(options.home.path, declared, own, url, options.apart, _owner(), options.preload, accounts))
     with store.transaction() as write:
         write.remember("executor", executor)
+        write.remember("runner", own)
         if declared is not None:
             write.remember("devices", declared)
     return runner

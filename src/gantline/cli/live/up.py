@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, need_libraries
-from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
 
 if TYPE_CHECKING:
     from gantline.service.options import Options
@@ -107,11 +108,11 @@ def up(
     ] = None,
     results: Annotated[Path | None, Parameter(help="A folder of finished simulations that the dashboard shows, too.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
+    **of_executor: Annotated[str, Parameter(help="Options of the executor's own, see below. By default as last time.")],
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
     from gantline.files.policies import load_policy
-    from gantline.runtime.local.devices import declared, too_many
     from gantline.runtime.losses import rule_of
     from gantline.service.home import Home
     from gantline.service.options import Options
@@ -126,15 +127,11 @@ def up(
         anew["end_by"] = str(rule_of(end_by))
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew,
-        kept_of(keep, keep_jobs), executor, results, modules_of(preload),
+        kept_of(keep, keep_jobs), executor, results, modules_of(preload), of_executor,
     )  # fmt: skip
     options.check()
-    if executor is not None:
-        from gantline.runtime.runners import find_runner
-
-        find_runner(executor)
-    if devices is not None and (found := too_many(declared(devices))):
-        say(f"warning: {found}")
+    for warning in check_executor(executor, devices, of_executor):
+        say(f"warning: {warning}")
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:
@@ -142,6 +139,22 @@ def up(
     from gantline.service.serve import serve
 
     return serve(options, lambda url: _announce(url, options.home.path), say)
+
+
+def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
+    """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
+    from gantline.runtime.runner_options import checked
+    from gantline.runtime.runners import RUNNERS, find_runner, options_of
+
+    known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
+    for name in given:
+        if name not in known:
+            mine = [word for parameter in app.assemble_argument_collection() for word in parameter.names]
+            raise UsageError("there is no such option", where=f"--{name}", fix=near(f"--{name}", [*mine, *(f"--{one}" for one in known)]))
+    if executor is None and (devices is None or given):
+        return ()
+    kind = find_runner(executor or "local")
+    return kind.check(devices, checked(given, kind.options, executor or "local"))
 
 
 def _announce(url: str, home: Path) -> None:
@@ -247,6 +260,7 @@ def _arguments(options: Options) -> list[str]:
     found += [f"--preload={','.join(options.preload)}"] if options.preload else []
     found += [f"--run-as={options.run_as}"] if options.run_as else []
     found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]
+    found += [f"--{name}={value}" for name, value in options.runner.items()]
     kept = {"--keep": "forever" if (age := options.keep.get("age", 0)) is None else age or None, "--keep-jobs": options.keep.get("jobs")}
     found += [f"{name}={value}" for name, value in kept.items() if value is not None]
     return [*found, *(word for key, value in options.settings.items() for word in ("--set", f"{key}={value}"))]

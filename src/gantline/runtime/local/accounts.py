@@ -64,12 +64,16 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Accounts:
+class LocalAccounts:
     """Which account the jobs of a user run as."""
 
     apart: bool = False  # whether they do at all; else all run as the service does
     owner: str = ""
     named: Callable[[], Mapping[str, str]] = dict  # accounts by user, as an operator has set them
+
+    def find(self, name: str) -> Account:
+        """The account of that name; never root's."""
+        return Account.find(name)
 
     def of(self, user: str) -> Account | None:
         """The account of a user; None: the service's own."""

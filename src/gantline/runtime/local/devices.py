@@ -13,12 +13,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import UsageError
-from gantline.core.node_events import NodeEvent
 from gantline.core.slices import Size, is_cpu, is_slice, parse_slices, slice_type, whole_and_percent
 
 _GROUP = re.compile(r"^(?P<type>[A-Za-z][\w.\-]*)(?::(?P<count>\d+))?(?:/(?P<slices>.+))?$")
@@ -52,36 +51,6 @@ class Machine:
         """What CUDA calls the device at that place of a node, or the GPU of a slice; None for a CPU slot, or a node that is gone."""
         names = self.cuda.get(node, ())
         return names[place] if place < len(names) else None
-
-    def under(self, name: str, other: str) -> Machine:
-        """The same machine with one node under another name."""
-        nodes = tuple(replace(node, name=other) if node.name == name else node for node in self.cluster.nodes)
-        cuda = {other if node == name else node: names for node, names in self.cuda.items()}
-        cores = {other if node == name else node: found for node, found in self.cores.items()}
-        return Machine(Cluster(nodes, spec=self.cluster.spec), cuda, cores)
-
-
-def changes(machine: Machine, known: Cluster, absent: frozenset[str]) -> tuple[Machine, list[NodeEvent]]:
-    """What has changed about the machine since the engine's last state; nodes keep their names there.
-
-    A node of another size is another node: the old one goes down, with the jobs on it, and the new one joins. `absent` are those that
-    went down that way before; when they are there again, they come up.
-    """
-    events: list[NodeEvent] = []
-    sizes = {node.name: (node.type, node.gpus) for node in known.nodes}
-    present: set[str] = set()
-    for node in machine.cluster.nodes:
-        same = [name for name, size in sizes.items() if size == (node.type, node.gpus)]
-        name = node.name if node.name in same else (same[0] if same else node.name)
-        if not same:
-            name = node.name if node.name not in sizes else f"{node.name}.{node.gpus}"
-            events.append(NodeEvent(0.0, name, "join", replace(node, name=name)))
-        elif name in absent:
-            events.append(NodeEvent(0.0, name, "up"))
-        machine = machine.under(node.name, name)
-        present.add(name)
-    gone = [node.name for node in known.nodes if node.name not in present and node.name not in absent]
-    return machine, [*(NodeEvent(0.0, name, "down") for name in gone), *events]
 
 
 def find_machine(devices: str | None = None) -> Machine:

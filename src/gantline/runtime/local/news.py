@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gantline.drivers.message_queue import Clock
 from gantline.engine.executor import News, Report
+from gantline.runtime.bulletins import Ending
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.moments import seconds_ago
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How an incarnation ended, beyond what a report says."""
-
-    exit: int | None = None
-    why: str = ""
-    lines: tuple[str, ...] = ()  # the last ones of its output
-    forced: bool = False
 
 
 def _when(state: Mapping[str, Any], name: str, clock: Clock, now: float) -> float:

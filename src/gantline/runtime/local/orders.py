@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from gantline.engine.executor import Order
 from gantline.engine.trial_runs import is_trial
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
-from gantline.runtime.local.accounts import Accounts
+from gantline.runtime.local.accounts import LocalAccounts
 from gantline.runtime.local.bounds import cpu_seconds
 from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine
@@ -22,20 +21,9 @@ from gantline.runtime.local.files import make_private
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
-from gantline.runtime.local.open_files import limit_of_jobs
 from gantline.runtime.local.slices import Slice, by_rank, slice_at
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the runner needs of a row."""
-
-    job: str
-    launch: Launch
-    restarts: int = 0
-    saved: float = math.nan  # work that it has reported as saved, where it does
-    user: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
+from gantline.runtime.open_files import limit_of_jobs
+from gantline.runtime.premises import Task
 
 
 @dataclass
@@ -48,7 +36,7 @@ class Writer:
     groups: Groups
     mps: Mps
     cluster: Callable[[], Cluster]
-    accounts: Accounts = field(default_factory=Accounts)
+    accounts: LocalAccounts = field(default_factory=LocalAccounts)
     closing: Closing = field(default_factory=Closing)
 
     def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:

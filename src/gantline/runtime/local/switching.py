@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
-from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.terms import tell_terms
+from gantline.runtime.premises import Task
 
 _LEAST = 60.0  # seconds that a job has at least to switch, once everything is there for it
 JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready

@@ -175,7 +175,7 @@ def get_job(id: str, here: Here) -> dict[str, Any]:
         "work": job.work,
         "estimate": job.estimate,
         "lines": list(job.lines),
-        "lost_output": lost_output(here.service.home, job.id),
+        "lost_output": lost_output(here.scheduler.runner, job.id),
         "spec": stored.get("spec", {}),
         "history": history,
     }

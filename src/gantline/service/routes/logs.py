@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from gantline.core.errors import NotFoundError
-from gantline.service.logfile import MOST, broken_before, epochs_of, read_log
+from gantline.service.logfile import MOST, broken_before, read_log
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -30,12 +30,12 @@ def get_logs(
     If that is read from its beginning, `broke` says why the previous incarnation failed, with its last lines, if it failed.
     """
     job = here.job(id)
-    if job.is_archived and not epochs_of(here.service.home, job.id):
+    if job.is_archived and not here.scheduler.runner.incarnations(job.id):
         raise NotFoundError(
             f"the output of job '{job.id}' was removed: it ended longer ago than is kept",
             where="logs",
             fix=f"see gantline describe job {job.id}",
         )
-    piece = read_log(here.service.home, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
-    broke = broken_before(here.service.home, job.id) if epoch is None and not offset and tail is None else None
+    piece = read_log(here.scheduler.runner, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
+    broke = broken_before(here.scheduler.runner, job.id) if epoch is None and not offset and tail is None else None
     return {**piece, "broke": broke, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import NotFoundError, near
-from gantline.runtime.local.accounts import Account
 from gantline.service.access import check_user
 from gantline.service.context import Context
 from gantline.service.roles import Role
@@ -36,7 +35,7 @@ def list_users(here: Here) -> dict[str, Any]:
 def set_user(name: str, new: NewAccount, here: Here) -> dict[str, Any]:
     """From now on the user's jobs run as this account, if root runs the service."""
     check_user(name)
-    account = Account.find(new.account or name).name
+    account = here.scheduler.runner.accounts.find(new.account or name).name
     with here.service.store.transaction() as write:
         write.remember("accounts", {**_accounts(here), name: account})
     here.note("account", of=name, account=account)

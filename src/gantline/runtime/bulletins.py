@@ -1,0 +1,49 @@
+"""What a runner tells: which nodes are there, then what has become of gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gantline.core.inputs import Report
+    from gantline.core.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an incarnation ended, beyond what a report says."""
+
+    exit: int | None = None
+    why: str = ""
+    lines: tuple[str, ...] = ()  # the last ones of its output
+    forced: bool = False
+    ranks: Mapping[int, int] = field(default_factory=dict)  # exit codes by rank, where they are known
+
+
+class NodeState(Enum):
+    """What a node is now."""
+
+    UP = "up"  # gangs may start there
+    DRAINED = "drained"  # none may start there; those on it go on
+    LOST = "lost"  # it is gone, or has been silent for longer than its lease; gangs on it are over
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNews:
+    """What a node is now, by its name: it may be repeated. A first one joins, one that was lost returns, one of another shape replaces."""
+
+    name: str
+    state: NodeState
+    node: Node | None = None  # UP: its devices and what else it has
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bulletin:
+    """What enters together: nodes first, then the reports that follow from what has become of them, so that no decision falls between."""
+
+    nodes: tuple[NodeNews, ...] = ()
+    reports: tuple[tuple[Report, Ending | None], ...] = ()
