@@ -82,8 +82,8 @@ def test_ranks_of_a_gang_are_forked_and_stopped_like_others(tmp_path: Path) -> N
     code = f"{FORKED}; print(os.environ['RANK'], flush=True); import time; time.sleep(100)"
     (gang,) = scheduler.submit(Spec(Launch((sys.executable, "-c", code), processes=0, grace=5.0), job={"gpus": 2}))
     until(lambda: sorted(line.split()[-1] for line in said(tmp_path / "home", gang).splitlines()) == ["0", "1", "forked", "forked"])
-    until(lambda: scheduler.runner._known[gang].state.get("ranks"))
-    pids = [one["pid"] for one in scheduler.runner._known[gang].state["ranks"]]
+    until(lambda: scheduler.runner.known[gang].state.get("ranks"))
+    pids = [one["pid"] for one in scheduler.runner.known[gang].state["ranks"]]
     scheduler.stop(drain=True)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 

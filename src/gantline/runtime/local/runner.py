@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Can, Order
@@ -36,6 +36,7 @@ from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.roll_call import KeptIncarnation, Present
 from gantline.runtime.runner import Runner
 
+What = TypeVar("What")
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between checks: while an incarnation starts or stops, and otherwise; exits are noticed at once
 _APART = "jobs of other users run as their own accounts (see gantline user)"
@@ -199,7 +200,7 @@ class LocalRunner(Runner):
             self._try(work.crashes.look, known.alive())
             let_take_turns(known.alive())
 
-    def _try(self, act: Callable[[Any], None], what: Any) -> None:
+    def _try(self, act: Callable[[What], None], what: What) -> None:
         """Carry out one order; a failure must not stop the others, and orders are repeated until they are answered."""
         try:
             act(what)
