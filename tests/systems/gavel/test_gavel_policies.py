@@ -71,8 +71,8 @@ def test_a_policy_finishes_all_jobs_in_rounds_and_on_events(name: str, long: boo
 
 def test_a_policy_keeps_the_rules_for_policies(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not long:
-        third = scenarios()[::3]
-        monkeypatch.setattr(suite, "scenarios", lambda: third)
+        few = scenarios()[::6]
+        monkeypatch.setattr(suite, "scenarios", lambda: few)
     report = check_policy("gavel.finish_time_fairness_perf")
     assert report.passed, f"\n{report}"
 
@@ -85,7 +85,7 @@ def test_a_packed_policy_keeps_the_rules_for_policies(long: bool, monkeypatch: p
     ones = np.ones(len(jobs))
     names = [("any", gpus) for gpus in jobs.values()]
     model = ThroughputModel.of(ThroughputTable.of({"any": rows}), ("any", "any"), list(jobs), names, ones, ones)
-    part = scenarios()[1 :: 2 if long else 3]
+    part = scenarios()[1 :: 2 if long else 6]
     monkeypatch.setattr(suite, "scenarios", lambda: part)
     report = check_policy("gavel.max_min_fairness_packed", performance=model)
     assert report.passed, f"\n{report}"

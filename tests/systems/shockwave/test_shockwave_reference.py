@@ -149,6 +149,7 @@ def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(po
     assert mean == pytest.approx(float(told["avg_jct_s"]), rel=jct)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("gpus", [24, 32])
 def test_ossp_stops_where_the_solver_of_the_artifact_does(gpus: int) -> None:
     """All but a few jobs end in the same second: those that trade places in a round with equal priorities."""
@@ -217,6 +218,7 @@ def test_plans_leave_the_latest_job_as_late_as_the_recorded_schedule_does() -> N
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.05)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("tag", ["120_100", "220_100", "460_100", "900_100", "900_1000"])
 def test_profiles_have_the_published_regimes(tag: str) -> None:
     for job, row in zip(frame_of(tag).iter_rows(named=True), rows(f"regimes_{tag}.csv"), strict=True):

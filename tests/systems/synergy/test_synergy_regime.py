@@ -152,6 +152,7 @@ def published(name: str, words: str) -> Run:
     return simulate(jobs, "4x8", "synergy", settings=settings, regime="synergy", round=300, profiles=str(folder))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("words", "trace", "mean", "median", "largest", "hours"), PUBLISHED)
 def test_published_runs_are_equal(words: str, trace: str, mean: float, median: float, largest: float, hours: float) -> None:
     run = published(trace, words)
