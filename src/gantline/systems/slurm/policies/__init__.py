@@ -1,0 +1,1 @@
+"""Slurm's order as a policy."""

@@ -1,0 +1,1 @@
+"""Snapshots of clusters that others schedule: read, never changed."""

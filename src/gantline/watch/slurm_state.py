@@ -1,0 +1,265 @@
+"""A Slurm cluster at one instant: nodes, partitions, jobs, and the settings that its order depends on, out of a recording."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from gantline.core.errors import UsageError
+from gantline.watch.slurm_recording import sections
+from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
+
+_PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z/:]*)=(\S*)")
+_HOSTS = re.compile(r"((?:[^,\[]|\[[^\]]*\])+)")
+_EMPTY = ("", "(null)", "N/A", "None", "Unknown", "NONE")
+_CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
+_MOST_HOSTS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNode:
+    """A node as Slurm has it."""
+
+    name: str
+    gpus: int
+    type: str
+    cpus: float
+    memory: float  # GB
+    state: frozenset[str]  # IDLE, DRAIN, DOWN, ...
+    partitions: tuple[str, ...]
+    features: frozenset[str]
+    weight: float
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing runs there, and nothing can."""
+        return not self.state.isdisjoint({"DOWN", "FAIL", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "UNKNOWN", "FUTURE", "INVAL"})
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no new jobs, though those that run go on."""
+        return not self.state.isdisjoint({"DRAIN", "DRAINED", "DRAINING", "MAINT", "RESERVED", "FAILING", "REBOOT"})
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job as squeue shows it; amounts are those of the whole job."""
+
+    id: str
+    user: str
+    partitions: tuple[str, ...]
+    state: str
+    reason: str
+    priority: float
+    submitted: float
+    eligible: float
+    started: float | None
+    ended: float | None
+    limit: float | None  # seconds; None: none
+    nodes: int
+    gpus: int
+    type: str
+    cpus: float
+    memory: float  # GB
+    hosts: tuple[str, ...]
+    feature: str
+    narrowed: bool  # it names nodes that it wants or does not want, or a reservation
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmPartition:
+    """A partition: how it ranks, and how long its jobs may run."""
+
+    name: str
+    tier: float
+    longest: float | None
+    is_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmReservation:
+    """Nodes that Slurm keeps for some users, or for maintenance."""
+
+    name: str
+    start: float
+    end: float
+    hosts: tuple[str, ...]
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmState:
+    """Everything of one recording."""
+
+    now: float
+    config: Mapping[str, str]
+    nodes: tuple[SlurmNode, ...]
+    partitions: Mapping[str, SlurmPartition]
+    jobs: tuple[SlurmJob, ...]
+    reservations: tuple[SlurmReservation, ...]
+    past: str  # as sacct printed it; empty: none
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """`SchedulerParameters`, by name."""
+        given = self.config.get("SchedulerParameters", "")
+        return dict(part.partition("=")[::2] for part in given.split(",") if part and given not in _EMPTY)  # type: ignore[misc]
+
+    @property
+    def counts_memory(self) -> bool:
+        return "MEMORY" in self.config.get("SelectTypeParameters", "").upper()
+
+
+def read_state(text: str, where: str = "recording") -> SlurmState:
+    """The cluster that a recording shows."""
+    parts = sections(text, where)
+    seconds, _, zone = parts["time"].strip().partition(" ")
+    clock = _Clock(zone or "+0000", where)
+    if not seconds.isdigit():
+        raise UsageError(f"'{seconds[:20]}' is no time", where=f"{where}, section time", fix="it is what date '+%s %z' prints")
+    config = dict(_setting(line) for line in parts["config"].splitlines() if "=" in line)
+    nodes = tuple(_node(_pairs(line), where) for line in parts["nodes"].splitlines() if line.startswith("NodeName="))
+    if not nodes:
+        raise UsageError("no node is listed", where=f"{where}, section nodes", fix="it is what scontrol -o show nodes prints")
+    partitions = {one.name: one for one in map(_partition, map(_pairs, parts["partitions"].splitlines())) if one.name}
+    lines = parts.get("reservations", "").splitlines()
+    reservations = tuple(_reservation(_pairs(line), clock) for line in lines if line.startswith("ReservationName="))
+    jobs = tuple(_jobs(parts["jobs"], clock, where))
+    return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, parts.get("past", ""))
+
+
+class _Clock:
+    """Instants as Slurm prints them: seconds where it was asked for them, else local time."""
+
+    def __init__(self, zone: str, where: str) -> None:
+        sign, hours, minutes = -1 if zone.startswith("-") else 1, zone[1:3] or "0", zone[3:5] or "0"
+        if not (hours.isdigit() and minutes.isdigit()):
+            raise UsageError(f"'{zone[:10]}' is no time zone", where=f"{where}, section time", fix="such as +0100")
+        self.zone = timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
+
+    def read(self, text: str) -> float | None:
+        if text in _EMPTY:
+            return None
+        if text.isdigit():
+            return float(text)
+        try:
+            return datetime.fromisoformat(text).replace(tzinfo=self.zone).timestamp()
+        except ValueError:
+            return None
+
+
+def _pairs(line: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in _PAIR.findall(line):
+        found.setdefault(key, value)
+    return found
+
+
+def _setting(line: str) -> tuple[str, str]:
+    name, _, value = line.partition("=")
+    return name.strip(), "" if value.strip() in _EMPTY else value.strip()
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _node(pairs: Mapping[str, str], where: str) -> SlurmNode:
+    gres = pairs.get("Gres", "")
+    gpus = int(gpus_of(gres)) if gres not in _EMPTY else 0
+    state = re.split(r"[+]", re.sub(r"[$@^!%-]$", "", pairs.get("State", "UNKNOWN").upper()))
+    words = {word.rstrip("*#~$@^!%-") for word in state} | ({"NOT_RESPONDING"} if any("*" in word for word in state) else set())
+    features = pairs.get("ActiveFeatures", "")
+    return SlurmNode(
+        pairs["NodeName"], gpus, (type_of(gres) or "gpu") if gpus else "cpu", _number(pairs.get("CPUEfctv", pairs.get("CPUTot", ""))),
+        _number(pairs.get("RealMemory", "")) * 2**20 / 1e9, frozenset(words),
+        tuple(sorted(part for part in pairs.get("Partitions", "").split(",") if part)),
+        frozenset() if features in _EMPTY else frozenset(features.split(",")), _number(pairs.get("Weight", "1")),
+    )  # fmt: skip
+
+
+def _partition(pairs: Mapping[str, str]) -> SlurmPartition:
+    longest = _limit(pairs.get("MaxTime", ""))
+    return SlurmPartition(pairs.get("PartitionName", ""), _number(pairs.get("PriorityTier", "1")), longest, pairs.get("State", "UP") == "UP")
+
+
+def _reservation(pairs: Mapping[str, str], clock: _Clock) -> SlurmReservation:
+    users = pairs.get("Users", "")
+    start, end = clock.read(pairs.get("StartTime", "")), clock.read(pairs.get("EndTime", ""))
+    hosts = host_names(pairs.get("Nodes", ""))
+    return SlurmReservation(pairs["ReservationName"], start or 0.0, end or 0.0, hosts, () if users in _EMPTY else tuple(users.split(",")))
+
+
+def _limit(text: str) -> float | None:
+    try:
+        return seconds_of(text) if text not in _EMPTY else None
+    except ValueError:
+        return None
+
+
+def _jobs(text: str, clock: _Clock, where: str) -> Iterable[SlurmJob]:
+    lines = text.splitlines()
+    if not lines:
+        raise UsageError("it is empty", where=f"{where}, section jobs", fix="it is what squeue prints, with its head")
+    head = [name.strip() for name in lines[0].split("|")]
+    at = {name: place for place, name in enumerate(head)}
+    absent = [name for name in ("JOBID", "STATE", "PRIORITY", "TRES_PER_NODE", "NODELIST") if name not in at]
+    if absent:
+        what = f"squeue's columns {', '.join(absent)} are missing"
+        raise UsageError(what, where=f"{where}, section jobs", fix="make it with: gantline watch slurm --script | sh > FILE")
+    last = len(head) - 2  # a feature may hold the sign that parts columns, and is the last one
+    for number, line in enumerate(lines[1:], 2):
+        cells = [cell.strip() for cell in line.split("|", last)]
+        if len(cells) <= last:
+            if line.strip():
+                raise UsageError(f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again")
+            continue
+        yield _job({name: "" if cells[place] in _EMPTY else cells[place].rstrip("|").strip() for name, place in at.items() if name}, clock)
+
+
+def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
+    nodes, tasks = max(int(_number(cell.get("NODES", "1").partition("-")[0])), 1), max(_number(cell.get("TASKS", "1")), 1.0)
+    per = (("TRES_PER_JOB", 1.0), ("TRES_PER_NODE", float(nodes)), ("TRES_PER_TASK", tasks))
+    asked = [(text, times) for name, times in per if (text := cell.get(name, ""))]
+    alloc = cell.get("TRES_ALLOC", "")
+    gpus = max((gpus_of(text) * times for text, times in asked), default=0.0) or gpus_of(alloc)
+    submitted = clock.read(cell.get("SUBMIT_TIME", "")) or 0.0
+    cpus = _CPUS.search(alloc)
+    return SlurmJob(
+        cell["JOBID"], cell.get("USER", ""), tuple(cell.get("PARTITION", "").split(",")), cell["STATE"], cell.get("REASON", ""),
+        _number(cell["PRIORITY"]), submitted, clock.read(cell.get("ELIGIBLE_TIME", "")) or submitted, clock.read(cell.get("START_TIME", "")),
+        clock.read(cell.get("END_TIME", "")), _limit(cell.get("TIME_LIMIT", "")), nodes, int(gpus),
+        next((kind for text, _ in asked if (kind := type_of(text))), ""), float(cpus[1]) if cpus else _number(cell.get("CPUS", "0")),
+        memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
+        any(cell.get(name) for name in ("REQ_NODES", "EXC_NODES", "RESERVATION")),
+    )  # fmt: skip
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """The hosts of a list such as ``node[0-2,7],gpu01``."""
+    found: list[str] = []
+    for part in _HOSTS.findall(text if text not in _EMPTY else ""):
+        names = [""]
+        for piece in re.split(r"(\[[^\]]*\])", part):
+            choices = _numbers(piece[1:-1]) if piece.startswith("[") else [piece]
+            if len(names) * len(choices) > _MOST_HOSTS:
+                raise UsageError(f"'{text[:40]}' names too many hosts", where="recording", fix=f"at most {_MOST_HOSTS:,}")
+            names = [name + choice for name in names for choice in choices]
+        found += names
+    return tuple(found)
+
+
+def _numbers(text: str) -> list[str]:
+    found = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not dash or not (low.isdigit() and high.isdigit()) or int(high) - int(low) > _MOST_HOSTS:
+            found.append(part)
+        else:
+            found += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
+    return found
