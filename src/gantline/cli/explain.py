@@ -30,7 +30,7 @@ def explain(
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
     """Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start."""
-    if options.snapshot is not None:
+    if options.about_others:
         return show_answer(options.about_file("explain", set_, job=job), options.output)
     from gantline.cli.live.connection import connect
 

@@ -44,7 +44,7 @@ def forecast(
     """Say when jobs are expected to start and to end: P50 and P90."""
     if check:
         return show_answer(_checked(check, cluster, estimates, set_, options), options.output)
-    if options.snapshot is not None:
+    if options.about_others:
         rows = {"learn": replace(options, newcomers=learn).coming()} if learn else {}
         return show_answer(options.about_file("forecast", set_, jobs=list(jobs), **rows), options.output)
     from gantline.cli.live.connection import connect

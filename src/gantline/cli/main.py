@@ -36,6 +36,7 @@ COMMANDS = {
     "explain": "Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start.",
     "forecast": "Say when jobs are expected to start and to end: P50 and P90.",
     "what-if": "Say how the queue, or the past, would fare under another policy, with more devices or without a node.",
+    "watch": "Look at a cluster that Slurm schedules, and ask about it.",
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
     "system": "List published systems, show what each brings and what it was held against.",

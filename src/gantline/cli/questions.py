@@ -24,7 +24,12 @@ class QuestionOptions:
     snapshot: Annotated[
         Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)
     ] = None
-    present: Annotated[str, Parameter(help="The policy in force, where a file is asked about.", show_default=False)] = ""
+    watch: Annotated[
+        str, Parameter(help="Ask about a cluster that others schedule: slurm, or slurm:FILE for a recording (docs/watch.md).", show_default=False)
+    ] = ""
+    present: Annotated[
+        str, Parameter(help="The policy in force, where a file is asked about; by default as a watched cluster says.", show_default=False)
+    ] = ""
     placement: Annotated[
         str,
         Parameter(help="Which devices, where a file is asked about; by default as the file says.", show_default=False),
@@ -40,19 +45,38 @@ class QuestionOptions:
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text"
 
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
-        """The answer to a question about the snapshot in the file."""
-        from gantline.cli.decide import read_json
+        """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
         from gantline.questions.asked import answer
 
-        assert self.snapshot is not None
-        if not self.present:
-            raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
-        document = read_json(self.snapshot)
+        document = self._document()
         instant = document.get("snapshot", document) if isinstance(document, dict) else document
+        in_force = document.get("present", {}) if isinstance(document, dict) else {}
+        policy = self.present or in_force.get("policy", "")
+        if not policy:
+            raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
         if self.newcomers:
             more["newcomers"] = self.coming()
-        question = {"ask": ask, "snapshot": instant, "policy": self.present, "settings": settings_of(settings), "placement": self.placement}
-        return answer({**question, "samples": self.samples, "sigma": self.sigma, **more})
+        given = {} if self.present else in_force.get("settings", {})
+        question = {"ask": ask, "snapshot": instant, "policy": policy, "settings": {**given, **settings_of(settings)}, "placement": self.placement}
+        shown = {"ratios": document["ratios"]} if in_force and document.get("ratios") else {}
+        return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
+
+    @property
+    def about_others(self) -> bool:
+        """Whether something else than our own service is asked about."""
+        return self.snapshot is not None or bool(self.watch)
+
+    def _document(self) -> Any:
+        if self.watch:
+            from gantline.watch.sources import look
+
+            if self.snapshot is not None:
+                raise UsageError("a question is about a file or about a cluster", where="--watch", fix="leave --snapshot out")
+            return look(self.watch).as_json()
+        from gantline.cli.decide import read_json
+
+        assert self.snapshot is not None
+        return read_json(self.snapshot)
 
     def coming(self) -> list[dict[str, Any]]:
         """The jobs of the table like which others may come."""

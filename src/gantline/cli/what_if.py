@@ -43,7 +43,7 @@ def what_if(
         return _about_job(job, change, options)
     if history is not None:
         return show_answer(_about_past(history, cluster, present_set, policy, set_, add, lose or [], options), options.output)
-    if options.snapshot is not None:
+    if options.about_others:
         return show_answer(options.about_file("what-if", present_set, **change), options.output)
     from gantline.cli.live.connection import connect
 
@@ -58,7 +58,7 @@ def what_if(
 
 def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:
     """When a job would start, of the service; nothing else may be different at the same time."""
-    if any(change.values()) or options.snapshot is not None:
+    if any(change.values()) or options.about_others:
         raise UsageError("a question about one job takes no other changes", where="--job", fix="leave the other changes and --snapshot out")
     from gantline.cli.live.connection import connect
 

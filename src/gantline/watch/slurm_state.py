@@ -214,12 +214,12 @@ def _jobs(text: str, clock: _Clock, where: str) -> Iterable[SlurmJob]:
         raise UsageError(what, where=f"{where}, section jobs", fix="make it with: gantline watch slurm --script | sh > FILE")
     last = len(head) - 2  # a feature may hold the sign that parts columns, and is the last one
     for number, line in enumerate(lines[1:], 2):
-        cells = [cell.strip() for cell in line.split("|", last)]
+        cells = [cell.rstrip().removesuffix("|").strip() for cell in line.split("|", last)]
         if len(cells) <= last:
             if line.strip():
                 raise UsageError(f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again")
             continue
-        yield _job({name: "" if cells[place] in _EMPTY else cells[place].rstrip("|").strip() for name, place in at.items() if name}, clock)
+        yield _job({name: "" if cells[place] in _EMPTY else cells[place] for name, place in at.items() if name}, clock)
 
 
 def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:

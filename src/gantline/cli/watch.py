@@ -1,0 +1,92 @@
+"""``gantline watch``: look at a cluster that others schedule, and ask about it; nothing is changed unless --apply says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import Settings, settings_of
+from gantline.cli.console import say, show_json
+from gantline.core.errors import UsageError
+
+app = App(
+    name="watch",
+    help_epilogue="""Slurm's own order (multifactor priority, backfill) is the policy in force in what is written. Examples:
+
+  gantline watch slurm
+  gantline what-if --watch slurm --policy srtf
+  gantline watch slurm --script | sh > now.txt
+  gantline forecast --watch slurm:now.txt
+  gantline watch slurm --record looks --every 60 --times 60
+  gantline watch slurm --check looks
+  gantline watch slurm --advise srtf --at-most 5""",
+)
+
+
+@app.command
+def slurm(
+    *,
+    from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of Slurm's commands on this machine.")] = None,
+    out: Annotated[Path | None, Parameter(help="Write the snapshot, the policy in force and what is known of run times to this file.")] = None,
+    script: Annotated[bool, Parameter(negative="", help="Print the shell script that makes a recording.")] = False,
+    record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.")] = None,
+    every: Annotated[float, Parameter(help="With --record: seconds between two.")] = 60.0,
+    times: Annotated[int, Parameter(help="With --record: how many.")] = 60,
+    check: Annotated[Path | None, Parameter(help="Hold forecasts against what the recordings in this folder show.")] = None,
+    advise: Annotated[str, Parameter(help="Print the commands that give the queue the order of this policy.", show_default=False)] = "",
+    set_: Settings = None,
+    at_most: Annotated[int, Parameter(help="With --advise: how many changes.")] = 20,
+    requeue: Annotated[bool, Parameter(negative="", help="With --advise: requeue jobs that the policy would stop.")] = False,
+    apply: Annotated[bool, Parameter(negative="", help="With --advise: carry the commands out.")] = False,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
+) -> int:
+    """Look at Slurm: what runs, what waits, what is in force; what to ask about it."""
+    from gantline.watch import held_against, slurm_advice, slurm_recording
+    from gantline.watch.sources import look_at_slurm
+
+    _one_of({"--script": script, "--record": record is not None, "--check": check is not None, "--advise": bool(advise)})
+    if (apply or requeue or set_) and not advise:
+        raise UsageError("without --advise there is nothing to change", where="watch slurm", fix="add --advise POLICY")
+    if apply and from_ is not None:
+        raise UsageError("a recording cannot be changed", where="--apply", fix="leave --from out")
+    if at_most < 0 or every <= 0 or times < 1:
+        raise UsageError("a count or an interval is not above zero", where="watch slurm", fix="see --at-most, --every and --times")
+    if script:
+        print(slurm_recording.script(), end="")
+        return 0
+    if record is not None:
+        held_against.keep_recordings(record, every, times, say)
+        return 0
+    if check is not None:
+        held = held_against.hold_against(check)
+        return _show(held.as_json(), held.lines(), output)
+    look = look_at_slurm(from_)
+    if advise:
+        found = slurm_advice.advise_order(look, advise, settings_of(set_), at_most, requeue)
+        shown = _show(found.as_json(), found.lines(), output)
+        if apply:
+            say(f"{slurm_advice.apply(found, say)} changes made")
+        return shown
+    if out is not None:
+        from gantline.experiment.whole_files import write_json
+
+        write_json(out, look.as_json())
+        say(f"wrote {out}: gantline forecast --snapshot {out}")
+        return 0
+    return _show(look.as_json(), look.lines(), output)
+
+
+def _one_of(chosen: dict[str, bool]) -> None:
+    names = [name for name, is_chosen in chosen.items() if is_chosen]
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} are different things to do", where="watch slurm", fix="give one of them")
+
+
+def _show(found: dict[str, object], lines: list[str], output: str) -> int:
+    if output == "json":
+        show_json(found)
+    else:
+        print("\n".join(lines))
+    return 0

@@ -1,0 +1,81 @@
+"""What an operator would type to have Slurm serve its queue in the order of another policy.
+
+The order is that in which the policy starts jobs when the present is rolled forward with the estimates as the truth. Where the present
+order differs, jobs get explicit priorities; jobs that the policy would stop now are requeued only where that is asked for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.core.errors import GantlineError, UsageError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.files.policies import load_policy
+from gantline.questions.forecast import Setup, forecast
+from gantline.simulator.outcome import carry_out
+from gantline.simulator.uncertainty import Uncertainty
+from gantline.watch.watched import Watched
+
+_HIGHEST = 4_000_000_000  # of Slurm's 32 bits
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class SlurmAdvice:
+    """Commands in the order in which they are to be typed, with the reason of each."""
+
+    policy: str
+    commands: tuple[tuple[str, ...], ...]
+    why: tuple[str, ...]
+    left: int  # commands beyond the bound
+
+    def as_json(self) -> dict[str, Any]:
+        rows = [{"command": " ".join(command), "why": why} for command, why in zip(self.commands, self.why)]
+        return {"policy": self.policy, "commands": rows, "left": self.left}
+
+    def lines(self) -> list[str]:
+        if not self.commands:
+            return [f"Slurm's order is that of {self.policy}: nothing to change"]
+        found = [f"{' '.join(command)}  # {why}" for command, why in zip(self.commands, self.why)]
+        found += [f"# {self.left} more changes are beyond the bound (--at-most)"] if self.left else []
+        return [*found, "# to give a job back to Slurm's own priorities: scontrol hold ID; scontrol release ID"]
+
+
+def advise_order(look: Watched, policy: str, settings: dict[str, Any], at_most: int = 20, requeue: bool = False) -> SlurmAdvice:
+    """The commands that make Slurm's order that of the policy."""
+    snapshot, other = decode_snapshot(look.snapshot), load_policy(policy, settings)
+    waiting = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node"))]
+    orders = []
+    for one in (load_policy(look.policy, dict(look.settings)), other):
+        found = forecast(snapshot, one, waiting, Setup(uncertainty=Uncertainty(0.0), samples=1)) if waiting else []
+        orders.append([row.job for row in sorted(found, key=lambda row: row.start_p50)])
+    commands: list[tuple[str, ...]] = []
+    why: list[str] = []
+    if requeue:
+        for outcome in carry_out(snapshot, other.decide(snapshot)):
+            if outcome.act == "is stopped":
+                commands.append(("scontrol", "requeue", outcome.job))
+                why.append(f"{policy} would stop it now")
+    if orders[0] != orders[1]:
+        last = max((place for place, (now, then) in enumerate(zip(*orders)) if now != then), default=-1)
+        for place, job in enumerate(orders[1][: last + 1]):
+            commands.append(("scontrol", "update", f"JobId={job}", f"Priority={_HIGHEST - place}"))
+            why.append(f"place {place + 1} by {policy}, {orders[0].index(job) + 1} now")
+    return SlurmAdvice(policy, tuple(commands[:at_most]), tuple(why[:at_most]), max(len(commands) - at_most, 0))
+
+
+def apply(advice: SlurmAdvice, said: Callable[[str], None]) -> int:
+    """Type them; the first that Slurm refuses ends it, with what was done before. How many were carried out."""
+    for number, command in enumerate(advice.commands):
+        try:
+            found = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise GantlineError(f"{command[0]}: {error}", where="watch slurm", fix=f"{number} changes were made before") from error
+        if found.returncode != 0:
+            what = f"{' '.join(command)}: {found.stderr.strip() or f'exit code {found.returncode}'}"
+            raise UsageError(what, where="watch slurm --apply", fix=f"{number} changes were made before; only operators may change priorities")
+        said(" ".join(command))
+    return len(advice.commands)

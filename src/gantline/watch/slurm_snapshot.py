@@ -1,0 +1,227 @@
+"""A snapshot of a Slurm cluster, with Slurm's own order as the policy in force.
+
+Nodes that differ in what may run on them (partition, and features that some job asks for) become types of their own, so that a job's
+options say where it may go. What the snapshot cannot hold is counted in notes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.simulator.uncertainty import FEWEST
+from gantline.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
+from gantline.watch.watched import Watched
+from gantline.workload.importers.slurm import seconds_of
+
+_WAITS = ("PENDING", "REQUEUED")
+_RUNS = ("RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT")
+_ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "NODE_FAIL")
+_READY = ("Resources", "Priority", "None", "", "BeginTime", "ReqNodeNotAvail", "Nodes_required_for_job_are_DOWN")
+_YEAR = 365 * 86_400.0  # what Slurm's backfill takes for a job without a limit
+_PLAIN_FEATURE = re.compile(r"^[\w.\-]+(?:[&,][\w.\-]+)*$|^[\w.\-]+(?:\|[\w.\-]+)*$")
+
+
+def watched(state: SlurmState) -> Watched:
+    """The snapshot, the policy in force, and what ended jobs have shown."""
+    return _Builder(state).build()
+
+
+@dataclass
+class _Builder:
+    state: SlurmState
+
+    def __post_init__(self) -> None:
+        state, features = self.state, {job.feature for job in self.state.jobs if job.feature}
+        words = {word for text in features for word in re.split(r"[&,|]", text)}
+        self.kinds = _type_names(state.nodes, words)
+        self.left_out: Counter[str] = Counter()
+        self.free: dict[str, list[int]] = {}
+        self.zero = min([state.now, *(job.submitted for job in state.jobs if job.submitted)])
+        place = 0
+        for node in state.nodes:
+            self.free[node.name] = list(range(place, place + node.gpus))
+            place += node.gpus
+
+    def build(self) -> Watched:
+        state, now = self.state, self.state.now - self.zero
+        runs = [job for job in state.jobs if job.state in _RUNS]
+        waits = [job for job in state.jobs if job.state in _WAITS]
+        entries = [entry for job in runs if (entry := self._running(job)) is not None]
+        entries += [entry for job in waits if (entry := self._waiting(job)) is not None]
+        snapshot = {
+            "kind": "snapshot", "version": 1, "now": now, "cluster": {"nodes": [self._node(node) for node in state.nodes]}, "jobs": entries,
+            "down": [node.name for node in state.nodes if node.is_down],
+            "cordoned": sorted(device for node in state.nodes if node.is_closed and not node.is_down for device in self._devices(node)),
+            "windows": self._windows(), "unestimated": [job.id for job in (*runs, *waits) if self._limit(job) == _YEAR],
+        }  # fmt: skip
+        names = {entry["id"] for entry in entries}
+        snapshot["unestimated"] = [name for name in snapshot["unestimated"] if name in names]
+        return Watched("slurm", self.state.now, self.zero, snapshot, "slurm", self._settings(), self._drawn(), tuple(self._notes()))
+
+    # --- the cluster ----------------------------------------------------------------------------------------------------
+    def _node(self, node: SlurmNode) -> dict[str, Any]:
+        found = {"name": node.name, "type": self.kinds[node.name], "gpus": node.gpus, "cpus": node.cpus}
+        return {**found, "memory": node.memory} if self.state.counts_memory else found
+
+    def _devices(self, node: SlurmNode) -> range:
+        first = 0
+        for one in self.state.nodes:
+            if one.name == node.name:
+                return range(first, first + one.gpus)
+            first += one.gpus
+        return range(0)
+
+    def _windows(self) -> list[dict[str, Any]]:
+        known, now = {node.name for node in self.state.nodes}, self.state.now
+        return [
+            {"name": one.name, "start": one.start - self.zero, "end": one.end - self.zero, "places": hosts, "users": list(one.users)}
+            for one in self.state.reservations
+            if one.end > max(now, one.start) and (hosts := [host for host in one.hosts if host in known])
+        ]
+
+    # --- jobs -----------------------------------------------------------------------------------------------------------
+    def _limit(self, job: SlurmJob) -> float:
+        bounds = [job.limit, *(self.state.partitions[name].longest for name in job.partitions if name in self.state.partitions)]
+        return next((bound for bound in bounds if bound), _YEAR)
+
+    def _entry(self, job: SlurmJob, types: Sequence[str]) -> dict[str, Any]:
+        share = job.gpus or 1
+        amounts = {"cpus": job.cpus / share} | ({"memory": job.memory / share} if self.state.counts_memory else {})
+        options = [{"type": kind, "gpus": job.gpus, "rate": 1.0, "nodes": job.nodes if job.gpus else 0, **amounts} for kind in types]
+        tiers = [self.state.partitions[name].tier for name in job.partitions if name in self.state.partitions]
+        return {
+            "id": job.id, "gpus": job.gpus, "user": job.user, "queue": job.partitions[0], "arrival": min(job.eligible, self.state.now) - self.zero,
+            "priority": self._standing(job), "estimate": self._limit(job), "options": options, "metrics": {"partition_tier": max(tiers, default=1.0)},
+        }  # fmt: skip
+
+    def _running(self, job: SlurmJob) -> dict[str, Any] | None:
+        hosts = [host for host in job.hosts if host in self.free]
+        if not hosts or job.started is None:
+            return self._leave_out("run where Slurm does not say")
+        if not job.gpus and len(hosts) > 1:
+            return self._leave_out("run on the CPUs of several nodes")
+        each, more = divmod(job.gpus, len(hosts))
+        devices: list[int] = []
+        for place, host in enumerate(hosts):
+            wanted = each + (place < more)
+            if len(self.free[host]) < wanted:
+                return self._leave_out("hold GPUs that the snapshot has given to others (shared ones, or MPS)")
+            devices += self.free[host][:wanted]
+            self.free[host] = self.free[host][wanted:]
+        spent = max(self.state.now - job.started, 0.0)
+        entry = self._entry(job, list(dict.fromkeys(self.kinds[host] for host in hosts))[:1])
+        entry["options"][0]["nodes"] = len(hosts) if job.gpus else 0
+        place = {"devices": devices} if devices else {"node": hosts[0]}
+        return {**entry, **place, "service": spent, "estimate": max(entry["estimate"], spent + 1.0)}
+
+    def _waiting(self, job: SlurmJob) -> dict[str, Any] | None:
+        if job.reason not in _READY:
+            return self._leave_out(f"wait for something else than room ({job.reason})")
+        if not job.gpus and job.nodes > 1:
+            return self._leave_out("ask for the CPUs of several nodes")
+        if job.narrowed:
+            return self._leave_out("ask for particular nodes or a reservation")
+        if job.feature and not _PLAIN_FEATURE.match(job.feature):
+            return self._leave_out("ask for features in a way that is not read")
+        admits = self._admits(job)
+        types = list(dict.fromkeys(self.kinds[node.name] for node in self.state.nodes if admits(node)))
+        return self._entry(job, types) if types else self._leave_out("fit no node of their partition")
+
+    def _admits(self, job: SlurmJob) -> Callable[[SlurmNode], bool]:
+        open_ones = {name for name in job.partitions if name in self.state.partitions and self.state.partitions[name].is_up}
+        each = -(-job.gpus // job.nodes)
+        some = set(job.feature.split("|")) if "|" in job.feature else set()
+        every = set(re.split(r"[&,]", job.feature)) if job.feature and not some else set()
+
+        def admits(node: SlurmNode) -> bool:
+            fits = node.gpus >= each and (not job.type or job.type == node.type) and node.cpus * job.nodes >= job.cpus
+            return fits and not open_ones.isdisjoint(node.partitions) and every <= node.features and (not some or not some.isdisjoint(node.features))
+
+        return admits
+
+    def _leave_out(self, why: str) -> None:
+        self.left_out[why] += 1
+
+    # --- Slurm's settings -----------------------------------------------------------------------------------------------
+    def _settings(self) -> dict[str, Any]:
+        config, parameters = self.state.config, self.state.parameters
+        found: dict[str, Any] = {"age_weight": self._age_weight, "max_age": self._max_age, "fill": config.get("SchedulerType", "") != "sched/builtin"}
+        if parameters.get("bf_max_job_test", "").isdigit():
+            found["depth"] = max(int(parameters["bf_max_job_test"]), 1)
+        if parameters.get("bf_window", "").isdigit():
+            found["window"] = max(int(parameters["bf_window"]), 1) * 60.0
+        return found
+
+    @property
+    def _age_weight(self) -> float:
+        weight = self.state.config.get("PriorityWeightAge", "")
+        return float(weight) if weight.isdigit() and self.state.config.get("PriorityType", "") == "priority/multifactor" else 0.0
+
+    @property
+    def _max_age(self) -> float:
+        return seconds_of(self.state.config.get("PriorityMaxAge", "") or "7-0") or 604_800.0
+
+    def _standing(self, job: SlurmJob) -> float:
+        """Its priority without what its age adds."""
+        age = max(min((self.state.now - job.eligible) / self._max_age, 1.0), 0.0)
+        return job.priority - self._age_weight * age
+
+    # --- what is known of the past --------------------------------------------------------------------------------------
+    def _ratios(self) -> tuple[float, ...]:
+        """Run times over time limits of jobs that have ended, as far as squeue and sacct still show them."""
+        shown = {
+            job.id: (job.ended - job.started) / job.limit
+            for job in self.state.jobs
+            if job.state in _ENDED and job.started and job.ended and job.limit and job.ended > job.started
+        }
+        for row in _rows(self.state.past):
+            try:
+                limit, spent = seconds_of(row.get("Timelimit", "")), float(row.get("ElapsedRaw", "") or 0)
+            except ValueError:
+                continue
+            if limit and spent > 0 and row.get("State", "").split(" ")[0] in _ENDED:
+                shown[row.get("JobID", "")] = spent / limit
+        return tuple(round(min(ratio, 1.0), 6) for ratio in shown.values())
+
+    def _drawn(self) -> tuple[float, ...]:
+        """The same where enough are known; else anything up to the limit is as likely."""
+        known = self._ratios()
+        return known if len(known) >= FEWEST else (*known, *((k + 1) / FEWEST for k in range(FEWEST)))
+
+    def _notes(self) -> list[str]:
+        found = [f"{count} job{'s' if count > 1 else ''} left out, which {why}" for why, count in sorted(self.left_out.items())]
+        config = self.state.config
+        if config.get("PreemptType", "preempt/none") != "preempt/none":
+            found.append(f"preemption ({config['PreemptType']}) is not followed: no job that runs is stopped for another")
+        if any(float(config.get(f"PriorityWeight{name}", "") or 0) for name in ("FairShare", "Assoc") if config.get(f"PriorityWeight{name}", "").isdigit()):
+            found.append("fair-share parts of priorities stay as they are now")
+        if any(node.weight != self.state.nodes[0].weight for node in self.state.nodes):
+            found.append("weights of nodes are not followed: the first with room are taken")
+        known = len(self._ratios())
+        few = f"of {known} ended jobs only" if known else "of no ended job"
+        found.append(f"run times are known of {known} ended jobs" if known >= FEWEST else f"run times are known {few}: any up to the limit is as likely")
+        return found
+
+
+def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:
+    """The type of each node: that of its GPUs, with its partitions and features where nodes of one type differ in them."""
+    classes: Mapping[str, set[tuple[Any, ...]]] = defaultdict(set)
+    marks = {node.name: (node.partitions, tuple(sorted(node.features & words))) for node in nodes}
+    for node in nodes:
+        classes[node.type].add(marks[node.name])
+    found = {}
+    for node in nodes:
+        partitions, features = marks[node.name]
+        differs = len(classes[node.type]) > 1
+        found[node.name] = ".".join((node.type, *partitions, *features)) if differs else node.type
+    return found
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    lines = text.splitlines()
+    head = lines[0].split("|") if lines else []
+    return [dict(zip(head, line.split("|"))) for line in lines[1:]]

@@ -1,0 +1,46 @@
+"""What watching a cluster yields: a snapshot, the policy that is in force there, and what ended jobs show of estimates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One look at a cluster that others schedule."""
+
+    source: str
+    at: float  # seconds since 1970
+    zero: float  # the snapshot's own time 0, likewise
+    snapshot: dict[str, Any]
+    policy: str
+    settings: dict[str, Any]
+    ratios: tuple[float, ...] = ()  # true run time over estimate of jobs that ended
+    notes: tuple[str, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """The document that ``--snapshot`` takes."""
+        present = {"policy": self.policy, "settings": self.settings}
+        head = {"kind": "watched", "version": 1, "source": self.source, "at": self.at, "zero": self.zero, "present": present}
+        return {**head, "ratios": list(self.ratios), "notes": list(self.notes), "snapshot": self.snapshot}
+
+    def lines(self) -> list[str]:
+        """The same for people, in brief."""
+        nodes, jobs, down = self.snapshot["cluster"]["nodes"], self.snapshot["jobs"], set(self.snapshot["down"])
+        gpus: Counter[str] = Counter()
+        for node in nodes:
+            gpus[node["type"]] += 0 if node["name"] in down else node["gpus"]
+        runs = [job for job in jobs if job.get("devices") or job.get("node")]
+        held, waits = sum(len(job.get("devices", ())) for job in runs), [job for job in jobs if job not in runs]
+        of_types = ", ".join(f"{count} {kind}" for kind, count in gpus.items() if count)
+        when = datetime.fromtimestamp(self.at, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        down_text = f", {len(down)} down" if down else ""
+        found = [
+            f"{self.source} at {when}: {len(nodes)} nodes{down_text}; GPUs: {of_types or 'none'}; {held} in use",
+            f"{len(runs)} jobs run, {len(waits)} wait for {sum(job['gpus'] for job in waits)} GPUs",
+            f"in force: {self.policy} " + " ".join(f"{name}={value}" for name, value in self.settings.items()),
+        ]
+        return found + [f"note: {note}" for note in self.notes]
