@@ -7,10 +7,10 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from collections.abc import Iterator
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "squeue", "sbatch", "scontrol")
 _SBIN = "/usr/sbin:/sbin"
@@ -77,7 +77,8 @@ class SlurmCluster:
         options |= self.settings
         lines = [f"{key}={value}" for key, value in options.items()]
         lines += [
-            f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=1000 Gres=gpu:a100:{self.gpus}"
+            f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} "
+            f"CPUs=16 RealMemory=1000 Gres=gpu:a100:{self.gpus}"
             for name, port in zip(names, ports[1:])
         ]
         lines.append(f"PartitionName=main Nodes={','.join(names)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")

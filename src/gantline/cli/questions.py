@@ -25,7 +25,10 @@ class QuestionOptions:
         Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)
     ] = None
     watch: Annotated[
-        str, Parameter(help="Ask about a cluster that others schedule: slurm, or slurm:FILE for a recording (docs/watch.md).", show_default=False)
+        str,
+        Parameter(
+            help="Ask about a cluster that others schedule: slurm, or slurm:FILE for a recording (docs/watch.md).", show_default=False
+        ),
     ] = ""
     present: Annotated[
         str, Parameter(help="The policy in force, where a file is asked about; by default as a watched cluster says.", show_default=False)
@@ -57,7 +60,13 @@ class QuestionOptions:
         if self.newcomers:
             more["newcomers"] = self.coming()
         given = {} if self.present else in_force.get("settings", {})
-        question = {"ask": ask, "snapshot": instant, "policy": policy, "settings": {**given, **settings_of(settings)}, "placement": self.placement}
+        question = {
+            "ask": ask,
+            "snapshot": instant,
+            "policy": policy,
+            "settings": {**given, **settings_of(settings)},
+            "placement": self.placement,
+        }
         shown = {"ratios": document["ratios"]} if in_force and document.get("ratios") else {}
         return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
 

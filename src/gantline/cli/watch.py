@@ -29,7 +29,9 @@ app = App(
 def slurm(
     *,
     from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of Slurm's commands on this machine.")] = None,
-    out: Annotated[Path | None, Parameter(help="Write the snapshot, the policy in force and what is known of run times to this file.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="Write the snapshot, the policy in force and what is known of run times to this file.")
+    ] = None,
     script: Annotated[bool, Parameter(negative="", help="Print the shell script that makes a recording.")] = False,
     record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.")] = None,
     every: Annotated[float, Parameter(help="With --record: seconds between two.")] = 60.0,

@@ -64,7 +64,9 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
     """Forecast every job that waits from the recording where it is first seen, and compare with its start; Slurm counts whole seconds."""
     files = sorted(folder.glob("*.txt"))
     if len(files) < 2:
-        raise UsageError(f"it has {len(files)} recordings", where=str(folder), fix="make some: gantline watch slurm --record FOLDER --times 60")
+        raise UsageError(
+            f"it has {len(files)} recordings", where=str(folder), fix="make some: gantline watch slurm --record FOLDER --times 60"
+        )
     states = sorted((read_state(read_recording(file), file.name) for file in files), key=lambda state: state.now)
     started = _starts(states)
     seen: set[str] = set()
@@ -83,9 +85,8 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
                 left += 1
                 continue
             counts = [counts[0] + 1, counts[1] + (start is not None and start <= p50), counts[2] + (start is not None and start <= p90)]
-    return HeldForecasts(*counts, left, len(states))
+    return HeldForecasts(counts[0], counts[1], counts[2], left, len(states))
 
 
 def _starts(states: Iterable[SlurmState]) -> dict[str, float]:
     return {job.id: job.started for state in states for job in state.jobs if job.started is not None and job.state != "PENDING"}
-

@@ -76,6 +76,8 @@ def apply(advice: SlurmAdvice, said: Callable[[str], None]) -> int:
             raise GantlineError(f"{command[0]}: {error}", where="watch slurm", fix=f"{number} changes were made before") from error
         if found.returncode != 0:
             what = f"{' '.join(command)}: {found.stderr.strip() or f'exit code {found.returncode}'}"
-            raise UsageError(what, where="watch slurm --apply", fix=f"{number} changes were made before; only operators may change priorities")
+            raise UsageError(
+                what, where="watch slurm --apply", fix=f"{number} changes were made before; only operators may change priorities"
+            )
         said(" ".join(command))
     return len(advice.commands)

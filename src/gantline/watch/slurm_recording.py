@@ -16,8 +16,8 @@ from gantline.core.errors import GantlineError, UsageError
 
 _SECONDS = 60.0  # for one command; a controller that is busy takes a while
 JOB_FIELDS = (
-    "JobArrayID", "UserName", "Account", "Partition", "State", "Reason", "PriorityLong", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
-    "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs", "NumTasks", "tres-per-job", "tres-per-node", "tres-per-task", "tres-alloc", "ReqNodes",
+    "JobArrayID", "UserName", "Account", "Partition", "State", "Reason", "PriorityLong", "SubmitTime", "EligibleTime", "StartTime",
+    "EndTime",     "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs", "NumTasks", "tres-per-job", "tres-per-node", "tres-per-task", "tres-alloc", "ReqNodes",
     "ExcNodes", "Reservation", "NodeList", "Feature",
 )  # fmt: skip
 _WIDE = {"NodeList": 4000, "Feature": 400, "tres-alloc": 200, "ReqNodes": 400, "ExcNodes": 400}
@@ -41,7 +41,9 @@ def record() -> str:
     absent = [name for name in ("scontrol", "squeue") if shutil.which(name) is None]
     if absent:
         what = f"{' and '.join(absent)}: no such command on this machine"
-        raise UsageError(what, where="watch slurm", fix="run it where Slurm's commands are, or give a recording: --from FILE (see --script)")
+        raise UsageError(
+            what, where="watch slurm", fix="run it where Slurm's commands are, or give a recording: --from FILE (see --script)"
+        )
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     return "".join(f"{_HEAD}{name}\n{_printed(name, command, env)}" for name, command in COMMANDS.items())
 
@@ -60,7 +62,9 @@ def _printed(name: str, command: tuple[str, ...], env: dict[str, str]) -> str:
     if name in _MAY_FAIL:
         return ""
     said = found.stderr.strip().splitlines()
-    raise GantlineError(f"{' '.join(command[:3])}: {said[-1] if said else f'exit code {found.returncode}'}", where="watch slurm", fix="scontrol ping")
+    raise GantlineError(
+        f"{' '.join(command[:3])}: {said[-1] if said else f'exit code {found.returncode}'}", where="watch slurm", fix="scontrol ping"
+    )
 
 
 def script() -> str:
@@ -77,7 +81,9 @@ def read_recording(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"cannot read it: {error.strerror}", where=str(path), fix="make one: gantline watch slurm --script | sh > FILE") from error
+        raise UsageError(
+            f"cannot read it: {error.strerror}", where=str(path), fix="make one: gantline watch slurm --script | sh > FILE"
+        ) from error
 
 
 def sections(text: str, where: str = "recording") -> Mapping[str, str]:

@@ -52,7 +52,7 @@ class _Builder:
         waits = [job for job in state.jobs if job.state in _WAITS]
         entries = [entry for job in runs if (entry := self._running(job)) is not None]
         entries += [entry for job in waits if (entry := self._waiting(job)) is not None]
-        snapshot = {
+        snapshot: dict[str, Any] = {
             "kind": "snapshot", "version": 1, "now": now, "cluster": {"nodes": [self._node(node) for node in state.nodes]}, "jobs": entries,
             "down": [node.name for node in state.nodes if node.is_down],
             "cordoned": sorted(device for node in state.nodes if node.is_closed and not node.is_down for device in self._devices(node)),
@@ -94,8 +94,9 @@ class _Builder:
         options = [{"type": kind, "gpus": job.gpus, "rate": 1.0, "nodes": job.nodes if job.gpus else 0, **amounts} for kind in types]
         tiers = [self.state.partitions[name].tier for name in job.partitions if name in self.state.partitions]
         return {
-            "id": job.id, "gpus": job.gpus, "user": job.user, "queue": job.partitions[0], "arrival": min(job.eligible, self.state.now) - self.zero,
-            "priority": self._standing(job), "estimate": self._limit(job), "options": options, "metrics": {"partition_tier": max(tiers, default=1.0)},
+            "id": job.id, "gpus": job.gpus, "user": job.user, "queue": job.partitions[0],
+            "arrival": min(job.eligible, self.state.now) - self.zero, "priority": self._standing(job), "estimate": self._limit(job), "options": options,
+            "metrics": {"partition_tier": max(tiers, default=1.0)},
         }  # fmt: skip
 
     def _running(self, job: SlurmJob) -> dict[str, Any] | None:
@@ -115,8 +116,8 @@ class _Builder:
         spent = max(self.state.now - job.started, 0.0)
         entry = self._entry(job, list(dict.fromkeys(self.kinds[host] for host in hosts))[:1])
         entry["options"][0]["nodes"] = len(hosts) if job.gpus else 0
-        place = {"devices": devices} if devices else {"node": hosts[0]}
-        return {**entry, **place, "service": spent, "estimate": max(entry["estimate"], spent + 1.0)}
+        where: dict[str, Any] = {"devices": devices} if devices else {"node": hosts[0]}
+        return {**entry, **where, "service": spent, "estimate": max(entry["estimate"], spent + 1.0)}
 
     def _waiting(self, job: SlurmJob) -> dict[str, Any] | None:
         if job.reason not in _READY:
@@ -139,17 +140,28 @@ class _Builder:
 
         def admits(node: SlurmNode) -> bool:
             fits = node.gpus >= each and (not job.type or job.type == node.type) and node.cpus * job.nodes >= job.cpus
-            return fits and not open_ones.isdisjoint(node.partitions) and every <= node.features and (not some or not some.isdisjoint(node.features))
+            return (
+                fits
+                and not open_ones.isdisjoint(node.partitions)
+                and every <= node.features
+                and (not some or not some.isdisjoint(node.features))
+            )
 
         return admits
 
-    def _leave_out(self, why: str) -> None:
+    def _leave_out(self, why: str) -> dict[str, Any] | None:
+        """Nothing, and one more for that reason."""
         self.left_out[why] += 1
+        return None
 
     # --- Slurm's settings -----------------------------------------------------------------------------------------------
     def _settings(self) -> dict[str, Any]:
         config, parameters = self.state.config, self.state.parameters
-        found: dict[str, Any] = {"age_weight": self._age_weight, "max_age": self._max_age, "fill": config.get("SchedulerType", "") != "sched/builtin"}
+        found: dict[str, Any] = {
+            "age_weight": self._age_weight,
+            "max_age": self._max_age,
+            "fill": config.get("SchedulerType", "") != "sched/builtin",
+        }
         if parameters.get("bf_max_job_test", "").isdigit():
             found["depth"] = max(int(parameters["bf_max_job_test"]), 1)
         if parameters.get("bf_window", "").isdigit():
@@ -197,13 +209,21 @@ class _Builder:
         config = self.state.config
         if config.get("PreemptType", "preempt/none") != "preempt/none":
             found.append(f"preemption ({config['PreemptType']}) is not followed: no job that runs is stopped for another")
-        if any(float(config.get(f"PriorityWeight{name}", "") or 0) for name in ("FairShare", "Assoc") if config.get(f"PriorityWeight{name}", "").isdigit()):
+        if any(
+            float(config.get(f"PriorityWeight{name}", "") or 0)
+            for name in ("FairShare", "Assoc")
+            if config.get(f"PriorityWeight{name}", "").isdigit()
+        ):
             found.append("fair-share parts of priorities stay as they are now")
         if any(node.weight != self.state.nodes[0].weight for node in self.state.nodes):
             found.append("weights of nodes are not followed: the first with room are taken")
         known = len(self._ratios())
         few = f"of {known} ended jobs only" if known else "of no ended job"
-        found.append(f"run times are known of {known} ended jobs" if known >= FEWEST else f"run times are known {few}: any up to the limit is as likely")
+        found.append(
+            f"run times are known of {known} ended jobs"
+            if known >= FEWEST
+            else f"run times are known {few}: any up to the limit is as likely"
+        )
         return found
 
 

@@ -105,7 +105,7 @@ class SlurmState:
     def parameters(self) -> dict[str, str]:
         """`SchedulerParameters`, by name."""
         given = self.config.get("SchedulerParameters", "")
-        return dict(part.partition("=")[::2] for part in given.split(",") if part and given not in _EMPTY)  # type: ignore[misc]
+        return dict(part.partition("=")[::2] for part in given.split(",") if part and given not in _EMPTY)
 
     @property
     def counts_memory(self) -> bool:
@@ -185,7 +185,9 @@ def _node(pairs: Mapping[str, str], where: str) -> SlurmNode:
 
 def _partition(pairs: Mapping[str, str]) -> SlurmPartition:
     longest = _limit(pairs.get("MaxTime", ""))
-    return SlurmPartition(pairs.get("PartitionName", ""), _number(pairs.get("PriorityTier", "1")), longest, pairs.get("State", "UP") == "UP")
+    return SlurmPartition(
+        pairs.get("PartitionName", ""), _number(pairs.get("PriorityTier", "1")), longest, pairs.get("State", "UP") == "UP"
+    )
 
 
 def _reservation(pairs: Mapping[str, str], clock: _Clock) -> SlurmReservation:
@@ -217,7 +219,9 @@ def _jobs(text: str, clock: _Clock, where: str) -> Iterable[SlurmJob]:
         cells = [cell.rstrip().removesuffix("|").strip() for cell in line.split("|", last)]
         if len(cells) <= last:
             if line.strip():
-                raise UsageError(f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again")
+                raise UsageError(
+                    f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again"
+                )
             continue
         yield _job({name: "" if cells[place] in _EMPTY else cells[place] for name, place in at.items() if name}, clock)
 
@@ -232,8 +236,8 @@ def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
     cpus = _CPUS.search(alloc)
     return SlurmJob(
         cell["JOBID"], cell.get("USER", ""), tuple(cell.get("PARTITION", "").split(",")), cell["STATE"], cell.get("REASON", ""),
-        _number(cell["PRIORITY"]), submitted, clock.read(cell.get("ELIGIBLE_TIME", "")) or submitted, clock.read(cell.get("START_TIME", "")),
-        clock.read(cell.get("END_TIME", "")), _limit(cell.get("TIME_LIMIT", "")), nodes, int(gpus),
+        _number(cell["PRIORITY"]), submitted, clock.read(cell.get("ELIGIBLE_TIME", "")) or submitted,
+        clock.read(cell.get("START_TIME", "")), clock.read(cell.get("END_TIME", "")), _limit(cell.get("TIME_LIMIT", "")), nodes, int(gpus),
         next((kind for text, _ in asked if (kind := type_of(text))), ""), float(cpus[1]) if cpus else _number(cell.get("CPUS", "0")),
         memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
         any(cell.get(name) for name in ("REQ_NODES", "EXC_NODES", "RESERVATION")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -36,7 +36,7 @@ class Watched:
         runs = [job for job in jobs if job.get("devices") or job.get("node")]
         held, waits = sum(len(job.get("devices", ())) for job in runs), [job for job in jobs if job not in runs]
         of_types = ", ".join(f"{count} {kind}" for kind, count in gpus.items() if count)
-        when = datetime.fromtimestamp(self.at, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        when = datetime.fromtimestamp(self.at, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         down_text = f", {len(down)} down" if down else ""
         found = [
             f"{self.source} at {when}: {len(nodes)} nodes{down_text}; GPUs: {of_types or 'none'}; {held} in use",

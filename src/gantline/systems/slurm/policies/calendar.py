@@ -146,7 +146,7 @@ def earliest(calendar: Calendar, kind: int, need: Floats, span: int, seconds: fl
                 best = k
         if best < 0 or instants[best] == np.inf:
             return np.inf
-        start = instants[best]
+        start = float(instants[best])
         have = 0
         for node in range(nodes):
             if have < span and calendar.type[node] == kind and calendar.open[node] and fits(calendar, node, start, seconds, need):

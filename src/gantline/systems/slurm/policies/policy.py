@@ -1,7 +1,7 @@
 """`slurm`: the order of Slurm's multifactor plugin, and the gaps filled as its backfill plugin does.
 
-A job's priority is what its queue, size, account and quality of service are worth, which `job.priority` carries, and what its age adds. Jobs
-of a partition with a higher tier come first. Backfill promises every job that it looks at the earliest instant at which all the nodes it
+A job's priority is what its queue, size and account are worth, which `job.priority` carries, and what its age adds. Jobs of a
+partition with a higher tier come first. Backfill promises every job that it looks at the earliest instant at which all the nodes it
 asks for have room until its time limit, and lets a job start if no promise moves.
 """
 
@@ -18,7 +18,20 @@ from gantline.core.plan import Assignments, Plan, Reservation
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.systems.slurm.policies.calendar import AMOUNTS, CPUS, FULL, GPUS, MEMORY, Booked, Calendar, Scratch, Ways, book, empty_calendar, plan_starts
+from gantline.systems.slurm.policies.calendar import (
+    AMOUNTS,
+    CPUS,
+    FULL,
+    GPUS,
+    MEMORY,
+    Booked,
+    Calendar,
+    Scratch,
+    Ways,
+    book,
+    empty_calendar,
+    plan_starts,
+)
 
 TIER = "partition_tier"
 """The metric that holds the tier of a job's partition."""
@@ -39,7 +52,9 @@ class SlurmOrder(Policy):
     )
     fill: bool = field(default=True, metadata={"help": "whether gaps are filled (sched/backfill); else strict order within each queue"})
     depth: int = field(default=500, metadata=about("how many waiting jobs are looked at (bf_max_job_test)", low=1))
-    window: float = field(default=86_400.0, metadata=about("seconds ahead for which promises are made (bf_window)", above=0.0, unit="seconds"))
+    window: float = field(
+        default=86_400.0, metadata=about("seconds ahead for which promises are made (bf_window)", above=0.0, unit="seconds")
+    )
 
     def only_starts(self) -> bool:
         return True
@@ -96,7 +111,9 @@ def _ways(snapshot: Snapshot, order: Ints) -> Ways:
         first.append(len(kinds))
     starts, kind, option, span_of = (np.array(column, dtype=np.int64) for column in (first, kinds, options, spans))
     queue = jobs.queue[order].astype(np.int64)
-    return Ways(starts, kind, option, np.array(needs, dtype=np.float64).reshape(-1, AMOUNTS), span_of, np.array(lengths, dtype=np.float64), queue)
+    return Ways(
+        starts, kind, option, np.array(needs, dtype=np.float64).reshape(-1, AMOUNTS), span_of, np.array(lengths, dtype=np.float64), queue
+    )
 
 
 def _calendar(snapshot: Snapshot, places: int) -> Calendar | None:
@@ -116,7 +133,20 @@ def _calendar(snapshot: Snapshot, places: int) -> Calendar | None:
             given = -np.array((count, option.cpus * (count or 1), option.memory * (count or 1)), dtype=np.float64)
             if book(calendar, node, float(ends[job]), math.inf, given) == FULL:
                 return None
-    return calendar
+    return calendar if _keep_windows(snapshot, calendar) else None
+
+
+def _keep_windows(snapshot: Snapshot, calendar: Calendar) -> bool:
+    """Close the nodes that are reserved in advance while their windows last; False: the lines are too short."""
+    if not snapshot.windows:
+        return True
+    everything, number = np.full(AMOUNTS, np.inf), {node.name: k for k, node in enumerate(snapshot.cluster.description.nodes)}
+    for window in snapshot.windows:
+        start = max(window.start, snapshot.now)
+        for node in {number[place.partition(":")[0]] for place in window.places} if window.end > start else ():
+            if book(calendar, node, start, window.end, everything) == FULL:
+                return False
+    return True
 
 
 def _held(snapshot: Snapshot, job: int) -> tuple[list[int], list[int]]:
