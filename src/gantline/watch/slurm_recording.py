@@ -17,8 +17,8 @@ from gantline.core.errors import GantlineError, UsageError
 _SECONDS = 60.0  # for one command; a controller that is busy takes a while
 JOB_FIELDS = (
     "JobArrayID", "UserName", "Account", "Partition", "State", "Reason", "PriorityLong", "SubmitTime", "EligibleTime", "StartTime",
-    "EndTime",     "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs", "NumTasks", "tres-per-job", "tres-per-node", "tres-per-task", "tres-alloc", "ReqNodes",
-    "ExcNodes", "Reservation", "NodeList", "Feature",
+    "EndTime", "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs", "NumTasks", "tres-per-job", "tres-per-node", "tres-per-task",
+    "tres-alloc", "ReqNodes", "ExcNodes", "Reservation", "NodeList", "Feature",
 )  # fmt: skip
 _WIDE = {"NodeList": 4000, "Feature": 400, "tres-alloc": 200, "ReqNodes": 400, "ExcNodes": 400}
 _FIELDS = ",".join(f"{name}:{_WIDE.get(name, 80)}|" for name in JOB_FIELDS)

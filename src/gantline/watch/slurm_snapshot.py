@@ -95,8 +95,8 @@ class _Builder:
         tiers = [self.state.partitions[name].tier for name in job.partitions if name in self.state.partitions]
         return {
             "id": job.id, "gpus": job.gpus, "user": job.user, "queue": job.partitions[0],
-            "arrival": min(job.eligible, self.state.now) - self.zero, "priority": self._standing(job), "estimate": self._limit(job), "options": options,
-            "metrics": {"partition_tier": max(tiers, default=1.0)},
+            "arrival": min(job.eligible, self.state.now) - self.zero, "priority": self._standing(job), "estimate": self._limit(job),
+            "options": options, "metrics": {"partition_tier": max(tiers, default=1.0)},
         }  # fmt: skip
 
     def _running(self, job: SlurmJob) -> dict[str, Any] | None:
