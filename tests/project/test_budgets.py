@@ -40,6 +40,7 @@ ANY: dict[str, int] = {
     "simulator": 77,
     "systems": 158,
     "train": 36,
+    "watch": 1,
     "workload": 27,
 }
 

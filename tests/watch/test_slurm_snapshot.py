@@ -15,18 +15,18 @@ from gantline.simulator.outcome import carry_out
 from gantline.watch.slurm_recording import COMMANDS, script
 from gantline.watch.slurm_snapshot import watched
 from gantline.watch.slurm_state import host_names, read_state
-from gantline.watch.watched import Watched
+from gantline.watch.watched import ClusterLook
 
 
-def _look(*jobs: str, nodes: list[str] | None = None, **more: str) -> Watched:
+def _look(*jobs: str, nodes: list[str] | None = None, **more: str) -> ClusterLook:
     return watched(read_state(recording(list(jobs), nodes, **more)))
 
 
-def _jobs(look: Watched) -> dict[str, dict[str, Any]]:
+def _jobs(look: ClusterLook) -> dict[str, dict[str, Any]]:
     return {entry["id"]: entry for entry in look.snapshot["jobs"]}
 
 
-def _acts(look: Watched) -> dict[str, str]:
+def _acts(look: ClusterLook) -> dict[str, str]:
     snapshot = decode_snapshot(look.snapshot)
     return {one.job: one.act for one in carry_out(snapshot, make_policy(look.policy, look.settings).decide(snapshot))}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -12,6 +12,9 @@ from gantline.cli.arguments import settings_of
 from gantline.cli.console import show_json
 from gantline.cli.live.connection import HomeOption
 from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.watch.watched import Document
 
 PresentSettings = Annotated[list[str] | None, Parameter(negative="", help="A parameter of the policy in force, key=value.")]
 
@@ -75,7 +78,7 @@ class QuestionOptions:
         """Whether something else than our own service is asked about."""
         return self.snapshot is not None or bool(self.watch)
 
-    def _document(self) -> Any:
+    def _document(self) -> Document:
         if self.watch:
             from gantline.watch.sources import look
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,50 +26,63 @@ app = App(
 )
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LooksOverTime:
+    """Recordings that are kept, and what they show of forecasts."""
+
+    record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.", show_default=False)] = None
+    every: Annotated[float, Parameter(help="With --record: seconds between two.")] = 60.0
+    times: Annotated[int, Parameter(help="With --record: how many.")] = 60
+    check: Annotated[Path | None, Parameter(help="Hold forecasts against what recordings in this folder show.", show_default=False)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OrderAdvice:
+    """Another order for the queue, and what may be done for it."""
+
+    advise: Annotated[str, Parameter(help="Print the commands that give the queue the order of this policy.", show_default=False)] = ""
+    set_: Settings = None
+    at_most: Annotated[int, Parameter(help="With --advise: how many changes.")] = 20
+    requeue: Annotated[bool, Parameter(negative="", help="With --advise: requeue jobs that the policy would stop.")] = False
+    apply: Annotated[bool, Parameter(negative="", help="With --advise: carry the commands out.")] = False
+
+
+_NO_LOOKS, _NO_ADVICE = LooksOverTime(), OrderAdvice()
+
+
 @app.command
 def slurm(
     *,
     from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of Slurm's commands on this machine.")] = None,
-    out: Annotated[
-        Path | None, Parameter(help="Write the snapshot, the policy in force and what is known of run times to this file.")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="Write the snapshot, the policy in force and known run times to this file.")] = None,
     script: Annotated[bool, Parameter(negative="", help="Print the shell script that makes a recording.")] = False,
-    record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.")] = None,
-    every: Annotated[float, Parameter(help="With --record: seconds between two.")] = 60.0,
-    times: Annotated[int, Parameter(help="With --record: how many.")] = 60,
-    check: Annotated[Path | None, Parameter(help="Hold forecasts against what the recordings in this folder show.")] = None,
-    advise: Annotated[str, Parameter(help="Print the commands that give the queue the order of this policy.", show_default=False)] = "",
-    set_: Settings = None,
-    at_most: Annotated[int, Parameter(help="With --advise: how many changes.")] = 20,
-    requeue: Annotated[bool, Parameter(negative="", help="With --advise: requeue jobs that the policy would stop.")] = False,
-    apply: Annotated[bool, Parameter(negative="", help="With --advise: carry the commands out.")] = False,
+    looks: LooksOverTime = _NO_LOOKS,
+    order: OrderAdvice = _NO_ADVICE,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at Slurm: what runs, what waits, what is in force; what to ask about it."""
     from gantline.watch import held_against, slurm_advice, slurm_recording
     from gantline.watch.sources import look_at_slurm
 
-    _one_of({"--script": script, "--record": record is not None, "--check": check is not None, "--advise": bool(advise)})
-    if (apply or requeue or set_) and not advise:
-        raise UsageError("without --advise there is nothing to change", where="watch slurm", fix="add --advise POLICY")
-    if apply and from_ is not None:
-        raise UsageError("a recording cannot be changed", where="--apply", fix="leave --from out")
-    if at_most < 0 or every <= 0 or times < 1:
-        raise UsageError("a count or an interval is not above zero", where="watch slurm", fix="see --at-most, --every and --times")
+    acts = {"--script": script, "--record": looks.record is not None, "--check": looks.check is not None, "--advise": bool(order.advise)}
+    _one_of(acts)
+    _check(looks, order, from_)
     if script:
         print(slurm_recording.script(), end="")
         return 0
-    if record is not None:
-        held_against.keep_recordings(record, every, times, say)
+    if looks.record is not None:
+        held_against.keep_recordings(looks.record, looks.every, looks.times, say)
         return 0
-    if check is not None:
-        held = held_against.hold_against(check)
+    if looks.check is not None:
+        held = held_against.hold_against(looks.check)
         return _show(held.as_json(), held.lines(), output)
     look = look_at_slurm(from_)
-    if advise:
-        found = slurm_advice.advise_order(look, advise, settings_of(set_), at_most, requeue)
+    if order.advise:
+        found = slurm_advice.advise_order(look, order.advise, settings_of(order.set_), order.at_most, order.requeue)
         shown = _show(found.as_json(), found.lines(), output)
-        if apply:
+        if order.apply:
             say(f"{slurm_advice.apply(found, say)} changes made")
         return shown
     if out is not None:
@@ -78,6 +92,15 @@ def slurm(
         say(f"wrote {out}: gantline forecast --snapshot {out}")
         return 0
     return _show(look.as_json(), look.lines(), output)
+
+
+def _check(looks: LooksOverTime, order: OrderAdvice, recording: Path | None) -> None:
+    if (order.apply or order.requeue or order.set_) and not order.advise:
+        raise UsageError("without --advise there is nothing to change", where="watch slurm", fix="add --advise POLICY")
+    if recording is not None and (order.apply or looks.record is not None or looks.check is not None):
+        raise UsageError("a recording is neither changed nor recorded again", where="--from", fix="leave --from out")
+    if order.at_most < 0 or looks.every <= 0 or looks.times < 1:
+        raise UsageError("a count or an interval is not above zero", where="watch slurm", fix="see --at-most, --every and --times")
 
 
 def _one_of(chosen: dict[str, bool]) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
@@ -16,6 +15,7 @@ from gantline.simulator.uncertainty import Uncertainty
 from gantline.watch.slurm_recording import read_recording, record
 from gantline.watch.slurm_snapshot import watched
 from gantline.watch.slurm_state import SlurmState, read_state
+from gantline.watch.watched import Document
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class HeldForecasts:
     open: int
     recordings: int
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Document:
         return {name: getattr(self, name) for name in ("forecasts", "by_p50", "by_p90", "open", "recordings")}
 
     def lines(self) -> list[str]:

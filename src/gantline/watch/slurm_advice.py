@@ -9,7 +9,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
@@ -17,7 +16,7 @@ from gantline.files.policies import load_policy
 from gantline.questions.forecast import Setup, forecast
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.watch.watched import Watched
+from gantline.watch.watched import ClusterLook, Document
 
 _HIGHEST = 4_000_000_000  # of Slurm's 32 bits
 _SECONDS = 60.0
@@ -32,7 +31,7 @@ class SlurmAdvice:
     why: tuple[str, ...]
     left: int  # commands beyond the bound
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Document:
         rows = [{"command": " ".join(command), "why": why} for command, why in zip(self.commands, self.why)]
         return {"policy": self.policy, "commands": rows, "left": self.left}
 
@@ -44,7 +43,7 @@ class SlurmAdvice:
         return [*found, "# to give a job back to Slurm's own priorities: scontrol hold ID; scontrol release ID"]
 
 
-def advise_order(look: Watched, policy: str, settings: dict[str, Any], at_most: int = 20, requeue: bool = False) -> SlurmAdvice:
+def advise_order(look: ClusterLook, policy: str, settings: Document, at_most: int = 20, requeue: bool = False) -> SlurmAdvice:
     """The commands that make Slurm's order that of the policy."""
     snapshot, other = decode_snapshot(look.snapshot), load_policy(policy, settings)
     waiting = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node"))]

@@ -10,11 +10,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.simulator.uncertainty import FEWEST
 from gantline.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
-from gantline.watch.watched import Watched
+from gantline.watch.watched import ClusterLook, Document
 from gantline.workload.importers.slurm import seconds_of
 
 _WAITS = ("PENDING", "REQUEUED")
@@ -25,7 +24,7 @@ _YEAR = 365 * 86_400.0  # what Slurm's backfill takes for a job without a limit
 _PLAIN_FEATURE = re.compile(r"^[\w.\-]+(?:[&,][\w.\-]+)*$|^[\w.\-]+(?:\|[\w.\-]+)*$")
 
 
-def watched(state: SlurmState) -> Watched:
+def watched(state: SlurmState) -> ClusterLook:
     """The snapshot, the policy in force, and what ended jobs have shown."""
     return _Builder(state).build()
 
@@ -46,13 +45,13 @@ class _Builder:
             self.free[node.name] = list(range(place, place + node.gpus))
             place += node.gpus
 
-    def build(self) -> Watched:
+    def build(self) -> ClusterLook:
         state, now = self.state, self.state.now - self.zero
         runs = [job for job in state.jobs if job.state in _RUNS]
         waits = [job for job in state.jobs if job.state in _WAITS]
         entries = [entry for job in runs if (entry := self._running(job)) is not None]
         entries += [entry for job in waits if (entry := self._waiting(job)) is not None]
-        snapshot: dict[str, Any] = {
+        snapshot: Document = {
             "kind": "snapshot", "version": 1, "now": now, "cluster": {"nodes": [self._node(node) for node in state.nodes]}, "jobs": entries,
             "down": [node.name for node in state.nodes if node.is_down],
             "cordoned": sorted(device for node in state.nodes if node.is_closed and not node.is_down for device in self._devices(node)),
@@ -60,10 +59,10 @@ class _Builder:
         }  # fmt: skip
         names = {entry["id"] for entry in entries}
         snapshot["unestimated"] = [name for name in snapshot["unestimated"] if name in names]
-        return Watched("slurm", self.state.now, self.zero, snapshot, "slurm", self._settings(), self._drawn(), tuple(self._notes()))
+        return ClusterLook("slurm", self.state.now, self.zero, snapshot, "slurm", self._settings(), self._drawn(), tuple(self._notes()))
 
     # --- the cluster ----------------------------------------------------------------------------------------------------
-    def _node(self, node: SlurmNode) -> dict[str, Any]:
+    def _node(self, node: SlurmNode) -> Document:
         found = {"name": node.name, "type": self.kinds[node.name], "gpus": node.gpus, "cpus": node.cpus}
         return {**found, "memory": node.memory} if self.state.counts_memory else found
 
@@ -75,7 +74,7 @@ class _Builder:
             first += one.gpus
         return range(0)
 
-    def _windows(self) -> list[dict[str, Any]]:
+    def _windows(self) -> list[Document]:
         known, now = {node.name for node in self.state.nodes}, self.state.now
         return [
             {"name": one.name, "start": one.start - self.zero, "end": one.end - self.zero, "places": hosts, "users": list(one.users)}
@@ -88,7 +87,7 @@ class _Builder:
         bounds = [job.limit, *(self.state.partitions[name].longest for name in job.partitions if name in self.state.partitions)]
         return next((bound for bound in bounds if bound), _YEAR)
 
-    def _entry(self, job: SlurmJob, types: Sequence[str]) -> dict[str, Any]:
+    def _entry(self, job: SlurmJob, types: Sequence[str]) -> Document:
         share = job.gpus or 1
         amounts = {"cpus": job.cpus / share} | ({"memory": job.memory / share} if self.state.counts_memory else {})
         options = [{"type": kind, "gpus": job.gpus, "rate": 1.0, "nodes": job.nodes if job.gpus else 0, **amounts} for kind in types]
@@ -99,7 +98,7 @@ class _Builder:
             "options": options, "metrics": {"partition_tier": max(tiers, default=1.0)},
         }  # fmt: skip
 
-    def _running(self, job: SlurmJob) -> dict[str, Any] | None:
+    def _running(self, job: SlurmJob) -> Document | None:
         hosts = [host for host in job.hosts if host in self.free]
         if not hosts or job.started is None:
             return self._leave_out("run where Slurm does not say")
@@ -116,10 +115,10 @@ class _Builder:
         spent = max(self.state.now - job.started, 0.0)
         entry = self._entry(job, list(dict.fromkeys(self.kinds[host] for host in hosts))[:1])
         entry["options"][0]["nodes"] = len(hosts) if job.gpus else 0
-        where: dict[str, Any] = {"devices": devices} if devices else {"node": hosts[0]}
+        where: Document = {"devices": devices} if devices else {"node": hosts[0]}
         return {**entry, **where, "service": spent, "estimate": max(entry["estimate"], spent + 1.0)}
 
-    def _waiting(self, job: SlurmJob) -> dict[str, Any] | None:
+    def _waiting(self, job: SlurmJob) -> Document | None:
         if job.reason not in _READY:
             return self._leave_out(f"wait for something else than room ({job.reason})")
         if not job.gpus and job.nodes > 1:
@@ -149,15 +148,15 @@ class _Builder:
 
         return admits
 
-    def _leave_out(self, why: str) -> dict[str, Any] | None:
+    def _leave_out(self, why: str) -> Document | None:
         """Nothing, and one more for that reason."""
         self.left_out[why] += 1
         return None
 
     # --- Slurm's settings -----------------------------------------------------------------------------------------------
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> Document:
         config, parameters = self.state.config, self.state.parameters
-        found: dict[str, Any] = {
+        found: Document = {
             "age_weight": self._age_weight,
             "max_age": self._max_age,
             "fill": config.get("SchedulerType", "") != "sched/builtin",
@@ -229,7 +228,7 @@ class _Builder:
 
 def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:
     """The type of each node: that of its GPUs, with its partitions and features where nodes of one type differ in them."""
-    classes: Mapping[str, set[tuple[Any, ...]]] = defaultdict(set)
+    classes: Mapping[str, set[tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(set)
     marks = {node.name: (node.partitions, tuple(sorted(node.features & words))) for node in nodes}
     for node in nodes:
         classes[node.type].add(marks[node.name])

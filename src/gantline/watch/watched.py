@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
+
+Document: TypeAlias = dict[str, Any]
+"""A JSON document."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class ClusterLook:
     """One look at a cluster that others schedule."""
 
     source: str
     at: float  # seconds since 1970
     zero: float  # the snapshot's own time 0, likewise
-    snapshot: dict[str, Any]
+    snapshot: Document
     policy: str
-    settings: dict[str, Any]
+    settings: Document
     ratios: tuple[float, ...] = ()  # true run time over estimate of jobs that ended
     notes: tuple[str, ...] = field(default=())
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Document:
         """The document that ``--snapshot`` takes."""
         present = {"policy": self.policy, "settings": self.settings}
         head = {"kind": "watched", "version": 1, "source": self.source, "at": self.at, "zero": self.zero, "present": present}

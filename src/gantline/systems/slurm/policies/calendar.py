@@ -20,7 +20,7 @@ _SLACK = 1e-9
 FULL = -1  # a line has no room for another instant: come again with longer lines
 
 
-class Calendar(NamedTuple):
+class NodeCalendar(NamedTuple):
     """Lines of all nodes; `length` says how much of each is in use."""
 
     at: Floats  # (node, place)
@@ -30,7 +30,7 @@ class Calendar(NamedTuple):
     open: Bools  # whether new gangs may start there
 
 
-class Ways(NamedTuple):
+class WaitingWays(NamedTuple):
     """The ways in which the waiting jobs may run; those of job k are `first[k]` to `first[k + 1]`."""
 
     first: Ints
@@ -42,7 +42,7 @@ class Ways(NamedTuple):
     queue: Ints  # of each job
 
 
-class Booked(NamedTuple):
+class NodeBookings(NamedTuple):
     """What becomes of each waiting job: its start, its way, and the nodes from `first[k]` to `first[k + 1]` in `node`."""
 
     start: Floats
@@ -51,7 +51,7 @@ class Booked(NamedTuple):
     node: Ints
 
 
-class Scratch(NamedTuple):
+class CalendarRoom(NamedTuple):
     """Room to work in."""
 
     instant: Floats
@@ -59,16 +59,16 @@ class Scratch(NamedTuple):
     blocked: Bools  # by queue
 
 
-def empty_calendar(now: float, free: Floats, kinds: Ints, is_open: Bools, places: int) -> Calendar:
+def empty_calendar(now: float, free: Floats, kinds: Ints, is_open: Bools, places: int) -> NodeCalendar:
     """Lines on which nothing ends or begins."""
     nodes = len(kinds)
     at, amounts = np.full((nodes, places), np.inf), np.zeros((nodes, places, AMOUNTS))
     at[:, 0], amounts[:, 0] = now, free
-    return Calendar(at, amounts, np.ones(nodes, dtype=np.int64), kinds.astype(np.int64), is_open)
+    return NodeCalendar(at, amounts, np.ones(nodes, dtype=np.int64), kinds.astype(np.int64), is_open)
 
 
 @kernel
-def split(calendar: Calendar, node: int, instant: float) -> int:
+def split(calendar: NodeCalendar, node: int, instant: float) -> int:
     """The place at which that instant stands on a node's line; it is put there where it is not."""
     used = calendar.length[node]
     place = 0
@@ -90,7 +90,7 @@ def split(calendar: Calendar, node: int, instant: float) -> int:
 
 
 @kernel
-def book(calendar: Calendar, node: int, start: float, end: float, need: Floats) -> int:
+def book(calendar: NodeCalendar, node: int, start: float, end: float, need: Floats) -> int:
     """Take amounts out of a node's line from start to end (to the end of the line where that is infinite)."""
     first = split(calendar, node, start)
     if first == FULL:
@@ -107,7 +107,7 @@ def book(calendar: Calendar, node: int, start: float, end: float, need: Floats) 
 
 
 @kernel
-def fits(calendar: Calendar, node: int, start: float, seconds: float, need: Floats) -> bool:
+def fits(calendar: NodeCalendar, node: int, start: float, seconds: float, need: Floats) -> bool:
     """Whether a node has that much free from start on, for so long."""
     used = calendar.length[node]
     for place in range(used):
@@ -122,7 +122,7 @@ def fits(calendar: Calendar, node: int, start: float, seconds: float, need: Floa
 
 
 @kernel
-def earliest(calendar: Calendar, kind: int, need: Floats, span: int, seconds: float, found: Ints, instants: Floats) -> float:
+def earliest(calendar: NodeCalendar, kind: int, need: Floats, span: int, seconds: float, found: Ints, instants: Floats) -> float:
     """The first instant at which so many nodes of a type have room; the nodes are written to `found`. Infinity: never."""
     count = 0
     nodes = calendar.type.size
@@ -160,7 +160,9 @@ def earliest(calendar: Calendar, kind: int, need: Floats, span: int, seconds: fl
 
 
 @kernel
-def plan_starts(now: float, calendar: Calendar, ways: Ways, fills: bool, window: float, booked: Booked, scratch: Scratch) -> int:
+def plan_starts(
+    now: float, calendar: NodeCalendar, ways: WaitingWays, fills: bool, window: float, booked: NodeBookings, scratch: CalendarRoom
+) -> int:
     """Book the jobs in the order given; without filling, none passes a job of its own queue which must wait."""
     booked.first[0] = 0
     for job in range(booked.start.size):

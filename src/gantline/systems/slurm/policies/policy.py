@@ -24,10 +24,10 @@ from gantline.systems.slurm.policies.calendar import (
     FULL,
     GPUS,
     MEMORY,
-    Booked,
-    Calendar,
-    Scratch,
-    Ways,
+    CalendarRoom,
+    NodeBookings,
+    NodeCalendar,
+    WaitingWays,
     book,
     empty_calendar,
     plan_starts,
@@ -76,7 +76,7 @@ class SlurmOrder(Policy):
         age = np.minimum((snapshot.now - jobs.arrival[waiting]) / self.max_age, 1.0)
         return -(jobs.priority[waiting] + self.age_weight * age), -np.nan_to_num(jobs.metric(TIER)[waiting])
 
-    def _book(self, snapshot: Snapshot, ways: Ways, count: int) -> Booked:
+    def _book(self, snapshot: Snapshot, ways: WaitingWays, count: int) -> NodeBookings:
         """The starts of the first jobs; lines that prove too short are made twice as long."""
         places = 8
         while True:
@@ -84,14 +84,14 @@ class SlurmOrder(Policy):
             if calendar is not None:
                 nodes = len(calendar.type)
                 whole = [np.zeros(size, dtype=np.int64) for size in (count, count + 1, int(ways.span.sum()) + nodes, nodes)]
-                booked = Booked(np.zeros(count), *whole[:3])
-                scratch = Scratch(np.zeros(nodes * places + 1), whole[3], np.zeros(len(snapshot.queues) + 1, dtype=np.bool_))
+                booked = NodeBookings(np.zeros(count), *whole[:3])
+                scratch = CalendarRoom(np.zeros(nodes * places + 1), whole[3], np.zeros(len(snapshot.queues) + 1, dtype=np.bool_))
                 if plan_starts(snapshot.now, calendar, ways, self.fill, self.window, booked, scratch) != FULL:
                     return booked
             places *= 2
 
 
-def _ways(snapshot: Snapshot, order: Ints) -> Ways:
+def _ways(snapshot: Snapshot, order: Ints) -> WaitingWays:
     """How each of these jobs may run, node by node; a job that does not say how many nodes it wants takes the fewest."""
     jobs, cluster = snapshot.jobs, snapshot.cluster
     largest = [max(int(cluster.node_gpus[cluster.node_type == kind].max(initial=0)), 1) for kind in range(len(cluster.types))]
@@ -111,12 +111,12 @@ def _ways(snapshot: Snapshot, order: Ints) -> Ways:
         first.append(len(kinds))
     starts, kind, option, span_of = (np.array(column, dtype=np.int64) for column in (first, kinds, options, spans))
     queue = jobs.queue[order].astype(np.int64)
-    return Ways(
+    return WaitingWays(
         starts, kind, option, np.array(needs, dtype=np.float64).reshape(-1, AMOUNTS), span_of, np.array(lengths, dtype=np.float64), queue
     )
 
 
-def _calendar(snapshot: Snapshot, places: int) -> Calendar | None:
+def _calendar(snapshot: Snapshot, places: int) -> NodeCalendar | None:
     """What is free now and given back when running jobs reach their limits; None: the lines are too short."""
     jobs, cluster = snapshot.jobs, snapshot.cluster
     opened = np.zeros(cluster.nodes)
@@ -136,7 +136,7 @@ def _calendar(snapshot: Snapshot, places: int) -> Calendar | None:
     return calendar if _keep_windows(snapshot, calendar) else None
 
 
-def _keep_windows(snapshot: Snapshot, calendar: Calendar) -> bool:
+def _keep_windows(snapshot: Snapshot, calendar: NodeCalendar) -> bool:
     """Close the nodes that are reserved in advance while their windows last; False: the lines are too short."""
     if not snapshot.windows:
         return True
@@ -155,7 +155,7 @@ def _held(snapshot: Snapshot, job: int) -> tuple[list[int], list[int]]:
     return nodes.tolist(), counts.tolist()
 
 
-def _promises(snapshot: Snapshot, order: Ints, ways: Ways, booked: Booked) -> tuple[Reservation, ...]:
+def _promises(snapshot: Snapshot, order: Ints, ways: WaitingWays, booked: NodeBookings) -> tuple[Reservation, ...]:
     """The starts to come."""
     found = []
     for k in np.flatnonzero((booked.start > snapshot.now) & (np.diff(booked.first) > 0)).tolist():
