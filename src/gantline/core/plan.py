@@ -221,15 +221,15 @@ class Assignments(Sequence[Assignment]):
         for name in sorted([*self._columns, *self._ragged]):
             yield name, self._columns[name] if name in self._columns else self._ragged[name]
 
-    def plain_rows(self) -> NDArray[np.bool_]:
-        """Which grants say nothing beyond an option (or type and count) and a lease: whole gangs of their own."""
+    def plain_rows(self, *beside: str) -> NDArray[np.bool_]:
+        """Which grants say nothing beyond an option (or type and count), a lease, and these columns: whole gangs of their own."""
         plain = np.ones(len(self.job), dtype=np.bool_)
         for name, column in self._columns.items():
-            if name not in _OF_OPTION:
+            if name not in _OF_OPTION and name not in beside:
                 default = ASSIGNMENT_DEFAULTS[name]
                 plain &= np.isnan(column) if default != default else column == default
-        for name, entries in self._ragged.items():
-            default = ASSIGNMENT_DEFAULTS[name]
+        for name in self._ragged.keys() - {*beside}:
+            entries, default = self._ragged[name], ASSIGNMENT_DEFAULTS[name]
             plain &= np.fromiter(map(eq, entries, repeat(default)), dtype=np.bool_, count=len(entries))
         return plain
 

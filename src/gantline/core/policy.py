@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, get_type_hints
@@ -52,6 +53,14 @@ class Policy:
         Whoever raises, answers with something else than a `Plan`, or takes too long loses its turn: the last valid plan stands.
         """
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
+
+    def alternatives(self, snapshot: Snapshot, plan: Plan, count: int) -> Sequence[Plan]:
+        """Up to so many other plans that are as good as its own `plan` by its own standard: the same gangs with as many devices, elsewhere.
+
+        For policies that work on top of another and choose where gangs go, as CASSINI does: the memory of the plan that was chosen is what
+        the next snapshot carries. None: a plan that names no devices leaves places open, and one that names them stands.
+        """
+        return ()
 
     def only_starts(self) -> bool:
         """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""

@@ -16,6 +16,7 @@ SYSTEM = System(
         "periodic": (".generator:periodic", "jobs that compute and communicate in turn, for links that are shared (CASSINI, NSDI 2024)"),
     },
     studies={
+        "cassini-first-come": ".studies.leaf_spine:CassiniFirstCome",
         "cassini-leaf-spine": ".studies.leaf_spine:CassiniLeafSpine",
     },
     held_against=(

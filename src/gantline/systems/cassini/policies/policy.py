@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gantline.core.errors import UsageError
-from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
@@ -17,15 +17,15 @@ from gantline.performance.link_flows import Flow
 from gantline.performance.link_gangs import companies, renumbered
 from gantline.performance.shared_links import PHASE_ERROR
 from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
-from gantline.systems.cassini.policies.candidates import chosen_by, placements
+from gantline.systems.cassini.policies.candidates import Candidate, candidates_of
 
 COUNTS = ("shifted", "kept", "cyclic", "uncommon", "realigned")
 
 
 class _Judged(NamedTuple):
-    """One placement: its devices by job, the companies on its links, and the mean score of these links."""
+    """One placement, the companies on its links, and the mean score of these links."""
 
-    devices: dict[int, tuple[int, ...]]
+    candidate: Candidate
     companies: list[tuple[list[int], tuple[tuple[Flow, ...], tuple[float, ...]], Company]]
     score: float
     cyclic: bool
@@ -52,13 +52,10 @@ class Cassini(Policy):
         return frozenset(self._host().needs)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        memory = snapshot.memory or {}
-        plan = self._host().decide(replace(snapshot, memory=memory.get("host")))
-        chosen = chosen_by(plan, snapshot)
-        if chosen is None:
-            what = f"'{self.host}' says more than which jobs run with how many devices"
-            raise UsageError(what, where="policy 'cassini'", fix="--set host=fifo, srtf, las, tiresias, ...")
-        judged = [self._judge(snapshot, devices) for devices in placements(snapshot, chosen, self.candidates)]
+        memory, host = snapshot.memory or {}, self._host()
+        seen = replace(snapshot, memory=memory.get("host"))
+        plan = host.decide(seen)
+        judged = [self._judge(snapshot, each) for each in candidates_of(host, plan, seen, self.candidates)]
         sound = [one for one in judged if not one.cyclic]
         best = max(sound or judged[:1], key=lambda one: one.score)
         counts = dict(zip(COUNTS, memory.get("counts", (0,) * len(COUNTS))))
@@ -66,19 +63,13 @@ class Cassini(Policy):
         offsets = self._offsets(snapshot, best, counts) if self.shifts else {}
         turns = self._turns(snapshot, offsets, memory.get("turns", {}), counts)
         rows = []
-        for one in chosen:
-            devices = best.devices.get(one.job)
-            if devices is None and one.placed:
-                continue  # no room for it beside those before it
-            if devices is None:
-                rows.append(Assignment(one.job, type=one.type, gpus=one.gpus))
-            elif one.job in offsets:
-                group, shift = offsets[one.job]
-                shift += turns.get(str(snapshot.jobs.rows[one.job]), 0.0)
-                rows.append(Assignment(one.job, devices=devices, group=group, mode=Mode.INTERLEAVE, offset=shift))
-            else:
-                rows.append(Assignment(one.job, devices=devices))
-        kept = {"host": plan.memory, "counts": [counts[name] for name in COUNTS], "turns": turns}
+        for grant in best.candidate.grants:
+            if grant.job in offsets:
+                group, shift = offsets[grant.job]
+                shift += turns.get(str(snapshot.jobs.rows[grant.job]), 0.0)
+                grant = replace(grant, group=group, mode=Mode.INTERLEAVE, offset=shift)
+            rows.append(grant)
+        kept = {"host": best.candidate.memory, "counts": [counts[name] for name in COUNTS], "turns": turns}
         until = plan.valid_until
         if until is not None and offsets and np.isfinite(snapshot.jobs.metric(PHASE_ERROR)).any():
             until = min(until, snapshot.now + self.watch)
@@ -107,9 +98,9 @@ class Cassini(Policy):
             raise UsageError("it cannot be its own host", where="policy 'cassini'", fix="--set host=fifo")
         return make_policy(self.host)
 
-    def _judge(self, snapshot: Snapshot, devices: dict[int, tuple[int, ...]]) -> _Judged:
+    def _judge(self, snapshot: Snapshot, candidate: Candidate) -> _Judged:
         """The companies of one placement, and how well they fit."""
-        cluster, jobs = snapshot.cluster.description, snapshot.jobs
+        cluster, jobs, devices = snapshot.cluster.description, snapshot.jobs, candidate.places
         traffic = Traffic.read(lambda name, rows: jobs.metric(name), jobs.rows)
         placed = sorted(devices, key=lambda job: int(jobs.rows[job]))
         crossed = [cluster.routes.crossed(devices[job]) if traffic.known[job] else () for job in placed]
@@ -122,7 +113,7 @@ class Cassini(Policy):
             asked = renumbered(flows, capacity)
             found.append(([placed[at] for at in company], asked, judge(*asked)))
         scores = [score for _, _, company in found for score in (company.scores if self.shifts else company.before)]
-        return _Judged(devices, found, float(np.mean(scores)) if scores else 1.0, any(company.cyclic for _, _, company in found))
+        return _Judged(candidate, found, float(np.mean(scores)) if scores else 1.0, any(company.cyclic for _, _, company in found))
 
     def _offsets(self, snapshot: Snapshot, best: _Judged, counts: dict[str, int]) -> dict[int, tuple[int, float]]:
         """Group and shift of every job that is shifted: where that is unique, adds enough to the score and lengthens no mean iteration."""

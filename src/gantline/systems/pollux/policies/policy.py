@@ -9,6 +9,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
+from gantline.policies.drawn_places import moved, other_places
 from gantline.policies.interference import INTERFERENCE
 from gantline.systems.pollux.policies.by_options import decide
 
@@ -49,6 +50,14 @@ class Pollux(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.affordable)
+
+    def alternatives(self, snapshot: Snapshot, plan: Plan, count: int) -> list[Plan]:
+        """The gangs that this plan starts or moves, on other devices: a search prices nodes and restarts, not which nodes they are."""
+        grants = plan.assignments
+        assert grants is not None
+        held = [set(snapshot.jobs.devices(job)) for job in grants.job.tolist()]
+        changed = [job for job, now, devices in zip(grants.job.tolist(), held, grants.entries("devices")) if now != {*devices}]
+        return [moved(plan, places) for places in other_places(snapshot, plan, changed, count)]
 
     def affordable(self, jobs: int) -> int:
         """Generations of a search for so many jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
+from gantline.policies.drawn_places import moved, other_places
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.systems.themis.policies.auction import partial_allocation
 from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table, sizes_of
@@ -70,6 +71,19 @@ class Themis(Policy):
             given |= {str(snapshot.jobs.rows[pool.jobs[job]]): sorted(devices) for job, devices in table.given.items()}
         remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "standing": stands}
         return _plan(snapshot, found, given, until, remembered)
+
+    def alternatives(self, snapshot: Snapshot, plan: Plan, count: int) -> list[Plan]:
+        """The leases that this auction gave, on other devices; those in force stay where they are."""
+        before, now = snapshot.memory or {}, plan.memory
+        if before.get("cause") == now["cause"]:
+            return []  # nothing was auctioned
+        in_force = before.get("given", {}) if before.get("epoch") == now["epoch"] else {}
+        names = {job: str(row) for job, row in enumerate(snapshot.jobs.rows.tolist())}
+        fresh = [job for job, name in names.items() if name in now["given"] and name not in in_force]
+        return [
+            replace(moved(plan, places), memory=now | {"given": now["given"] | {names[job]: list(held) for job, held in places.items()}})
+            for places in other_places(snapshot, plan, fresh, count)
+        ]
 
     def _auction(
         self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
