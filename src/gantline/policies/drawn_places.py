@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _Racks = dict[int, dict[int, list[int]]]  # rack -> node -> free devices
 _TRIES = 8  # other sets of racks that are drawn
 
 
-class Wanted(NamedTuple):
+class GangNeed(NamedTuple):
     """A gang that needs a place."""
 
     job: int
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     gpus: int
 
 
-def drawn_places(snapshot: Snapshot, free: Collection[int], wanted: Sequence[Wanted], draw: np.random.Generator | None) -> Places:
+def drawn_places(snapshot: Snapshot, free: Collection[int], wanted: Sequence[GangNeed], draw: np.random.Generator | None) -> Places:
     """Devices out of the free ones for each gang in turn; a gang for which too few are left has none. Without `draw` the plain places."""
     left, found = _by_rack(snapshot, free), Places()
     for one in wanted:
@@ -58,7 +58,7 @@ def other_places(snapshot: Snapshot, plan: Plan, movable: Collection[int], count
     for number in range(1, count + 1):
         draw = snapshot.rng(f"other places {number}")
         order = [gangs[k] for k in draw.permutation(len(gangs))]
-        wanted = [Wanted(job, int(kind[named[job][0]]), len(named[job])) for job in order]
+        wanted = [GangNeed(job, int(kind[named[job][0]]), len(named[job])) for job in order]
         places = {job: tuple(sorted(devices)) for job, devices in drawn_places(snapshot, free, wanted, draw).items()}
         if places not in seen and all(_no_wider(snapshot, places.get(job, ()), named[job]) for job in gangs):
             seen.append(places)
@@ -69,9 +69,9 @@ def moved(plan: Plan, places: Places) -> Plan:
     """The plan with these gangs elsewhere."""
     grants = plan.assignments
     assert grants is not None
-    columns: dict[str, Any] = dict(grants.filled_columns())
-    columns["devices"] = [places.get(job, held) for job, held in zip(columns.pop("job").tolist(), grants.entries("devices"))]
-    return replace(plan, assignments=Assignments(grants.job, **columns))
+    devices = [places.get(job, held) for job, held in zip(grants.job.tolist(), grants.entries("devices"))]
+    kept = {name: column for name, column in grants.filled_columns() if name not in ("job", "devices")}
+    return replace(plan, assignments=Assignments(grants.job, devices=devices, **kept))
 
 
 def _no_wider(snapshot: Snapshot, devices: tuple[int, ...], than: tuple[int, ...]) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from tests.probes.scenario import fact, job
 
 from gantline.core.errors import UsageError
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
 from gantline.performance.circles import best_shifts
 from gantline.performance.link_circles import circle_of
 from gantline.performance.link_flows import Flow
 from gantline.performance.shared_links import SharedLinks, fluid_times
+from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic
 from gantline.systems.cassini.policies.affinity import judge, pays
@@ -93,7 +97,7 @@ def test_jobs_whose_periods_have_no_common_multiple_are_counted() -> None:
     assert judge(flows, (1.0,)).uncommon == 1
 
 
-@pytest.mark.parametrize("host", ["fifo", "srtf"])
+@pytest.mark.parametrize("host", ["fifo", "srtf", "themis"])
 def test_finish_times_are_equal_on_both_clocks(host: str) -> None:
     jobs = periodic(1, {"jobs": 12, "periods": "related", "most": 5})
     cluster = "12x1@2/rack,tree:6.25/6.25"
@@ -118,6 +122,55 @@ def test_a_host_that_does_more_than_choose_jobs_is_refused() -> None:
     with pytest.raises(UsageError, match="its own host"):
         simulate(jobs, "1x1", Cassini(host="cassini"))
     assert "says more than which jobs run" in simulate(jobs, "1x1", Cassini(host="sharing")).incidents[0]
+
+
+def test_leases_go_to_jobs_that_fit_together_when_the_host_is_themis() -> None:
+    """By itself Themis puts the gang that sends for long beside another one on a rack's link, where no shift would help."""
+    jobs = [job("long", 3, 5000, **SENDS | {"stage_network": 0.15}), *(job(f"half{k}", 3, 5000, **SENDS) for k in range(2))]
+    on_top, alone = (simulate(jobs, "12x1@2/rack,tree:1/1", policy, performance="shared-links") for policy in (Cassini("themis"), "themis"))
+
+    assert on_top.jobs["finish"].to_list() == [pytest.approx(5000.0)] * 3
+    assert fact(alone, "long", "finish") > 6000.0
+    assert on_top.summary["migrations"] == 0  # a lease that is over is given again where it was
+
+
+@pytest.mark.parametrize("host", ["themis", "pollux"])
+def test_what_a_host_offers_is_the_same_gangs_elsewhere_on_no_more_racks(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, offered = find_policy(host), 0
+    offers = kind.alternatives
+
+    def watched(self: Policy, snapshot: Snapshot, plan: Plan, count: int) -> Sequence[Plan]:
+        nonlocal offered
+        found = offers(self, snapshot, plan, count)
+        offered += len(found)
+        for each in found:
+            own, other = ({grant.job: grant.devices for grant in one.assignments or ()} for one in (plan, each))
+            assert own.keys() == other.keys()
+            for gang, devices in other.items():
+                assert len(devices) == len(own[gang])
+                assert all(now <= before for now, before in zip(_spans(snapshot, devices), _spans(snapshot, own[gang])))
+            assert len({device for held in other.values() for device in held}) == sum(map(len, other.values()))
+        return found
+
+    monkeypatch.setattr(kind, "alternatives", watched)
+    run = simulate(periodic(2, {"jobs": 8, "most": 5}), "12x1@2/rack,tree:6.25/6.25", Cassini(host=host), performance="shared-links")
+
+    assert run.summary["completed"] == 8
+    assert not run.incidents
+    assert offered > 0
+
+
+def _spans(snapshot: Snapshot, devices: tuple[int, ...]) -> tuple[int, int]:
+    """How many nodes and racks these are on."""
+    nodes = {int(snapshot.cluster.device_node[device]) for device in devices}
+    return len(nodes), len({int(snapshot.cluster.node_rack[node]) for node in nodes})
+
+
+def test_gangs_of_a_host_that_names_devices_and_offers_no_others_are_shifted_where_they_are() -> None:
+    host, shifted = (simulate(PAIR, NARROW, policy, performance="shared-links") for policy in ("lyra", Cassini("lyra")))
+
+    assert fact(host, "b", "finish") > 61.0
+    assert fact(shifted, "b", "finish") == pytest.approx(60.0)
 
 
 def test_jobs_that_slip_from_their_offsets_are_aligned_anew() -> None:

@@ -6,7 +6,7 @@ else the tightest rack, else as few racks as may be), and the rest are as compac
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,26 +16,26 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Misfit, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.drawn_places import Places, Wanted, drawn_places
+from gantline.policies.drawn_places import GangNeed, Places, drawn_places
 
 
-class Candidate(NamedTuple):
+class CandidatePlan(NamedTuple):
     """One placement: what each job gets, with its devices where they are named, and the host's memory that goes with it."""
 
     grants: list[Assignment]
-    memory: Any
+    memory: object
 
     @property
     def places(self) -> Places:
         return {grant.job: tuple(grant.devices) for grant in self.grants if grant.devices}
 
 
-def candidates_of(host: Policy, plan: Plan, snapshot: Snapshot, count: int) -> list[Candidate]:
+def candidates_of(host: Policy, plan: Plan, snapshot: Snapshot, count: int) -> list[CandidatePlan]:
     """Up to so many placements, the host's own first: those that it offers where it names devices, else such as are drawn."""
     grants = plan.assignments
     if grants is not None and grants.has("devices") and grants.plain_rows("devices").all():
         offered = [plan, *host.alternatives(snapshot, plan, count - 1)][:count]
-        return [Candidate(list(each.assignments or ()), each.memory) for each in offered]
+        return [CandidatePlan(list(each.assignments or ()), each.memory) for each in offered]
     if plan.ranking is not None:
         return _drawn(snapshot, _walked(plan.ranking, snapshot), count, plan.memory)
     if grants is not None and grants.plain_rows().all():
@@ -55,20 +55,20 @@ class _HostChoice(NamedTuple):
     placed: bool  # whether candidates place it; the engine does otherwise
 
 
-def _drawn(snapshot: Snapshot, chosen: list[_HostChoice], count: int, memory: Any) -> list[Candidate]:
+def _drawn(snapshot: Snapshot, chosen: list[_HostChoice], count: int, memory: object) -> list[CandidatePlan]:
     """Placements with the devices of every job for which there is room; jobs that run stay where they are."""
     cluster, jobs = snapshot.cluster, snapshot.jobs
     stay = {one.job: jobs.devices(one.job) for one in chosen if jobs.running[one.job] and len(jobs.devices(one.job)) == one.gpus}
     leaves = {d for job in np.flatnonzero(jobs.running).tolist() if job not in stay for d in jobs.devices(job)}
     free = [d for d in np.flatnonzero(cluster.device_open).tolist() if cluster.device_holder[d] == c.FREE or d in leaves]
-    fresh = [Wanted(one.job, one.type, one.gpus) for one in chosen if one.job not in stay and one.placed]
+    fresh = [GangNeed(one.job, one.type, one.gpus) for one in chosen if one.job not in stay and one.placed]
     found: list[Places] = []
     for number in range(count if fresh else 1):
         draw = snapshot.rng(f"candidate {number}") if number else None
         places = stay | drawn_places(snapshot, free, fresh, draw)
         if places not in found:
             found.append(places)
-    return [Candidate([grant for one in chosen if (grant := _grant(one, places)) is not None], memory) for places in found]
+    return [CandidatePlan([grant for one in chosen if (grant := _grant(one, places)) is not None], memory) for places in found]
 
 
 def _grant(one: _HostChoice, places: Places) -> Assignment | None:

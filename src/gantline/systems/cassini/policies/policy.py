@@ -17,7 +17,7 @@ from gantline.performance.link_flows import Flow
 from gantline.performance.link_gangs import companies, renumbered
 from gantline.performance.shared_links import PHASE_ERROR
 from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
-from gantline.systems.cassini.policies.candidates import Candidate, candidates_of
+from gantline.systems.cassini.policies.candidates import CandidatePlan, candidates_of
 
 COUNTS = ("shifted", "kept", "cyclic", "uncommon", "realigned")
 
@@ -25,7 +25,7 @@ COUNTS = ("shifted", "kept", "cyclic", "uncommon", "realigned")
 class _Judged(NamedTuple):
     """One placement, the companies on its links, and the mean score of these links."""
 
-    candidate: Candidate
+    candidate: CandidatePlan
     companies: list[tuple[list[int], tuple[tuple[Flow, ...], tuple[float, ...]], Company]]
     score: float
     cyclic: bool
@@ -98,7 +98,7 @@ class Cassini(Policy):
             raise UsageError("it cannot be its own host", where="policy 'cassini'", fix="--set host=fifo")
         return make_policy(self.host)
 
-    def _judge(self, snapshot: Snapshot, candidate: Candidate) -> _Judged:
+    def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:
         """The companies of one placement, and how well they fit."""
         cluster, jobs, devices = snapshot.cluster.description, snapshot.jobs, candidate.places
         traffic = Traffic.read(lambda name, rows: jobs.metric(name), jobs.rows)
