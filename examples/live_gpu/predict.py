@@ -1,46 +1,139 @@
-"""What the simulator says of the same jobs, beside what was measured."""
+"""What the simulator says of the same jobs, beside what was measured: with a spread, and with two kinds of error.
+
+*Of the clock*: the orders of the live run are given again, so that only times differ. *Of the whole*: the policy decides by itself.
+"""
 
 from __future__ import annotations
 
+import json
 import statistics
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from run import setup_of
 
 import workload
 from gantline import simulate
-from gantline.core.cluster import Cluster, Node
+from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.bundle import Bundle
 from gantline.performance.profiled_model import ProfiledModel
+from gantline.policies.given_orders import GivenOrder, GivenOrders
+from gantline.runtime.local.devices import declared
+
+MEASURES: dict[str, Callable[[list[float], list[float]], float]] = {
+    "mean": lambda arrivals, jcts: statistics.fmean(jcts),
+    "p95": lambda arrivals, jcts: statistics.quantiles(jcts, n=20, method="inclusive")[-1],
+    "makespan": lambda arrivals, jcts: max(a + j for a, j in zip(arrivals, jcts)) - min(arrivals),
+}
 
 
-def predict(bundle: Bundle, told: dict[str, Any], policy: str, arrivals: list[float]) -> list[float]:
-    """Completion times that the simulator expects, in the order of the jobs."""
-    from run import setup_of
+class Prediction:
+    """One policy of a folder, predicted as often as wanted."""
 
-    jobs = workload.make(bundle, told["jobs"], mean=told["mean"], gap=told["gap"])
-    rows = [{**job.row(place), "arrival": at} for place, (job, at) in enumerate(zip(jobs, arrivals))]
-    groups = [part.split(":") for part in told["devices"].split(",")]
-    cluster = Cluster(tuple(Node(name, name, int(count)) for name, count in groups))
-    setup = setup_of(policy, bundle, "", told["round"])
-    model, chosen = ProfiledModel(bundle, added=told["added"]), load_policy(setup.policy, setup.settings)
-    spared = {name: getattr(setup, name) for name in ("min_run", "grace", "turn")}
-    run = simulate(rows, cluster, chosen, performance=model, round=setup.round or None, executor="measured", **spared)
-    done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
-    return [done[str(place)] for place in range(len(rows))]
+    def __init__(self, bundle: Bundle, found: dict[str, Any], name: str) -> None:
+        self.bundle, self.setup = bundle, setup_of(found["terms"], name, "")
+        self.cluster = declared(found["devices"]).cluster
+        self.works = workload.make(bundle, found["terms"], sum(node.gpus for node in self.cluster.nodes))
+
+    def jcts(self, arrivals: list[float], orders: GivenOrders | None = None, draw: int | None = None) -> list[float]:
+        """Completion times in the order of the jobs; under these orders, or as the policy decides."""
+        rows = [work.row(str(place), at) for place, (work, at) in enumerate(zip(self.works, arrivals))]
+        setup = self.setup
+        policy = load_policy(setup.policy, setup.settings) if orders is None else orders
+        options: dict[str, Any] = {"min_run": 0.0, "grace": 0.0, "turn": 0.0}
+        if orders is None:
+            options = {name: getattr(setup, name) for name in options} | {"round": setup.round or None}
+        model = ProfiledModel(self.bundle, draw=draw)
+        run = simulate(rows, self.cluster, policy, performance=model, executor="measured", **options)
+        done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
+        return [done[str(place)] for place in range(len(rows))]
 
 
-def compare(bundle: Bundle, told: dict[str, Any]) -> dict[str, float]:
-    """Print a row per policy, over all of its runs; the errors of the mean come back."""
-    print(f"{'policy':8} {'measured':>9} {'predicted':>9} {'error':>7} {'per job':>8}   mean JCT in seconds, {told['devices']}")
-    errors = {}
-    for policy, runs in told["policies"].items():
-        real = [row["jct"] for rows in runs for row in rows]
-        expected = [jct for rows in runs for jct in predict(bundle, told, policy, [row["arrival"] for row in rows])]
-        means = statistics.fmean(real), statistics.fmean(expected)
-        errors[policy] = means[1] / means[0] - 1
-        each = statistics.fmean(abs(a - b) for a, b in zip(expected, real)) / means[0]
-        single = ", ".join(f"{statistics.fmean(row['jct'] for row in rows):.2f}" for rows in runs) if len(runs) > 1 else ""
-        print(f"{policy:8} {means[0]:9.2f} {means[1]:9.2f} {errors[policy]:+7.1%} {each:8.1%}   {single}".rstrip())
-    off = [abs(error) for error in errors.values()]
-    print(f"simulation error of the mean JCT: {statistics.fmean(off):.1%} on average, {max(off):.1%} at worst")
-    return errors
+def given(orders: list[dict[str, Any]]) -> GivenOrders:
+    """The orders of a live run as a policy."""
+    return GivenOrders.of(
+        GivenOrder(one["time"], str(one["job"]), tuple(one["devices"]) if one["order"] == "start" else ()) for one in orders
+    )
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """The middle nine tenths."""
+    cuts = statistics.quantiles(values, n=20, method="inclusive")
+    return cuts[0], cuts[-1]
+
+
+def compare(out: Path, draws: int) -> dict[str, Any]:
+    """Print the table and write `predicted.json`: both errors by policy and measure, the spread, and how often the truth lay inside."""
+    bundle, found = read_bundle(out / "profiles.json"), json.loads((out / "live.json").read_text())
+    result: dict[str, Any] = {}
+    for name, runs in found["policies"].items():
+        if runs:
+            result[name] = _policy(Prediction(bundle, found, name), runs, draws)
+            print("\n".join(_lines(name, result[name])), flush=True)
+    (out / "predicted.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(verdicts(result, found["terms"]["bars"])))
+    return result
+
+
+def _policy(prediction: Prediction, runs: list[dict[str, Any]], draws: int) -> dict[str, Any]:
+    real = [[row["jct"] for row in run["jobs"]] for run in runs]
+    arrivals = [[row["arrival"] for row in run["jobs"]] for run in runs]
+    clock = [prediction.jcts(at, given(run["orders"])) for at, run in zip(arrivals, runs)]
+    drawn = [prediction.jcts(arrivals[0], draw=draw) for draw in range(draws)]
+    found: dict[str, Any] = {"runs": len(runs), "draws": draws}
+    for measure, of in MEASURES.items():
+        each = [of(at, jcts) for at, jcts in zip(arrivals, real)]
+        again = [of(at, jcts) for at, jcts in zip(arrivals, clock)]
+        futures = [of(arrivals[0], jcts) for jcts in drawn]
+        low, high = interval(futures)
+        mean = statistics.fmean(each)
+        found[measure] = {
+            "measured": each,
+            "predicted": statistics.fmean(futures),
+            "low": low,
+            "high": high,
+            "whole": statistics.fmean(futures) / mean - 1.0,
+            "clock": statistics.fmean(again) / mean - 1.0,
+            "inside": sum(low <= one <= high for one in each) / len(each),
+        }
+    spans = [interval([jcts[place] for jcts in drawn]) for place in range(len(real[0]))]
+    inside = [low <= jcts[place] <= high for jcts in real for place, (low, high) in enumerate(spans)]
+    return {**found, "jobs_inside": sum(inside) / len(inside)}
+
+
+def _lines(name: str, one: dict[str, Any]) -> list[str]:
+    found = []
+    for measure in MEASURES:
+        at = one[measure]
+        runs = ", ".join(f"{value:.2f}" for value in at["measured"])
+        said = f"predicted {at['predicted']:7.2f} ({at['low']:.2f} to {at['high']:.2f})"
+        found.append(f"{name:10} {measure:9} measured {runs:>8}  {said}  whole {at['whole']:+6.1%}  clock {at['clock']:+6.1%}")
+    return [*found, f"{name:10} jobs inside their 90 % interval: {one['jobs_inside']:.0%}"]
+
+
+def verdicts(result: dict[str, Any], bars: dict[str, Any]) -> list[str]:
+    """Each bar of the terms, and what came out."""
+    errors = {name: abs(one["mean"]["whole"]) for name, one in result.items()}
+    clocks = {name: abs(one["mean"]["clock"]) for name, one in result.items()}
+    worst, slowest = max(errors, key=errors.__getitem__), max(clocks, key=clocks.__getitem__)
+    inside = statistics.fmean(one["jobs_inside"] for one in result.values())
+    return [
+        f"mean JCT, each policy: {errors[worst]:.1%} at worst ({worst}); bar {bars['mean_each']:.0%}",
+        f"mean JCT, on average: {statistics.fmean(errors.values()):.1%}; bar {bars['mean_average']:.0%}",
+        f"clock: {clocks[slowest]:.1%} at worst ({slowest}); bar {bars['clock']:.0%}",
+        f"jobs inside their interval: {inside:.0%}; bar {bars['inside'][0]:.0%} to {bars['inside'][1]:.0%}",
+        f"policies out of the predicted order: {', '.join(out_of_order(result)) or 'none'}",
+    ]
+
+
+def out_of_order(result: dict[str, Any]) -> list[str]:
+    """Pairs of policies whose intervals do not overlap and whose measured means are the other way round."""
+    means = {name: statistics.fmean(one["mean"]["measured"]) for name, one in result.items()}
+    return [
+        f"{one} and {other}"
+        for one in result
+        for other in result
+        if result[one]["mean"]["high"] < result[other]["mean"]["low"] and means[one] >= means[other]
+    ]

@@ -1,40 +1,45 @@
-"""The jobs of the experiment: which kinds there are, how long each is made, and when it arrives."""
+"""The jobs of the experiment: which kinds there are, how long each is made, how many devices it has, and when it arrives."""
 
 from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gantline.core.inputs import Submit
-from gantline.performance.bundle import Bundle
+from gantline.performance.bundle import Bundle, Speed
 from gantline.runtime.launch import Launch
 
 JOBS = str(Path(__file__).with_name("jobs.py"))
-#: a way that is slower than the best by more than this is not offered
-WORST = 12.0
-
+#: three programs, each with a small and a large batch
 ON_GPU = {
-    "conv-4": ("conv", "--batch", "4"),
-    "conv-512": ("conv", "--batch", "512"),
-    "transformer-2": ("transformer", "--batch", "2"),
-    "transformer-64": ("transformer", "--batch", "64"),
-    "recommendation-128": ("recommendation", "--batch", "128"),
-    "recommendation-8192": ("recommendation", "--batch", "8192"),
+    "conv-32": ("conv", "--batch", "32"),
+    "conv-256": ("conv", "--batch", "256"),
+    "transformer-8": ("transformer", "--batch", "8"),
+    "transformer-32": ("transformer", "--batch", "32"),
+    "recommendation-512": ("recommendation", "--batch", "512"),
+    "recommendation-4096": ("recommendation", "--batch", "4096"),
 }
-ON_CPU = {
-    "idle-2x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.02"),
-    "idle-3x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.03"),
-    "idle-5x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.05"),
-}
-#: for what the scheduler adds to any job
-NOTHING = {"nothing": ("idle", "--pause", "0.05")}
+#: for machines without a GPU: jobs that only wait, six lengths of a step
+ON_CPU = {f"idle-{pause}": ("idle", "--pause", f"{pause / 1000}") for pause in (10, 15, 20, 25, 30, 40)}
 
 
-def command(kind: str) -> tuple[str, ...]:
-    """How a job of a kind is run; {steps} stands for its length."""
-    return (sys.executable, JOBS, *{**ON_GPU, **ON_CPU, **NOTHING}[kind], "--steps", "{steps}")
+def kinds_for(devices: str) -> dict[str, tuple[str, ...]]:
+    """The kinds that run on these devices."""
+    return ON_CPU if devices.startswith("cpu") else ON_GPU
+
+
+def command(kind: str, steps: int) -> tuple[str, ...]:
+    """How a job of a kind is run; a step of a gang is as many steps of one device as it has ranks."""
+    return (sys.executable, JOBS, *{**ON_GPU, **ON_CPU}[kind], "--steps", str(steps))
+
+
+def launch(kind: str, steps: int, env: Mapping[str, str]) -> Launch:
+    """The same for a runner: a rank per device, a checkpoint when it is stopped."""
+    return Launch(command(kind, steps), env=dict(env), processes=0, grace=60.0, resumes=True)
 
 
 @dataclass(frozen=True)
@@ -43,69 +48,81 @@ class Work:
 
     kind: str
     arrival: float
-    steps: int
-    seconds: dict[str, float]  # training alone on each type that is offered, the best first
+    steps: int  # of one device
+    gpus: int  # that it asks for
+    seconds: Mapping[tuple[str, int], float]  # training alone on each seat that it may have
+    env: Mapping[str, str]
 
     @property
-    def command(self) -> tuple[str, ...]:
-        return tuple(word.replace("{steps}", str(self.steps)) for word in command(self.kind))
+    def asked(self) -> float:
+        """Seconds of training alone at the size that it asks for, on its best type."""
+        return min(seconds for (_, size), seconds in self.seconds.items() if size == self.gpus)
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({size for _, size in self.seconds})
 
     def expand(self) -> list[Work]:
         return [self]
 
+    def first(self) -> Work:
+        return self
+
     def to_submit(self, id: str, now: float) -> Submit:
-        best = min(self.seconds.values())
-        options = [{"type": kind, "gpus": 1, "rate": best / seconds} for kind, seconds in self.seconds.items()]
-        return Submit(now, {"id": id, "gpus": 1, "model": self.kind, "estimate": best, "options": options, "checkpoint": "inf"})
+        seats = sorted(self.seconds, key=lambda seat: (seat[1] != self.gpus, self.seconds[seat]))
+        options = [{"type": kind, "gpus": size, "rate": self.asked / self.seconds[kind, size]} for kind, size in seats]
+        sizes = {"gpus": self.gpus, "min_gpus": self.sizes[0], "max_gpus": self.sizes[-1]}
+        return Submit(now, {"id": id, **sizes, "model": self.kind, "estimate": self.asked, "options": options, "checkpoint": "inf"})
 
     def launch(self) -> Launch:
-        return Launch(self.command, grace=60.0, resumes=True)
+        return launch(self.kind, self.steps, self.env)
 
-    def to_json(self) -> dict[str, object]:
+    def launches(self, number: str) -> list[Launch]:
+        return [self.launch()]
+
+    def to_json(self) -> dict[str, Any]:
         return {"name": self.kind}
 
-    def spec(self, env: dict[str, str]) -> dict[str, object]:
-        """The same as a specification that `gantline submit` takes."""
-        best = min(self.seconds.values())
-        ways = [{"accelerators": f"{kind}:1", "rate": best / seconds} for kind, seconds in self.seconds.items()]
-        return {
-            "name": self.kind,
-            "run": list(self.command),
-            "model": self.kind,
-            "estimate": best,
-            "resources": {"any_of": ways},
-            "checkpoint": {"grace": 60},
-            "progress": {"total": self.steps},
-            "env": env,
-        }
-
-    def row(self, place: int) -> dict[str, object]:
+    def row(self, name: str, arrival: float) -> dict[str, object]:
         """The same job as a row of a trace."""
-        ways = "|".join(f"{kind}:1={seconds!r}" for kind, seconds in self.seconds.items())
+        seats = sorted(self.seconds, key=lambda seat: (seat[1] != self.gpus, self.seconds[seat]))
         return {
-            "job": str(place),
-            "arrival": self.arrival,
-            "gpus": 1,
-            "duration": min(self.seconds.values()),
+            "job": name,
+            "arrival": arrival,
+            "gpus": self.gpus,
+            "min_gpus": self.sizes[0],
+            "max_gpus": self.sizes[-1],
+            "duration": self.asked,
             "model": self.kind,
-            "options": ways,
+            "options": "|".join(f"{kind}:{size}={self.seconds[kind, size]!r}" for kind, size in seats),
         }
 
 
-def make(bundle: Bundle, count: int, *, mean: float, gap: float, seed: int = 1) -> list[Work]:
-    """So many jobs: kinds in turn, lengths from 0.4 to 1.4 of the mean (seconds on the best type), a gap between arrivals."""
-    small = [kind for kind in bundle.jobs if _ways(bundle, kind)[1:]]  # those that may run on several types come twice as often
-    rng, kinds, found, at = random.Random(seed), [*small, *bundle.jobs], [], 0.0
-    for place in range(count):
+def make(bundle: Bundle, terms: Mapping[str, Any], devices: int, env: Mapping[str, str] | None = None) -> list[Work]:
+    """The jobs that the terms describe, as the profiles make them: kinds in turn, a third elastic, arrivals that give the load."""
+    rng, kinds, found = random.Random(terms["seed"]), list(bundle.jobs), []
+    for place in range(terms["jobs"]):
         kind = kinds[place % len(kinds)]
-        ways = _ways(bundle, kind)
-        steps = max(int(mean * rng.choice((0.4, 0.7, 1.0, 1.4)) / ways[0][0]), 1)
-        found.append(Work(kind, at, steps, {type: steps * each for each, type in ways}))
-        at += round(rng.expovariate(1 / gap), 2)
-    return found
+        is_elastic = place % 3 == 2
+        gpus = rng.choice(terms["gpus"])
+        alone = {(type, size): _pace(speed, size) for (type, size), speed in bundle[kind].alone.items()}
+        pace = min(seconds for (_, size), seconds in alone.items() if size == gpus)
+        steps = max(int(rng.choice(terms["seconds"]) / pace), 1)
+        seats = {seat: steps * each for seat, each in alone.items() if is_elastic or seat[1] == gpus}
+        found.append(Work(kind, 0.0, steps, gpus, seats, env or {}))
+    held = sum(job.gpus * (job.asked + _start(bundle, job)) for job in found)
+    gaps = [rng.expovariate(1.0) for _ in found]
+    scale, at, placed = held / (terms["load"] * devices) / sum(gaps), 0.0, []
+    for job, gap in zip(found, gaps):
+        placed.append(Work(job.kind, round(at, 3), job.steps, job.gpus, job.seconds, job.env))
+        at += gap * scale
+    return placed
 
 
-def _ways(bundle: Bundle, kind: str) -> list[tuple[float, str]]:
-    """Seconds per step and type, the best first, without those that are too slow to be offered."""
-    found = sorted((speed.line.seconds, type) for (type, gpus), speed in bundle[kind].alone.items() if gpus == 1)
-    return [way for way in found if way[0] <= WORST * found[0][0]]
+def _pace(speed: Speed, size: int) -> float:
+    """Seconds per step of one device, in a gang of that size without company."""
+    return speed.line.seconds / size
+
+
+def _start(bundle: Bundle, job: Work) -> float:
+    return min(speed.line.startup for (_, size), speed in bundle[job.kind].alone.items() if size == job.gpus)

@@ -17,7 +17,7 @@ from gantline.drivers.faulty import FaultyExecutor
 from gantline.drivers.gang_life import GangLife
 from gantline.engine.state import State
 
-Leave = Callable[[int, tuple[int, ...]], float]  # of a row on these devices
+Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
 
 
 @dataclass
@@ -25,7 +25,7 @@ class MeasuredExecutor(FaultyExecutor):
     """Starts take what the cost model says (orders carry it), stops what `leave` says."""
 
     faults: Faults = field(default_factory=Faults)
-    leave: Leave = lambda row, devices: 0.0
+    leave: Leave = lambda row, devices, now: 0.0
 
     @classmethod
     def of(cls, state: State) -> MeasuredExecutor:
@@ -33,11 +33,11 @@ class MeasuredExecutor(FaultyExecutor):
         t = state.tables
         truth: Floats = t.F[c.WORK].copy()
 
-        def leave(row: int, devices: tuple[int, ...]) -> float:
+        def leave(row: int, devices: tuple[int, ...], now: float) -> float:
             if t.performance is None or not devices:
                 return 0.0
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
-            return float(t.performance.leave(t.models[t.I[c.MODEL, row]], kind, len(devices)))
+            return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
 
         return cls(truth, leave=leave)
 
@@ -45,4 +45,4 @@ class MeasuredExecutor(FaultyExecutor):
         return max(0.0, inc.up + inc.pause - self._now)
 
     def _leaving(self, inc: GangLife) -> float:
-        return self.leave(inc.row, inc.devices)
+        return self.leave(inc.row, inc.devices, self._now)

@@ -17,8 +17,10 @@ from gantline.performance.sampled_line import SampledLine, fit_line
 from gantline.performance.throughput_table import ThroughputTable
 
 FORMAT = "gantline-profiles/1"
+_ALONE = ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "crowded", "samples", "runs", "source")
 Source = Literal["measured", "estimated"]
 Seat = tuple[str, int]  # device type and number of devices
+SAMPLED = ("start", "leave", "resume", "speed")  # what single measurements are kept of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,12 @@ class Speed:
     source: Source = "measured"
     leave: float | None = None  # seconds from the order to stop until it has saved and is gone; None: not measured
     resume: float | None = None  # seconds that a start from what it saved takes; None: as any start
+    crowded: float = 1.0  # speed while gangs hold every other device of its node, over speed while none is held
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by what of `SAMPLED`: single measurements, over their mean
+
+    def beside(self, busy: float) -> float:
+        """Steps per second while this part of the other devices of its node is busy."""
+        return self.line.rate * (1.0 - (1.0 - self.crowded) * busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,8 @@ def _profile_json(job: Profile) -> dict[str, object]:
             **{key: _short(getattr(speed.line, key)) for key in ("startup", "seconds", "low", "high")},
             **({"runs": [[_short(steps), _short(seconds)] for steps, seconds in speed.runs]} if speed.runs else {}),
             **{key: _short(found) for key in ("leave", "resume") if (found := getattr(speed, key)) is not None},
+            **({"crowded": _short(speed.crowded)} if speed.crowded != 1.0 else {}),
+            **({"samples": {key: list(map(_short, found)) for key, found in speed.samples.items()}} if speed.samples else {}),
             **({"source": speed.source} if speed.source != "measured" else {}),
         }
         for (kind, size), speed in job.alone.items()
@@ -153,7 +163,7 @@ def _profile(name: str, reader: Reader) -> Profile:
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
         raise UsageError("is no list of words", where=reader.at("command"), fix='write ["python", "train.py"]')
     alone = {}
-    for one in _rows(reader, "alone", ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "runs", "source")):
+    for one in _rows(reader, "alone", _ALONE):
         runs = _runs(one)
         if "seconds" in one:
             seconds = one.number("seconds", 0.0)
@@ -165,7 +175,11 @@ def _profile(name: str, reader: Reader) -> Profile:
         stops = {key: one.number(key, 0.0) if key in one else None for key in ("leave", "resume")}
         if any(seconds is not None and seconds < 0.0 for seconds in stops.values()):
             raise UsageError("leaves or resumes before it is asked to", where=one.path, fix="leave and resume of 0 or more seconds")
-        alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = Speed(line, runs, _source(one), **stops)
+        crowded = one.number("crowded", 1.0)
+        if not 0.0 < crowded <= 2.0:
+            raise UsageError(f"is {crowded:g}", where=one.at("crowded"), fix="speed beside a full node over speed alone, above 0")
+        speed = Speed(line, runs, _source(one), **stops, crowded=crowded, samples=_samples(one))
+        alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = speed
     pairs = {}
     for one in _rows(reader, "pairs", ("type", "gpus", "with", "ratio", "source")):
         ratio = one.number("ratio", -1.0)
@@ -193,6 +207,18 @@ def _runs(reader: Reader) -> tuple[tuple[float, float], ...]:
         return tuple((float(steps), float(seconds)) for steps, seconds in rows)
     except (TypeError, ValueError):
         raise UsageError("holds something else than runs", where=reader.at("runs"), fix="write [[steps, seconds], ...]") from None
+
+
+def _samples(reader: Reader) -> dict[str, tuple[float, ...]]:
+    kept = Reader(reader.raw("samples", {}), reader.at("samples"))
+    kept.only(SAMPLED)
+    found = {}
+    for key in reader.raw("samples", {}):
+        values = kept.raw(key)
+        if not isinstance(values, list) or not values or not all(isinstance(one, (int, float)) and one >= 0.0 for one in values):
+            raise UsageError("holds something else than measurements", where=kept.at(key), fix="write [0.98, 1.02]: each over their mean")
+        found[key] = tuple(map(float, values))
+    return found
 
 
 def _source(reader: Reader) -> Source:

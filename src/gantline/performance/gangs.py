@@ -131,6 +131,18 @@ class Gangs:
         found[order] = np.where(group < 0, 0, np.arange(len(order)) - first)
         return found
 
+    @cached_property
+    def company(self) -> Floats:
+        """The part of the other devices of its nodes that gangs hold, one number per gang; its own devices do not count."""
+        held = [set(self.everyone.devices(at)) for at in range(len(self.everyone))]
+        busy = np.bincount(self.cluster.device_node[sorted(set[int]().union(*held))], minlength=len(self.cluster.nodes))
+        found = np.zeros(len(self))
+        for at in range(len(self)):
+            nodes, own = list(self.places(at)), len(self.devices(at))
+            others = sum(self.cluster.nodes[node].gpus for node in nodes) - own
+            found[at] = (int(busy[nodes].sum()) - own) / others if others > 0 else 0.0
+        return found
+
     @property
     def jobs(self) -> list[str]:
         """The names of their jobs."""

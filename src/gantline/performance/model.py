@@ -82,8 +82,8 @@ class PerformanceModel(Protocol):
         """Seconds at speed zero that each gang pays for its `act`; NaN or None: as `Costs` says."""
         return None
 
-    def leave(self, model: str, type: str, gpus: int) -> float:
-        """Seconds that a job needs to save and leave its devices when it is asked to; executor 'measured' takes them."""
+    def leave(self, job: str, model: str, type: str, gpus: int, now: float) -> float:
+        """Seconds that a job needs to save and leave its devices when it is asked to, now; executor 'measured' takes them."""
         return 0.0
 
     def goodputs(self, learned: Any, name: str, kind: int, sizes: Ints) -> Floats | None:

@@ -112,7 +112,7 @@ def test_a_promise_is_refused_where_jobs_take_a_while_to_leave() -> None:
     class Leaving(PerformanceModel):
         about_gangs = False
 
-        def leave(self, model: str, type: str, gpus: int) -> float:
+        def leave(self, job: str, model: str, type: str, gpus: int, now: float) -> float:
             return 20.0
 
     with pytest.raises(RefusedError, match="leave their devices"):

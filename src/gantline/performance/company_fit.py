@@ -1,0 +1,58 @@
+"""What lives of a job beside others have shown, as one entry of a profile: its speed alone and beside a full node, starts and stops."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+from gantline.performance.bundle import Speed
+from gantline.performance.sampled_line import SampledLine
+
+_SURE = 0.002  # the least half width of a range: no measurement of a second or two knows more
+
+
+@dataclass(frozen=True)
+class TrialLife:
+    """One gang that was started, watched among others, stopped, resumed, and that ended by itself. Times are seconds."""
+
+    start: float  # from the order to its first step
+    leave: float  # from the order to stop until it is gone
+    resume: float  # as `start`, from what it had saved
+    close: float  # from its last step to its end
+    speeds: tuple[tuple[float, float], ...]  # part of the other devices of its node that were busy, steps per second
+
+
+def fit_company(lives: Sequence[TrialLife]) -> Speed:
+    """The speed falls linearly with the part of the other devices that is busy; everything else is a mean with its samples.
+
+    The time after the last step is part of a start, because a job ends once, however often it is resumed.
+    """
+    seen = np.array([point for life in lives for point in life.speeds])
+    if not len(seen) or not (seen[:, 1] > 0.0).all():
+        raise UsageError("no step was seen", where="profile", fix="watch the job for longer")
+    busy, speed = seen.T
+    if len(set(busy.tolist())) > 1:
+        slope, alone = map(float, np.polyfit(busy, speed, 1))
+    else:
+        slope, alone = 0.0, float(speed.mean())
+    if not (alone > 0.0 and alone + slope > 0.0):
+        raise UsageError("its speeds beside others do not lie on a line above zero", where="profile", fix="watch the job for longer")
+    ratios = speed / (alone + slope * busy)
+    blur = max(2.0 * float(np.std(ratios)), _SURE)
+    close = statistics.fmean(life.close for life in lives)
+    starts = [life.start + close for life in lives]
+    line = SampledLine(statistics.fmean(starts), 1.0 / alone, 1.0 / alone / (1.0 + blur), 1.0 / alone * (1.0 + blur))
+    leaves, resumes = [life.leave for life in lives], [life.resume for life in lives]
+    times = {"start": starts, "leave": leaves, "resume": resumes}
+    samples = {what: tuple(one / mean for one in values) for what, values in times.items() if (mean := statistics.fmean(values)) > 0.0}
+    return Speed(
+        line,
+        leave=statistics.fmean(leaves),
+        resume=statistics.fmean(resumes),
+        crowded=(alone + slope) / alone,
+        samples=samples | {"speed": tuple(ratios.tolist())},
+    )

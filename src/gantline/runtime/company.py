@@ -1,0 +1,188 @@
+"""Jobs measured in company, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
+
+Gangs that fill a node are started one after the other, and are watched while all of them run, while half of them are suspended, and
+while all but one are. Then each is stopped and resumed among the others, and ends by itself. They must use `gantline.train`, which notes
+its steps.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from gantline.core.errors import RefusedError
+from gantline.engine.executor import News, Order, Report, Verb
+from gantline.performance.company_fit import TrialLife
+from gantline.runtime.clock import WallClock
+from gantline.runtime.launch import Launch
+from gantline.runtime.local.orders import Task
+from gantline.runtime.local.runner import LocalRunner
+
+Found = TypeVar("Found")
+_ENDLESS = 10**9  # steps
+_LOOK = 0.01  # seconds between checks
+_WARM = 0.5  # seconds of first steps, and of steps after a change of company, that are not taken for the usual speed
+
+
+@dataclass
+class TrialGang:
+    """A gang to be measured; `launch` says how it is run for so many steps."""
+
+    name: str
+    devices: tuple[int, ...]
+    launch: Callable[[int], Launch]
+
+
+@contextmanager
+def crew(make: Callable[[Path], LocalRunner], gangs: Sequence[TrialGang], size: int) -> Iterator[Crew]:
+    """Gangs on a runner of their own, made for a folder that is removed afterwards; nothing outlives it."""
+    home = Path(tempfile.mkdtemp(prefix="gantline-company-"))
+    found = Crew(make(home), gangs, size)
+    try:
+        yield found
+    finally:
+        found.end()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@dataclass
+class Crew:
+    """Gangs of one node, by row."""
+
+    runner: LocalRunner
+    gangs: Sequence[TrialGang]
+    size: int  # devices of the node
+    limit: float = 120.0  # seconds after which something that does not happen is given up
+    _launches: list[Launch] = field(default_factory=list)
+    _reports: list[tuple[float, Report]] = field(default_factory=list)  # with the time at which each was received
+    _orders: list[Order] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._logs = [self.runner.home / f"steps{row}" for row in range(len(self.gangs))]
+        self._launches = [self._noting(row, _ENDLESS) for row in range(len(self.gangs))]
+        self._orders = [Order(Verb.START, row, 1, gang.devices) for row, gang in enumerate(self.gangs)]
+        self.runner.attach(
+            lambda row: Task(f"trial{row}", self._launches[row]), lambda job: int(job.removeprefix("trial")), WallClock(time.time())
+        )
+
+    def measure(self, seconds: float) -> list[TrialLife]:
+        """The whole of it; every window is about so many seconds long."""
+        rows = range(len(self.gangs))
+        starts = [self._started(row) for row in rows]
+        speeds: list[list[tuple[float, float]]] = [[] for _ in rows]
+        for company in (set(rows), *(set(rows[part::2]) for part in (0, 1) if len(rows) > 2), *({row} for row in rows)):
+            self._let_run(company)
+            for row, speed in self._watched(company, seconds if len(company) > 1 else seconds / 2).items():
+                near = sum(len(self.gangs[other].devices) for other in company - {row})
+                free = self.size - len(self.gangs[row].devices)
+                speeds[row].append((near / free if free else 0.0, speed))
+        self._let_run(set(rows))
+        lives = []
+        for row in rows:
+            leave, resume = self._stopped_and_resumed(row, steps=max(round(2.0 * seconds * speeds[row][0][1]), 3))
+            lives.append(TrialLife(starts[row], leave, resume, 0.0, tuple(speeds[row])))
+        return [replace(life, close=self._closed(row)) for row, life in zip(rows, lives)]
+
+    def end(self) -> None:
+        """End what still runs."""
+        for order in self._orders:
+            self.runner.send(replace(order, verb=Verb.STOP), 0.0)
+        over = (News.STOPPED, News.FINISHED, News.FAILED)
+        limit = time.monotonic() + self.limit
+        while not all(any(self._heard(row, news) for news in over) for row in range(len(self.gangs))) and time.monotonic() < limit:
+            self._receive()
+            time.sleep(_LOOK)
+        self.runner.close()
+
+    # --- one gang ---------------------------------------------------------------------------------------------------------
+    def _noting(self, row: int, steps: int) -> Launch:
+        launch = self.gangs[row].launch(steps)
+        return replace(launch, env={**launch.env, "GANTLINE_TRIAL_LOG": str(self._logs[row])})
+
+    def _started(self, row: int) -> float:
+        """Seconds from the order to its first step; slow first steps count as part of it."""
+        self._logs[row].unlink(missing_ok=True)
+        began = time.monotonic()
+        self.runner.send(self._orders[row], began)
+        first = self._until(row, lambda: next(iter(self._notes(row)), None))
+        early = self._until(row, lambda: self._after(row, first[0] + _WARM))
+        late = self._until(row, lambda: self._after(row, early[0] + _WARM))
+        return max(0.0, early[0] - began - early[1] * (late[0] - early[0]) / (late[1] - early[1]))
+
+    def _stopped_and_resumed(self, row: int, steps: int) -> tuple[float, float]:
+        """What each takes; it will end by itself after so many further steps."""
+        began = time.monotonic()
+        self.runner.send(replace(self._orders[row], verb=Verb.STOP), began)
+        leave = self._until(row, lambda: self._heard(row, News.STOPPED)) - began
+        self._launches[row] = self._noting(row, self._notes(row)[-1][1] + steps)
+        self._orders[row] = replace(self._orders[row], epoch=2, revision=0, suspended=False)
+        return leave, self._started(row)
+
+    def _closed(self, row: int) -> float:
+        """Seconds from its last step to its end."""
+        ended, notes = self._until(row, lambda: self._heard(row, News.FINISHED)), self._notes(row)
+        return max(0.0, ended - notes[-1][0] - (notes[-1][0] - notes[0][0]) / max(len(notes) - 1, 1) / 2)  # half a gap between two notes
+
+    # --- all of them ------------------------------------------------------------------------------------------------------
+    def _let_run(self, company: set[int]) -> None:
+        """Suspend all others."""
+        for row in range(len(self.gangs)):
+            if self._orders[row].suspended == (row not in company):
+                continue
+            order = self._orders[row]
+            self._orders[row] = replace(order, suspended=row not in company, revision=order.revision + 1)
+            self.runner.send(self._orders[row], 0.0)
+        time.sleep(_WARM)
+
+    def _watched(self, company: set[int], seconds: float) -> dict[int, float]:
+        """Steps per second of each while these run."""
+        begun = {row: self._notes(row)[-1] for row in company}
+        found = {}
+        for row in company:
+            end = self._until(row, partial(self._after, row, begun[row][0] + seconds))
+            found[row] = (end[1] - begun[row][1]) / (end[0] - begun[row][0])
+        return found
+
+    def _notes(self, row: int) -> list[tuple[float, int]]:
+        """When it noted how many steps."""
+        try:
+            lines = self._logs[row].read_bytes().split(b"\n")[:-1]  # behind the last line's end is nothing
+        except FileNotFoundError:
+            return []
+        return [(float(now), int(made)) for now, made in (line.split() for line in lines)]
+
+    def _after(self, row: int, instant: float) -> tuple[float, int] | None:
+        return next((note for note in reversed(self._notes(row)) if note[0] >= instant), None)
+
+    def _receive(self) -> None:
+        self._reports += [(time.monotonic(), report) for report in self.runner.receive(0.0)]
+
+    def _heard(self, row: int, news: News) -> float | None:
+        """When that was first heard of its present incarnation."""
+        epoch = self._orders[row].epoch
+        return next((at for at, one in self._reports if (one.news, one.row, one.epoch) == (news, row, epoch)), None)
+
+    def _until(self, row: int, look: Callable[[], Found | None]) -> Found:
+        end, name = time.monotonic() + self.limit, self.gangs[row].name
+        while (found := look()) is None:
+            self._receive()
+            if self._heard(row, News.FAILED):
+                lines = self._output(row)
+                raise RefusedError(f"failed: {' / '.join(lines)}", where=name, fix="run it without gantline to see why")
+            if time.monotonic() > end:
+                raise RefusedError(
+                    f"nothing was heard of it for {self.limit:g} s", where=name, fix="jobs are watched through gantline.train"
+                )
+            time.sleep(_LOOK)
+        return found
+
+    def _output(self, row: int) -> list[str]:
+        logs = sorted((self.runner.home / "jobs" / f"trial{row}").glob("*/log"))
+        return logs[-1].read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:] if logs else []
