@@ -27,7 +27,7 @@ ON_GPU = {
 ON_CPU = {f"idle-{pause}": ("idle", "--pause", f"{pause / 1000}") for pause in (10, 15, 20, 25, 30, 40)}
 
 
-def kinds_for(devices: str) -> dict[str, tuple[str, ...]]:
+def kinds_for(devices: str) -> Mapping[str, tuple[str, ...]]:
     """The kinds that run on these devices."""
     return ON_CPU if devices.startswith("cpu") else ON_GPU
 

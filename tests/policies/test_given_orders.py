@@ -10,7 +10,8 @@ from gantline.policies.given_orders import GivenOrder, GivenOrders
 
 def _ends(durations: list[float], *orders: GivenOrder) -> list[float]:
     rows = [{"job": str(k), "arrival": 0.0, "gpus": 1, "duration": seconds} for k, seconds in enumerate(durations)]
-    return simulate(rows, "1x2", GivenOrders.of(orders)).jobs.sort("job")["finish"].to_list()
+    found: list[float] = simulate(rows, "1x2", GivenOrders.of(orders)).jobs.sort("job")["finish"].to_list()
+    return found
 
 
 def test_jobs_start_and_stop_when_it_was_ordered_and_the_last_start_lasts() -> None:
