@@ -100,7 +100,7 @@ def main() -> None:
     given.policies = given.policies or list(terms["policies"])
     if unknown := [name for name in given.policies if name not in terms["policies"]]:
         parser.error(f"{given.terms} has no {', '.join(unknown)}: there are {', '.join(terms['policies'])}")
-    given.how = {"preload": given.preload} if given.preload else {}
+    given.how = {"preload": tuple(given.preload.split(","))} if given.preload else {}
     given.out.mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     end = time.monotonic() + given.budget_seconds
