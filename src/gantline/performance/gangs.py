@@ -132,7 +132,7 @@ class Gangs:
         return found
 
     @cached_property
-    def company(self) -> Floats:
+    def busy_beside(self) -> Floats:
         """The part of the other devices of its nodes that gangs hold, one number per gang; its own devices do not count."""
         held = [set(self.everyone.devices(at)) for at in range(len(self.everyone))]
         busy = np.bincount(self.cluster.device_node[sorted(set[int]().union(*held))], minlength=len(self.cluster.nodes))

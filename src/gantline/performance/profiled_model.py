@@ -40,7 +40,7 @@ class ProfiledModel(PerformanceModel):
         rate, until = super().rates(gangs)
         speeds = [self._speed(model, gangs.cluster.types[int(kind)], int(gpus)) for model, kind, gpus in _seats(gangs)]
         if any(speed is not None and speed.crowded != 1.0 for speed in speeds):
-            rate *= [1.0 if speed is None else 1.0 - (1.0 - speed.crowded) * busy for speed, busy in zip(speeds, gangs.company)]
+            rate *= [1.0 if speed is None else 1.0 - (1.0 - speed.crowded) * busy for speed, busy in zip(speeds, gangs.busy_beside)]
         if self.draw is not None:
             rate *= [self._factor("speed", model, speed, job) for model, speed, job in zip(gangs.models, speeds, gangs.jobs)]
         return rate, until
