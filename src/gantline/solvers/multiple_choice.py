@@ -12,7 +12,6 @@ learns how far from the best the answer may be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import highspy
@@ -61,7 +60,7 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
         return Chosen(_each_by_count(resource[job], job, use, saving, free))
     bounded = most_states > 0 and states_can_tell(use)
     share, relaxed = _relax(job, use, saving, free, jobs, _promising(job, use, saving, free, jobs) if bounded else np.arange(len(job)))
-    if np.all((share < _SMALL) | (share > 1 - _SMALL)):
+    if is_whole(share):
         return Chosen(np.flatnonzero(share > 0.5))
     known = _round(job, use, saving, share, free, jobs)
     if bounded:
@@ -69,34 +68,15 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
     return _by_branching(job, use, saving, free, relaxed, known, slack)
 
 
-def best_without(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, leaving: Sequence[int]) -> list[float]:
-    """The most that can be saved without one job, for each of those that leave.
-
-    Of one relaxation to the next only a bound changes, so the simplex method goes on from the last answer. That is whole nearly always and
-    then saves as much as the best one; which of several that save the same it is does not matter here.
-    """
-    found, program = list[float](), None
-    counted = separate_counts(job, use, free, jobs) is not None
-    for one in leaving:
-        if not counted:
-            if program is None:
-                program = _model(job, use, saving, free, jobs, whole=False, slack=0.0)
-            program.changeRowBounds(one, -highspy.kHighsInf, 0.0)
-            program.run()
-            program.changeRowBounds(one, -highspy.kHighsInf, 1.0)
-            share = np.array(program.getSolution().col_value)
-            if np.all((share < _SMALL) | (share > 1 - _SMALL)):
-                found.append(float(saving[share > 0.5].sum()))
-                continue
-        rest = np.flatnonzero(job != one)
-        found.append(float(saving[rest[solve_choices(job[rest], use[rest], saving[rest], free, jobs).columns]].sum()))
-    return found
+def is_whole(share: Floats) -> bool:
+    """Whether a relaxation takes every column whole or not at all."""
+    return bool(np.all((share < _SMALL) | (share > 1 - _SMALL)))
 
 
 def _relax(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, part: Ints) -> tuple[Floats, _Relaxed]:
     """The share of each column in the relaxation, solved over a part of them that grows by those that its prices make worth having."""
     while True:
-        program = _model(job[part], use[part], saving[part], free, jobs, whole=False, slack=0.0)
+        program = choice_program(job[part], use[part], saving[part], free, jobs, whole=False, slack=0.0)
         program.run()
         found = program.getSolution()
         price = np.array(found.row_dual)[jobs:]  # prices are negative: costs are minimised
@@ -117,13 +97,13 @@ def _promising(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int) 
     """Columns that lose least at prices at which about as much is wanted as there is."""
     price = np.full(len(free), np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
     best, worth = np.empty(jobs, dtype=np.int64), np.zeros(jobs)
-    _find_prices(job, use, saving, free, price, best, worth)
+    find_prices(job, use, saving, free, price, best, worth)
     loss = worth[job] - (saving - use @ price)
     return np.union1d(best[best >= 0], np.argsort(loss, kind="stable")[: _COLUMNS * jobs])
 
 
 @kernel
-def _find_prices(job: Ints, use: Floats, saving: Floats, free: Floats, price: Floats, best: Ints, worth: Floats) -> None:
+def find_prices(job: Ints, use: Floats, saving: Floats, free: Floats, price: Floats, best: Ints, worth: Floats) -> None:
     """Raise the price of what is wanted too much and lower the others, by steps that become smaller."""
     for step in range(_STEPS):
         best[:] = -1
@@ -209,13 +189,13 @@ def _best_of_each(job: Ints, saving: Floats, jobs: int) -> Ints:
 def _round(job: Ints, use: Floats, saving: Floats, share: Floats, free: Floats, jobs: int) -> Ints:
     """A whole answer near the relaxed one: what is whole there, then what fits, by saving; then each job may still do better."""
     left, has = free.copy(), np.full(jobs, -1, dtype=np.int64)
-    _fill(np.lexsort((-saving, -share)), job, use, saving, left, has, False)
-    _fill(np.argsort(-saving, kind="stable"), job, use, saving, left, has, True)
+    fill_in_order(np.lexsort((-saving, -share)), job, use, saving, left, has, False)
+    fill_in_order(np.argsort(-saving, kind="stable"), job, use, saving, left, has, True)
     return np.sort(has[has >= 0])
 
 
 @kernel
-def _fill(order: Ints, job: Ints, use: Floats, saving: Floats, left: Floats, has: Ints, swap: bool) -> None:
+def fill_in_order(order: Ints, job: Ints, use: Floats, saving: Floats, left: Floats, has: Ints, swap: bool) -> None:
     """Walk the columns in that order; a job takes the first that fits or, with ``swap``, any that fits and saves more than its own."""
     for k in order:
         old = has[job[k]]
@@ -238,7 +218,7 @@ def _search(core: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, mu
     if not len(open_):
         return np.asarray(settled)
     names, number = np.unique(job[open_], return_inverse=True)
-    solver = _model(number, use[open_], saving[open_], free - use[settled].sum(axis=0), len(names), whole=True, slack=slack)
+    solver = choice_program(number, use[open_], saving[open_], free - use[settled].sum(axis=0), len(names), whole=True, slack=slack)
     begin = highspy.HighsSolution()
     begin.col_value = np.isin(open_, known).astype(np.float64).tolist()
     solver.setSolution(begin)
@@ -247,7 +227,7 @@ def _search(core: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, mu
     return np.sort(np.concatenate([settled, picked]))
 
 
-def _model(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, *, whole: bool, slack: float) -> highspy.Highs:
+def choice_program(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, *, whole: bool, slack: float) -> highspy.Highs:
     """One row per job (at most one column) and one per resource (no more than there is)."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()

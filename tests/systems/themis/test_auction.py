@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.systems.themis.policies.auction import Bid, fair_split, partial_allocation
+from gantline.systems.themis.policies.auction import Bid, allocation_by_lot, fair_split, partial_allocation
 
 MACHINES = 2
 offers = st.lists(st.integers(0, 4), min_size=MACHINES, max_size=MACHINES).map(np.array)
@@ -85,6 +85,10 @@ def test_three_bidders_for_eight_devices_leave_a_good_part_to_be_handed_out() ->
     assert sorted(shares.tolist()) == [2, 3, 3]
     assert outcome.keep[shares == 2] == pytest.approx([9 / 16])
     assert outcome.keep[shares == 3] == pytest.approx([6 / 16, 6 / 16])
+    for below in (True, False):  # a lot below that part keeps the whole row, one above it nothing
+        drawn = allocation_by_lot(tables, np.array([8]), outcome.keep + (-0.01 if below else 0.01))
+        assert drawn.row.tolist() == outcome.row.tolist()
+        assert drawn.keep.tolist() == [float(below)] * 3
 
 
 def test_who_stands_in_nobodys_way_pays_nothing() -> None:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.solvers.multiple_choice import best_without, solve_choices
+from gantline.solvers.choices_without import best_without, less_without
+from gantline.solvers.multiple_choice import solve_choices
 
 _EQUAL = 1e-9  # gains of logarithms below this are none
 
@@ -64,39 +65,66 @@ class _SplitProgram(NamedTuple):
         return _SplitProgram(bidder[worth], row[worth], need, gain[worth], offer[machines].astype(np.float64))
 
     def split(self, bidders: int) -> Ints:
+        """Per bidder: the column that it wins, -1: none."""
         found = np.full(bidders, -1, dtype=np.int64)
         if len(self.gain):
             names, number = np.unique(self.bidder, return_inverse=True)
-            for column in solve_choices(number, self.need, self.gain, self.free, len(names)).columns:
-                found[self.bidder[column]] = self.row[column]
+            won = solve_choices(number, self.need, self.gain, self.free, len(names)).columns
+            found[self.bidder[won]] = won
         return found
+
+
+class _Split(NamedTuple):
+    """The fair split, and which of its winners stand in the way of others."""
+
+    program: _SplitProgram
+    column: Ints  # per bidder
+    gain: Floats
+    missed: list[int]
+
+    @staticmethod
+    def of(bids: Sequence[Bid], offer: Ints) -> _Split:
+        program = _SplitProgram.of(bids, offer)
+        column, gain, most = program.split(len(bids)), np.zeros(len(bids)), np.zeros(len(bids))
+        gain[column >= 0] = program.gain[column[column >= 0]]
+        np.maximum.at(most, program.bidder, program.gain)
+        lacks = most > gain + _EQUAL  # bidders that would have more without the others
+        return _Split(program, column, gain, [winner for winner in np.flatnonzero(column >= 0).tolist() if lacks.sum() > lacks[winner]])
+
+    @property
+    def row(self) -> Ints:
+        """Per bidder: the row of its table, -1: none."""
+        return np.where(self.column >= 0, np.append(self.program.row, -1)[self.column], -1)
+
+    @property
+    def of_others(self) -> Floats:
+        """What the others of each winner that is missed gain."""
+        others: Floats = self.gain.sum() - self.gain[self.missed]
+        return others
 
 
 def fair_split(bids: Sequence[Bid], offer: Ints) -> Ints:
     """The rows with the greatest product of values within the offer, exactly; -1: nothing."""
-    return _SplitProgram.of(bids, offer).split(len(bids))
+    return _Split.of(bids, offer).row
 
 
 def partial_allocation(bids: Sequence[Bid], offer: Ints) -> AuctionOutcome:
     """The fair split of the offer, and what each winner keeps of its row."""
-    program, keep = _SplitProgram.of(bids, offer), np.ones(len(bids))
-    split = program.split(len(bids))
-    reached = np.array([_log(bid, at) for bid, at in zip(bids, split.tolist())])
-    best = np.array([_most(bid, offer) for bid in bids])
-    lacks = best > reached + _EQUAL  # bidders that would have more without the others
-    missed = [winner for winner in np.flatnonzero(split >= 0).tolist() if lacks.sum() > lacks[winner]]
-    possible = best_without(program.bidder, program.need, program.gain, program.free, len(bids), missed)
-    for winner, value in zip(missed, possible):
-        keep[winner] = min(float(np.exp(reached.sum() - reached[winner] - value)), 1.0)
-    return AuctionOutcome(split, keep)
+    split, keep = _Split.of(bids, offer), np.ones(len(bids))
+    bidder, _, need, gain, free = split.program
+    possible = best_without(bidder, need, gain, free, len(bids), split.missed)
+    keep[split.missed] = np.minimum(np.exp(split.of_others - possible), 1.0)
+    return AuctionOutcome(split.row, keep)
 
 
-def _log(bid: Bid, row: int) -> float:
-    """The logarithm of what a row is worth, over that of nothing."""
-    return float(bid.gain[row]) if row >= 0 else 0.0
+def allocation_by_lot(bids: Sequence[Bid], offer: Ints, lots: Floats) -> AuctionOutcome:
+    """The fair split of the offer, of which a winner keeps all if its lot, from 0 to 1, is below the part that it would keep; else nothing.
 
-
-def _most(bid: Bid, offer: Ints) -> float:
-    """The same of the best row that the offer has room for."""
-    fits = (bid.use <= offer).all(axis=1)
-    return max(float(bid.gain[fits].max(initial=0.0)), 0.0)
+    A lot asks for less than the part itself: whether the others would have gained less without the winner than the lot allows.
+    """
+    split, keep = _Split.of(bids, offer), np.ones(len(bids))
+    bidder, _, need, gain, free = split.program
+    limits = split.of_others - np.log(np.maximum(lots[split.missed], np.finfo(np.float64).tiny))
+    won = split.column[split.column >= 0]
+    keep[split.missed] = less_without(bidder, need, gain, free, len(bids), won, split.missed, limits.tolist())
+    return AuctionOutcome(split.row, keep)

@@ -55,6 +55,11 @@ class Offer:
         return self._machines[size]
 
     @cached_property
+    def column(self) -> Nodes:
+        """Node -> its column in tables of bids."""
+        return {node: k for k, node in enumerate(self.devices)}
+
+    @cached_property
     def _racks(self) -> dict[int, int]:
         return self._count_racks(self.devices)
 
@@ -101,47 +106,32 @@ def bid_table(
     standing: Standing, members: list[int], wanting: list[int], rates: dict[int, float], offer: Offer, turn: int, of_app: str
 ) -> Table:
     """The table of an app whose jobs `wanting` have no lease; `rates` are the speeds of those that have one."""
-    order = list(offer.devices)
     bundles, values = [], []
     rates = {job: rates[job] for job in members if job in rates}
     for bundle in _bundles(standing, wanting, offer, turn):
         speeds = rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()}
         bundles.append(bundle)
         values.append(1.0 / app_rho(standing, members, speeds, of_app))
-    use = np.zeros((len(bundles), len(order)), dtype=np.int64)
-    place = {node: k for k, node in enumerate(order)}
+    use = np.zeros((len(bundles), len(offer.devices)), dtype=np.int64)
+    column = offer.column
     for k, bundle in enumerate(bundles):
         for nodes in bundle.values():
             for node, count in nodes.items():
-                use[k, place[node]] += count
+                use[k, column[node]] += count
     return Table(Bid(1.0 / app_rho(standing, members, rates, of_app), use, np.array(values)), bundles)
-
-
-def sizes_of(standing: Standing, job: int) -> list[int]:
-    """The sizes that a job may have, in rising order."""
-    curves = standing.pool.curves
-    found: list[int] = curves.size[curves.first[job] : curves.first[job + 1]].tolist()
-    return found
-
-
-def asked_size(standing: Standing, job: int) -> int:
-    """The size that a job asks for, or the largest below; zero: it has none."""
-    snapshot, sizes = standing.pool.snapshot, sizes_of(standing, job)
-    asked = int(snapshot.jobs.gpus[standing.pool.jobs[job]])
-    return max((size for size in sizes if size <= asked), default=sizes[0] if sizes else 0)
 
 
 def _bundles(standing: Standing, wanting: list[int], offer: Offer, turn: int) -> Iterator[Bundle]:
     if len(wanting) == 1:
         job = wanting[0]
-        for size in _some_sizes(sizes_of(standing, job), asked_size(standing, job)):
+        for size in _some_sizes(standing.sizes(job), standing.asked_size(job)):
             for nodes in placements(size, offer.devices, offer, job, turn):
                 yield {job: nodes}
         return
     left: Nodes = dict(offer.devices)
     bundle: Bundle = {}
     for job in sorted(wanting, key=lambda job: (standing.left[job], job)):  # the shortest of an app first, each at the size it asks for
-        nodes = next(placements(asked_size(standing, job), left, offer, job, turn), {})
+        nodes = next(placements(standing.asked_size(job), left, offer, job, turn), {})
         if nodes:
             bundle = bundle | {job: nodes}
             left = {node: count - nodes.get(node, 0) for node, count in left.items()}

@@ -5,12 +5,15 @@ Hidden payments alone keep a third to a half of an offer back, so without this s
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
-from gantline.systems.themis.policies.bids import Nodes, Offer, asked_size, placements, sizes_of
+from gantline.core.phases import PENDING
+from gantline.policies.elastic.pools import Pool, rooms
+from gantline.systems.themis.policies.bids import Nodes, Offer, placements
 from gantline.systems.themis.policies.standing import Standing
 
 
@@ -19,20 +22,39 @@ class Leftovers:
     """Devices while they are handed out: which job has which, and what is left on each node."""
 
     before: dict[int, tuple[int, ...]]  # job -> devices that it holds until now
-    node: dict[int, int]  # device -> node
+    sits_on: dict[int, Nodes]  # job -> how many of these are on each node
+    sits: list[int]  # device -> the job that holds it; -1: none
     left: dict[int, list[int]]  # node -> devices that are not given to a job
     given: dict[int, list[int]] = field(default_factory=dict)
     given_on: dict[int, Nodes] = field(default_factory=dict)  # job -> how many it was given on each node
 
-    @cached_property
-    def _sits(self) -> dict[int, int]:
-        """Device -> the job that holds it."""
-        return {device: job for job, devices in self.before.items() for device in devices}
+    @staticmethod
+    def of(pool: Pool) -> Leftovers:
+        """The devices of a pool, none of them given yet."""
+        jobs, cluster, left = pool.snapshot.jobs, pool.snapshot.cluster, rooms(pool)
+        there = np.flatnonzero(pool.of(jobs.phase) != PENDING)
+        held = [(k, devices) for k, devices in zip(there.tolist(), map(jobs.devices, pool.jobs[there].tolist())) if devices]
+        shared, sits = np.zeros(len(cluster.device_node), dtype=bool), np.full(len(cluster.device_node), -1)
+        shared[list(chain.from_iterable(left.values()))] = True
+        before, sits_on = dict[int, tuple[int, ...]](), dict[int, Nodes]()
+        if held:
+            count = [len(devices) for _, devices in held]
+            first, device = np.cumsum([0, *count[:-1]]), np.fromiter(chain.from_iterable(devices for _, devices in held), dtype=np.int64)
+            whole, node = np.logical_and.reduceat(shared[device], first), cluster.device_node[device]
+            sits[device] = np.repeat(np.where(whole, [k for k, _ in held], -1), count)
+            lowest, highest = np.minimum.reduceat(node, first).tolist(), np.maximum.reduceat(node, first).tolist()
+            for (k, devices), all_shared, low, high, begin in zip(held, whole.tolist(), lowest, highest, first.tolist()):
+                if all_shared:
+                    before[k] = devices
+                    sits_on[k] = {low: len(devices)} if low == high else Counter(node[begin : begin + len(devices)].tolist())
+        return Leftovers(before, sits_on, sits.tolist(), left)
 
-    @cached_property
-    def sits_on(self) -> dict[int, Nodes]:
-        """Job -> how many devices it holds on each node until now."""
-        return {job: self.where(devices) for job, devices in self.before.items()}
+    def renew(self, jobs: list[int]) -> None:
+        """Let these jobs have what they hold."""
+        self.given |= {job: list(self.before[job]) for job in jobs}
+        self.given_on |= {job: dict(self.sits_on[job]) for job in jobs}
+        gone = set(chain.from_iterable(self.before[job] for job in jobs))
+        self.left = {node: [device for device in devices if device not in gone] for node, devices in self.left.items()}
 
     def room(self) -> Nodes:
         """How many are left on each node."""
@@ -40,7 +62,7 @@ class Leftovers:
 
     def give(self, job: int, nodes: Nodes) -> None:
         """So many devices on each node: its own first, then those that no job holds, then any."""
-        sits, given, on = self._sits, self.given.setdefault(job, []), self.given_on.setdefault(job, {})
+        sits, given, on = self.sits, self.given.setdefault(job, []), self.given_on.setdefault(job, {})
         for node, count in nodes.items():
             left = self.left[node]
             on[node] = on.get(node, 0) + count
@@ -48,19 +70,9 @@ class Leftovers:
                 given += left
                 left.clear()
                 continue
-            mine = [device for device in left if sits.get(device) == job]
-            others = [device for device in left if device not in sits], [device for device in left if sits.get(device, job) != job]
-            order = [*mine, *others[0], *others[1]]
+            order = sorted(left, key=lambda device: (sits[device] != job) + (sits[device] not in (job, -1)))
             given += order[:count]
             self.left[node] = sorted(order[count:])
-
-    def where(self, devices: tuple[int, ...] | list[int]) -> Nodes:
-        """How many of these are on each node."""
-        found: Nodes = {}
-        for device in devices:
-            node = self.node[device]
-            found[node] = found.get(node, 0) + 1
-        return found
 
 
 def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.Generator) -> None:
@@ -80,8 +92,8 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
     free = sum(room.values())
     for place in rng.permutation(len(rest)).tolist():
         job = rest[place]
-        most = asked_size(standing, job)
-        for size in sorted((size for size in sizes_of(standing, job) if size <= min(most, free)), reverse=True):
+        most = standing.asked_size(job)
+        for size in sorted((size for size in standing.sizes(job) if size <= min(most, free)), reverse=True):
             nodes = next(placements(size, room, offer, job, 0), {})
             if nodes:
                 table.give(job, nodes)
@@ -96,7 +108,7 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
 def _grow(table: Leftovers, standing: Standing, job: int) -> None:
     """To the next sizes, while the machines that the job is on have room."""
     have = len(table.given[job])
-    for size in [size for size in sizes_of(standing, job) if size > have]:
+    for size in [size for size in standing.sizes(job) if size > have]:
         here = table.given_on[job]
         missing, more = size - sum(here.values()), {}
         for node in sorted(here, key=lambda node: -len(table.left.get(node, ()))):

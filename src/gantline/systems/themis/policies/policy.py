@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.policies.drawn_places import moved, other_places
-from gantline.policies.elastic.pools import Pool, pools, rooms
-from gantline.systems.themis.policies.auction import partial_allocation
-from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table, sizes_of
+from gantline.policies.elastic.pools import Pool, pools
+from gantline.systems.themis.policies.auction import AuctionOutcome, Bid, allocation_by_lot, fair_split, partial_allocation
+from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table
 from gantline.systems.themis.policies.leftovers import Leftovers, hand_out
 from gantline.systems.themis.policies.standing import Standing, standing
 
@@ -91,20 +92,16 @@ class Themis(Policy):
         """Which job has which devices until the leases end: leases in force, winners, then leftovers."""
         snapshot, jobs = pool.snapshot, pool.snapshot.jobs
         stand, kept = standing(pool, memory, until - snapshot.now)
-        free = rooms(pool)
-        node = {device: node for node, devices in free.items() for device in devices}
-        holds = {k: jobs.devices(int(pool.jobs[k])) for k in range(len(pool))}
-        before = {k: held for k, held in holds.items() if held and all(device in node for device in held)}
-        table = Leftovers(before, node, free)
-        for k in before:
-            if str(jobs.rows[pool.jobs[k]]) in leases:
-                table.give(k, table.sits_on[k])
-        taken = table.where([device for k, held in before.items() if k not in table.given for device in held])
-        room = table.room()
-        if not any(room.values()):
+        table, rows = Leftovers.of(pool), pool.of(jobs.rows).tolist()
+        table.renew([k for k in table.before if str(rows[k]) in leases])
+        room = {node: count for node, count in table.room().items() if count}
+        if not room:
             return table, kept  # all is leased: nothing to bid for
         own = {k: nodes for k, nodes in table.sits_on.items() if k not in table.given}
-        offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack.tolist())
+        idle = Counter(room)
+        for nodes in own.values():
+            idle.subtract(nodes)
+        offer = Offer(room, idle, own, snapshot.cluster.node_rack.tolist())
         for job, nodes in self._winners(stand, table, offer, rng).items():
             table.give(job, nodes)
         hand_out(table, stand, offer, rng)
@@ -117,30 +114,34 @@ class Themis(Policy):
             members[app].append(job)
         rates = {job: stand.rate(job, table.sits_on[job]) for job, devices in table.given.items() if devices}  # leases in force
         present = rates | {job: stand.rate(job, nodes) for job, nodes in offer.own.items() if nodes}
-        wanting = [[job for job in mine if job not in rates and sizes_of(stand, job)] for mine in members]
+        wanting = [[job for job in mine if job not in rates and stand.sizes(job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
         rho = stand.rhos(present, self.of_app)
         count = min(max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1), self.most_bidders)
         bidders = sorted(able, key=lambda app: (-rho[app], app))[:count]
         tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]
-        outcome = partial_allocation([each.bid for each in tables], np.array(list(offer.devices.values()), dtype=np.int64))
-        chance: Floats = rng.random(len(tables))
+        lots: Floats = rng.random(len(tables))
+        outcome = self._paid([each.bid for each in tables], np.array(list(offer.devices.values()), dtype=np.int64), lots)
         won: Bundle = {}
-        for each, row, keep, lot in zip(tables, outcome.row.tolist(), outcome.keep.tolist(), chance.tolist()):
-            if row >= 0:
-                won |= self._kept(stand, each.bundles[row], keep, lot)
+        for each, row, keep in zip(tables, outcome.row.tolist(), outcome.keep.tolist()):
+            if row >= 0 and keep > 0.0:
+                won |= self._kept(stand, each.bundles[row], keep)
         return won
 
-    def _kept(self, stand: Standing, bundle: Bundle, keep: float, lot: float) -> Bundle:
-        """What a winner keeps of its bundle."""
-        if self.payment == "none" or keep >= 1.0:
+    def _paid(self, bids: list[Bid], offer: Ints, lots: Floats) -> AuctionOutcome:
+        """Which rows win, and what winners keep of them."""
+        if self.payment == "none":
+            return AuctionOutcome(fair_split(bids, offer), np.ones(len(bids)))
+        return allocation_by_lot(bids, offer, lots) if self.payment == "lottery" else partial_allocation(bids, offer)
+
+    def _kept(self, stand: Standing, bundle: Bundle, keep: float) -> Bundle:
+        """What a winner keeps of its bundle, in whole devices."""
+        if keep >= 1.0:
             return bundle
-        if self.payment == "lottery":
-            return bundle if lot < keep else {}
         found: Bundle = {}
         allowed = math.floor(keep * sum(sum(nodes.values()) for nodes in bundle.values()) + 1e-9)
         for job, nodes in bundle.items():
-            size = max((size for size in sizes_of(stand, job) if size <= min(allowed, sum(nodes.values()))), default=0)
+            size = max((size for size in stand.sizes(job) if size <= min(allowed, sum(nodes.values()))), default=0)
             allowed -= size
             part: dict[int, int] = {}
             for node in sorted(nodes, key=lambda node: -nodes[node]):

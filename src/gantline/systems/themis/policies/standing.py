@@ -23,12 +23,17 @@ _LEAST = 1e-9
 
 
 class Known(NamedTuple):
-    """Curves and nodes as lists: auctions ask for one speed at a time."""
+    """Curves, nodes and standings as lists: auctions ask for one speed and one job at a time."""
 
     first: list[int]
     size: list[int]
     rate: list[float]
+    asked: list[int]
     node_gpus: list[int]
+    age: list[float]
+    left: list[float]
+    ideal: list[float]
+    without: list[float]  # seconds to go of a job that waits for the next auction and then has its part
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,14 @@ class Standing:
 
     @cached_property
     def _known(self) -> Known:
-        curves, cluster = self.pool.curves, self.pool.snapshot.cluster
-        return Known(curves.first.tolist(), curves.size.tolist(), curves.rate.tolist(), cluster.node_gpus.tolist())
+        curves, snapshot = self.pool.curves, self.pool.snapshot
+        asked, node_gpus = self.pool.of(snapshot.jobs.gpus), snapshot.cluster.node_gpus
+        lists = (curves.first, curves.size, curves.rate, asked, node_gpus, self.age, self.left, self.ideal, self._without)
+        return Known(*(column.tolist() for column in lists))
+
+    @property
+    def _without(self) -> Floats:
+        return self.wait + self.left / np.maximum(self.alone, _LEAST)
 
     @cached_property
     def _slowed_by(self) -> Any:
@@ -61,21 +72,33 @@ class Standing:
 
     def rho(self, job: int, rate: float) -> float:
         """Its rho if the job runs on at that speed; at speed zero it waits for the next auction and then has its part."""
-        ahead = self.left[job] / rate if rate > 0.0 else self.wait + self.left[job] / max(self.alone[job], _LEAST)
-        return float((self.age[job] + ahead) / self.ideal[job])
+        known = self._known
+        ahead = known.left[job] / rate if rate > 0.0 else known.without[job]
+        return (known.age[job] + ahead) / known.ideal[job]
 
     def rhos(self, rates: dict[int, float], of_app: str) -> Floats:
         """The rho of every app whose jobs run at these speeds: the mean over its jobs, or that of the best one."""
         rate = np.zeros(len(self.pool))
         rate[list(rates)] = list(rates.values())
         with np.errstate(divide="ignore"):
-            ahead = np.where(rate > 0.0, self.left / rate, self.wait + self.left / np.maximum(self.alone, _LEAST))
+            ahead = np.where(rate > 0.0, self.left / rate, self._without)
         each = (self.age + ahead) / self.ideal
         if of_app == "best":
             best = np.full(self.apps, np.inf)
             np.minimum.at(best, self.app, each)
             return best
         return np.bincount(self.app, each) / np.bincount(self.app)
+
+    def sizes(self, job: int) -> list[int]:
+        """The sizes that a job may have, in rising order."""
+        known = self._known
+        return known.size[known.first[job] : known.first[job + 1]]
+
+    def asked_size(self, job: int) -> int:
+        """The size that a job asks for, or the largest below; zero: it has none."""
+        sizes = self.sizes(job)
+        below = bisect_right(sizes, self._known.asked[job])
+        return sizes[max(below - 1, 0)] if sizes else 0
 
     def rate(self, job: int, nodes: dict[int, int]) -> float:
         """Work per second of a job with so many devices on each of these nodes."""
@@ -119,6 +142,8 @@ def _apps(pool: Pool) -> Ints:
     """Jobs that name an app belong together; every other job is one of its own. Apps are numbered by their first job."""
     snapshot = pool.snapshot
     names = snapshot.apps
+    if not any(names):
+        return np.arange(len(pool))
     found: dict[str | int, int] = {}
     number = np.zeros(len(pool), dtype=np.int64)
     for k, (code, row) in enumerate(zip(pool.of(snapshot.jobs.app).tolist(), pool.of(snapshot.jobs.rows).tolist())):
