@@ -7,6 +7,7 @@ resources say how much can be saved at most, and the jobs that stay, each with w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -49,13 +50,11 @@ def less_without(
     """Whether less than a limit can be saved without one job, for each of those that leave; ``chosen`` are the columns of an answer."""
     if not leaving:
         return []
-    low, high = np.empty(len(leaving)), np.empty(len(leaving))
+    bounds = np.empty((2, len(leaving)))
     order = np.argsort(-saving, kind="stable")
     first_price = float(np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
-    prices, stays = np.empty(len(free)), np.empty(len(saving))
-    room = (np.empty_like(free), np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64), np.empty(jobs), np.empty_like(order))
-    _bounds(np.array(leaving, dtype=np.int64), job, use, saving, free, chosen, order, first_price, prices, stays, *room, low, high)
-    limit = np.array(limits, dtype=np.float64)
+    _bounds(np.array(leaving, dtype=np.int64), job, use, saving, free, chosen, order, first_price, _Room.of(jobs, *use.shape), bounds)
+    (low, high), limit = bounds, np.array(limits, dtype=np.float64)
     found = high < limit - _NEAR
     open_ = np.flatnonzero(~found & (low < limit + _NEAR)).tolist()
     for k, value in zip(open_, best_without(job, use, saving, free, jobs, [leaving[k] for k in open_])):
@@ -64,24 +63,42 @@ def less_without(
     return answer
 
 
+class _Room(NamedTuple):
+    """Where bounds are worked out."""
+
+    price: Floats
+    left: Floats
+    saving: Floats  # of the columns that stay
+    staying: Ints  # those columns
+    worth: Floats
+    best: Ints
+    has: Ints
+
+    @staticmethod
+    def of(jobs: int, columns: int, resources: int) -> _Room:
+        staying, best, has = (np.empty(size, dtype=np.int64) for size in (columns, jobs, jobs))
+        return _Room(np.empty(resources), np.empty(resources), np.empty(columns), staying, np.empty(jobs), best, has)
+
+
 @kernel
 def _bounds(
-    leaving: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, chosen: Ints, order: Ints, first_price: float, price: Floats,
-    stays: Floats, left: Floats, has: Ints, best: Ints, worth: Floats, staying: Ints, low: Floats, high: Floats,
+    leaving: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, chosen: Ints, order: Ints, first_price: float, room: _Room,
+    bounds: Floats,
 ) -> None:  # fmt: skip
-    """Fill ``low`` and ``high``: between them lies what can be saved without each of those that leave."""
+    """Fill the lower and the upper bounds of what can be saved without each of those that leave."""
+    price, left, has, low, high = room.price, room.left, room.has, bounds[0], bounds[1]
     for place in range(leaving.size):
         one = leaving[place]
         count = 0
         for k in order:
-            stays[k] = 0.0 if job[k] == one else saving[k]  # worth nothing at any price
+            room.saving[k] = 0.0 if job[k] == one else saving[k]  # worth nothing at any price
             if job[k] != one:
-                staying[count] = k
+                room.staying[count] = k
                 count += 1
         price[:] = first_price
-        find_prices(job, use, stays, free, price, best, worth)
+        find_prices(job, use, room.saving, free, price, room.best, room.worth)
         high[place] = 0.0
-        for each in worth:
+        for each in room.worth:
             high[place] += each
         for r in range(free.size):
             high[place] += price[r] * free[r]
@@ -92,7 +109,7 @@ def _bounds(
                 has[job[k]] = k
                 for r in range(free.size):
                     left[r] -= use[k, r]
-        fill_in_order(staying[:count], job, use, saving, left, has, True)
+        fill_in_order(room.staying[:count], job, use, saving, left, has, True)
         low[place] = 0.0
         for k in has:
             low[place] += saving[k] if k >= 0 else 0.0
