@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from tests.runtime.specs import Spec, ended, until
 
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
@@ -129,3 +131,23 @@ def test_a_template_that_is_killed_is_replaced_and_no_job_is_lost(tmp_path: Path
     assert ended(scheduler, second) == ["succeeded"]
     assert said(tmp_path / "home", second) == "forked\n"
     scheduler.stop()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run jobs as other accounts")
+def test_under_another_account_a_fork_ends_as_a_start_does() -> None:
+    """Also where that account cannot reach the interpreter, as on many machines on which root has one of its own."""
+    code = "import os; print(os.getuid(), os.getgroups(), os.getcwd()[-5:], len(open('/proc/self/environ').read()) > 0)"
+    found = []
+    for preload in ((), ("json",)):
+        with tempfile.TemporaryDirectory() as place:
+            os.chmod(place, 0o711)
+            runner = LocalRunner(Path(place), "cpu:1", preload=preload)
+            runner.accounts = Accounts(apart=True, owner="root")
+            scheduler = Scheduler(MemoryStore(), runner, "fifo")
+            scheduler.start()
+            (job,) = scheduler.submit(python("-c", code), user="nobody")
+            found.append((*ended(scheduler, job), scheduler.view().jobs[job].exit_code, said(Path(place), job)))
+            scheduler.stop()
+    started, forked = found
+    assert forked[:2] == started[:2]
+    assert started[0] == "failed" or forked == started

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 
 from gantline.runtime.local.bounds import Bounds
 from gantline.runtime.local.forked_programs import ForkedRank, PythonProgram
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _CLOSED = "devices.deny"
 _CORES = "GANTLINE_CORES"
-_SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
+_SUBREAPER, _PARENT_DEATH, _DUMPABLE = 36, 1, 4  # prctl
 #: signals that a keeper handles, and that its children handle by default
 RECEIVED = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
@@ -114,6 +115,9 @@ class Spawner:
                     os.dup2(source, number)
                 os.chdir("/" if self.account else self.folder)
                 self._before_exec()
+                if self.account:  # an account that may not execute the interpreter could not have started it
+                    os.stat(sys.executable)
+                    self._libc.prctl(_DUMPABLE, 1, 0, 0, 0)  # a change of the account takes from it what its own /proc shows
             except BaseException as error:
                 os.write(reported, str(error).encode() or b"?")
                 os._exit(1)
