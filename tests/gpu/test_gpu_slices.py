@@ -24,7 +24,9 @@ pytestmark = [
 ]
 
 TELLS = """
-import os, sys, time, torch
+import os, sys
+print('warm' if 'torch' in sys.modules else 'cold')
+import time, torch
 print('part', os.environ['CUDA_MPS_ACTIVE_THREAD_PERCENTAGE'], 'limit', os.environ.get('CUDA_MPS_PINNED_DEVICE_MEM_LIMIT'))
 print('processors', torch.cuda.get_device_properties(0).multi_processor_count, 'of', torch.cuda.device_count(), 'GPU')
 a = torch.eye(512, device='cuda') * 2
@@ -97,7 +99,7 @@ def test_a_job_that_wants_more_memory_than_its_slices_fails_alone(tmp_path: Path
         one.news(News.FAILED, 0, 1)
         assert "half" in one.output(0)
         assert "out of memory" in one.output(0)
-        assert not one.runner._known["job1"].over
+        assert not one.runner.known["job1"].over
         one.order(Verb.STOP, 1, 1)
         one.news(News.STOPPED, 1, 1)
 
@@ -118,8 +120,7 @@ def test_a_job_beside_one_that_crashes_on_slices_goes_on_or_is_lost_through_no_f
         one.start(0, 1, (0,))
         one.news(News.FAILED, 0, 1)
         time.sleep(5.0)  # for the others to notice
-        one.received += one.runner.receive(0.0)
-        beside = one.runner._known["job1"].state
+        beside = one.runner.known["job1"].state
         print("beside it:", {key: beside.get(key) for key in ("phase", "cause", "exit", "why")})
         assert beside.get("exit") is None
         one.start(2, 1, (2,))
@@ -141,6 +142,7 @@ def test_a_rank_on_slices_that_is_forked_from_a_template_uses_its_gpu(tmp_path: 
                 one.news(News.FINISHED, row, 1)
                 seconds[preload] = time.monotonic() - now
                 assert "trace 2048.0" in one.output(row)
+                assert ("warm" if preload else "cold") in one.output(row)
             if preload:
                 assert one.runner.template is not None
                 assert not one.runner.template.failure

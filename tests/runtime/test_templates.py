@@ -12,7 +12,7 @@ import pytest
 from tests.runtime.specs import Spec, ended, until
 
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.accounts import Accounts
+from gantline.runtime.local.accounts import LocalAccounts
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
@@ -142,7 +142,7 @@ def test_under_another_account_a_fork_ends_as_a_start_does() -> None:
         with tempfile.TemporaryDirectory() as place:
             os.chmod(place, 0o711)
             runner = LocalRunner(Path(place), "cpu:1", preload=preload)
-            runner.accounts = Accounts(apart=True, owner="root")
+            runner.accounts = LocalAccounts(apart=True, owner="root")
             scheduler = Scheduler(MemoryStore(), runner, "fifo")
             scheduler.start()
             (job,) = scheduler.submit(python("-c", code), user="nobody")
