@@ -12,6 +12,7 @@ from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.simulator.outcome import carry_out
+from gantline.watch.slurm_advice import advise_order
 from gantline.watch.slurm_recording import COMMANDS, script
 from gantline.watch.slurm_snapshot import watched
 from gantline.watch.slurm_state import host_names, read_state
@@ -124,6 +125,24 @@ def test_names_of_users_making_cannot_pass_for_anything_else() -> None:
     assert not {"JobName", "Comment", "Name", "WorkDir", "Command"} & {field.partition(":")[0] for field in COMMANDS["jobs"][-1].split(",")}
     look = _look(job("1", FEATURES="x|y|Priority=9"))  # the only free text, and it comes last
     assert "ask for features in a way that is not read" in look.notes[0]
+
+
+def test_advice_is_the_commands_that_change_the_order_and_no_more_than_asked_for() -> None:
+    runs = [job(str(k), 4, ran=5, hosts=f"node{k}", limit="2:00") for k in range(3)]
+    waits = [job("long", 4, waited=9, limit="30:00"), job("short", 4, waited=8, limit="1:00"), job("last", 4, waited=7, limit="50:00")]
+    look = _look(*runs, *waits)
+    assert look.queue == ("long", "short", "last")
+    advice = advise_order(look, "sjf", {})
+    assert [" ".join(command) for command in advice.commands] == [
+        "scontrol update JobId=short Priority=4000000000",
+        "scontrol update JobId=long Priority=3999999999",
+    ]
+    assert advise_order(look, "sjf", {}, at_most=1).left == 1
+    assert advise_order(look, "fifo", {}).lines() == ["Slurm's order is that of fifo: nothing to change"]
+    stopped = advise_order(
+        _look(job("0", 4, ran=5, hosts="node0"), job("1", 4, limit="1:00"), nodes=[node("node0")]), "srtf", {}, requeue=True
+    )
+    assert stopped.commands[0] == ("scontrol", "requeue", "0")
 
 
 def test_hosts_are_spelled_out() -> None:

@@ -1,7 +1,7 @@
 """What an operator would type to have Slurm serve its queue in the order of another policy.
 
-The order is that in which the policy starts jobs when the present is rolled forward with the estimates as the truth. Where the present
-order differs, jobs get explicit priorities; jobs that the policy would stop now are requeued only where that is asked for.
+The order is the policy's ranking, or that in which it starts jobs when the present is rolled forward with the estimates as the truth.
+Where the present order differs, jobs get explicit priorities; jobs that the policy would stop now are requeued where that is asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from gantline.core.errors import GantlineError, UsageError
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.policies import load_policy
 from gantline.questions.forecast import Setup, forecast
@@ -46,11 +50,8 @@ class SlurmAdvice:
 def advise_order(look: ClusterLook, policy: str, settings: Document, at_most: int = 20, requeue: bool = False) -> SlurmAdvice:
     """The commands that make Slurm's order that of the policy."""
     snapshot, other = decode_snapshot(look.snapshot), load_policy(policy, settings)
-    waiting = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node"))]
-    orders = []
-    for one in (load_policy(look.policy, dict(look.settings)), other):
-        found = forecast(snapshot, one, waiting, Setup(uncertainty=Uncertainty(0.0), samples=1)) if waiting else []
-        orders.append([row.job for row in sorted(found, key=lambda row: row.start_p50)])
+    waiting = set(look.queue)
+    now, then = list(look.queue), [job for job in _ranked(snapshot, other) if job in waiting]
     commands: list[tuple[str, ...]] = []
     why: list[str] = []
     if requeue:
@@ -58,12 +59,20 @@ def advise_order(look: ClusterLook, policy: str, settings: Document, at_most: in
             if outcome.act == "is stopped":
                 commands.append(("scontrol", "requeue", outcome.job))
                 why.append(f"{policy} would stop it now")
-    if orders[0] != orders[1]:
-        last = max((place for place, (now, then) in enumerate(zip(*orders)) if now != then), default=-1)
-        for place, job in enumerate(orders[1][: last + 1]):
-            commands.append(("scontrol", "update", f"JobId={job}", f"Priority={_HIGHEST - place}"))
-            why.append(f"place {place + 1} by {policy}, {orders[0].index(job) + 1} now")
+    last = max((place for place, (one, another) in enumerate(zip(now, then)) if one != another), default=-1)
+    for place, job in enumerate(then[: last + 1]):
+        commands.append(("scontrol", "update", f"JobId={job}", f"Priority={_HIGHEST - place}"))
+        why.append(f"place {place + 1} by {policy}, {now.index(job) + 1} now")
     return SlurmAdvice(policy, tuple(commands[:at_most]), tuple(why[:at_most]), max(len(commands) - at_most, 0))
+
+
+def _ranked(snapshot: Snapshot, policy: Policy) -> list[str]:
+    """All jobs in the order of a policy: by its ranking, else by when it would start them; ties stay in order of arrival."""
+    plan, ids = policy.decide(snapshot), snapshot.jobs.ids
+    if plan.ranking is not None:
+        return [ids[place] for place in np.argsort(plan.ranking.key, kind="stable").tolist()]
+    rolled = forecast(snapshot, policy, None, Setup(uncertainty=Uncertainty(0.0), samples=1))
+    return [one.job for one in sorted(rolled, key=lambda one: one.start_p50)]
 
 
 def apply(advice: SlurmAdvice, said: Callable[[str], None]) -> int:

@@ -59,7 +59,17 @@ class _Builder:
         }  # fmt: skip
         names = {entry["id"] for entry in entries}
         snapshot["unestimated"] = [name for name in snapshot["unestimated"] if name in names]
-        return ClusterLook("slurm", self.state.now, self.zero, snapshot, "slurm", self._settings(), self._drawn(), tuple(self._notes()))
+        return ClusterLook(
+            "slurm",
+            self.state.now,
+            self.zero,
+            snapshot,
+            "slurm",
+            self._settings(),
+            self._drawn(),
+            tuple(self._notes()),
+            self._queue(waits, names),
+        )
 
     # --- the cluster ----------------------------------------------------------------------------------------------------
     def _node(self, node: SlurmNode) -> Document:
@@ -130,6 +140,15 @@ class _Builder:
         admits = self._admits(job)
         types = list(dict.fromkeys(self.kinds[node.name] for node in self.state.nodes if admits(node)))
         return self._entry(job, types) if types else self._leave_out("fit no node of their partition")
+
+    def _queue(self, waits: Sequence[SlurmJob], known: set[str]) -> tuple[str, ...]:
+        """Those that wait in Slurm's order: tier, priority, the older first."""
+        tiers = {name: one.tier for name, one in self.state.partitions.items()}
+
+        def rank(job: SlurmJob) -> tuple[float, float, float]:
+            return -max((tiers.get(name, 1.0) for name in job.partitions), default=1.0), -job.priority, job.submitted
+
+        return tuple(job.id for job in sorted(waits, key=rank) if job.id in known)
 
     def _admits(self, job: SlurmJob) -> Callable[[SlurmNode], bool]:
         open_ones = {name for name in job.partitions if name in self.state.partitions and self.state.partitions[name].is_up}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -22,7 +22,8 @@ class ClusterLook:
     policy: str
     settings: Document
     ratios: tuple[float, ...] = ()  # true run time over estimate of jobs that ended
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()  # the jobs that wait, in the order in force
 
     def as_json(self) -> Document:
         """The document that ``--snapshot`` takes."""
