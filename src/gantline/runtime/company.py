@@ -22,8 +22,8 @@ from gantline.engine.executor import News, Order, Report, Verb
 from gantline.performance.company_fit import TrialLife
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.runner import Bulletin, Contact, Task
 
 Found = TypeVar("Found")
 _ENDLESS = 10**9  # steps
@@ -69,7 +69,13 @@ class Crew:
         self._launches = [self._noting(row, _ENDLESS) for row in range(len(self.gangs))]
         self._orders = [Order(Verb.START, row, 1, gang.devices) for row, gang in enumerate(self.gangs)]
         self.runner.attach(
-            lambda row: Task(f"trial{row}", self._launches[row]), lambda job: int(job.removeprefix("trial")), WallClock(time.time())
+            Contact(
+                lambda row: Task(f"trial{row}", self._launches[row]),
+                lambda job: int(job.removeprefix("trial")),
+                WallClock(time.time()),
+                self._told,
+                lambda: self.runner.cluster,
+            )
         )
 
     def measure(self, seconds: float) -> list[TrialLife]:
@@ -97,7 +103,6 @@ class Crew:
         over = (News.STOPPED, News.FINISHED, News.FAILED)
         limit = time.monotonic() + self.limit
         while not all(any(self._heard(row, news) for news in over) for row in range(len(self.gangs))) and time.monotonic() < limit:
-            self._receive()
             time.sleep(_LOOK)
         self.runner.close()
 
@@ -161,8 +166,9 @@ class Crew:
     def _after(self, row: int, instant: float) -> tuple[float, int] | None:
         return next((note for note in reversed(self._notes(row)) if note[0] >= instant), None)
 
-    def _receive(self) -> None:
-        self._reports += [(time.monotonic(), report) for report in self.runner.receive(0.0)]
+    def _told(self, bulletin: Bulletin) -> None:
+        """From the runner's own thread; one addition to a list is whole."""
+        self._reports += [(time.monotonic(), report) for report, _ in bulletin.reports]
 
     def _heard(self, row: int, news: News) -> float | None:
         """When that was first heard of its present incarnation."""
@@ -172,7 +178,6 @@ class Crew:
     def _until(self, row: int, look: Callable[[], Found | None]) -> Found:
         end, name = time.monotonic() + self.limit, self.gangs[row].name
         while (found := look()) is None:
-            self._receive()
             if self._heard(row, News.FAILED):
                 lines = self._output(row)
                 raise RefusedError(f"failed: {' / '.join(lines)}", where=name, fix="run it without gantline to see why")
