@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 #: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
@@ -22,6 +23,8 @@ _HANDED_ON = (
     "LD_LIBRARY_PATH",
     "CUDA_HOME",
 )
+
+_HANDED_OUT: deque[int] = deque(maxlen=1000)
 
 
 def handed_on() -> dict[str, str]:
@@ -45,7 +48,7 @@ def ranks(count: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str
     `slices`: what each is told of its slices (`slices.by_rank`); such a rank sees the GPU of its slice and no other.
     """
     found = []
-    port = str(free_port()) if count > 1 else "29500"
+    port = str(free_port())  # of its own for a single rank, too: libraries listen there although no other rank comes
     for rank in range(count):
         one = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "NODE_RANK": 0, "NNODES": 1}
         found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
@@ -53,7 +56,11 @@ def ranks(count: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str
 
 
 def free_port() -> int:
-    """A port of the loopback device that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback device that is free now, and was not handed out of late: its gang may not listen yet."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in _HANDED_OUT:
+            _HANDED_OUT.append(port)
+            return port
