@@ -14,8 +14,9 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.runtime.local import capacity
 from gantline.runtime.local.capacity import divided, with_capacity
 from gantline.runtime.local.devices import FoundGpu, declared
-from gantline.runtime.local.slices import Slice, by_rank, slice_at
+from gantline.runtime.local.slices import Slice, by_rank, slice_at, unbounded
 from gantline.runtime.setup import Setup
+from gantline.runtime.trials import Place
 
 TELLS = f'{sys.executable} -S -c \'import os; print(os.environ["RANK"], sorted(os.sched_getaffinity(0)), os.environ["GANTLINE_CORES"])\''
 
@@ -59,7 +60,14 @@ def test_slices_divide_the_memory_and_the_cores_of_the_machine(monkeypatch: pyte
     assert machine.cores["h200.12pct-0"] == tuple((2 * k, 2 * k + 1) for k in range(8))
     assert slice_at(machine, "h200.12pct-0", 7) == Slice("GPU-1", 12, pytest.approx(16.8), (14, 15))
     assert slice_at(with_capacity(declared("h200:1")), "h200", 0) is None
+    assert (unbounded(machine), unbounded(with_capacity(declared("cpu:1/2")))) == ("", "")
+    assert "is not limited" in unbounded(declared("h200/8"))
     assert with_capacity(declared("big/2")).cluster.nodes[0].device_memory == pytest.approx(70.0), "however it is called"
+
+
+def test_short_runs_on_whole_devices_refuse_slices() -> None:
+    with pytest.raises(RefusedError, match="is a slice"):
+        Place.on(declared("cpu:1/8"), "cpu.12pct", 1)
 
 
 def test_fewer_cores_than_slices_are_shared_by_neighbours() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.slices import is_slice
 from gantline.performance.bundle import Pairing, Speed
 from gantline.performance.sampled_line import fit_line, two_points
 from gantline.runtime.local import environment
@@ -42,6 +43,9 @@ class Place:
     @classmethod
     def on(cls, machine: Machine, kind: str, gpus: int, first: int = 0) -> Place:
         """Devices of a type of this machine, from one on."""
+        if is_slice(kind):
+            what = f"'{kind}' is a slice, and these runs know only whole devices"
+            raise RefusedError(what, where="--devices", fix="measure them on the runner, by gantline.runtime.company")
         held = {node.type: node for node in machine.cluster.nodes}
         if kind not in held or held[kind].gpus < first + gpus:
             have = ", ".join(f"{node.type}:{node.gpus}" for node in held.values())

@@ -29,7 +29,7 @@ from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.slice_crashes import SliceCrashes
-from gantline.runtime.local.slices import check_slices
+from gantline.runtime.local.slices import check_slices, unbounded
 from gantline.runtime.local.templates import WarmTemplate
 from gantline.runtime.local.time_slices import let_take_turns
 from gantline.runtime.premises import Contact, Premises
@@ -84,6 +84,7 @@ class LocalRunner(Runner):
 
     def notes(self) -> Sequence[str]:
         found = [f"warning: {self.template.failure}"] if self.template is not None and self.template.failure else []
+        found += [f"warning: {free}"] if (free := unbounded(self.machine)) else []
         if os.getuid() == 0:
             closed = self.closing.words()
             found.append(f"note: {_APART + (closed and '; ' + closed) if self.accounts.apart else _TOGETHER}")

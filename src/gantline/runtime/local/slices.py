@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from gantline.core.errors import RefusedError
-from gantline.core.slices import whole_and_percent
+from gantline.core.slices import is_slice, whole_and_percent
 from gantline.runtime.local.devices import Machine, gpus_found
 from gantline.runtime.local.mps import CONTROL, is_present
 
@@ -85,3 +85,10 @@ def check_slices(machine: Machine) -> None:
         what = f"slices need NVIDIA's multi-process service, and {CONTROL} is not on the path"
         fix = "install it with the driver's tools; in a container, add it from the host"
         raise RefusedError(what, where="--devices", fix=fix)
+
+
+def unbounded(machine: Machine) -> str:
+    """That the memory of slices has no limit here, for the operator; empty: it has, or there are none."""
+    if any(is_slice(node.type) and node.name in machine.cuda and not node.device_memory for node in machine.cluster.nodes):
+        return "the memory of slices is not limited: NVML does not say how much their GPUs have (is nvidia-ml-py installed?)"
+    return ""
