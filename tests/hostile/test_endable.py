@@ -36,7 +36,9 @@ def test_a_policy_that_catches_everything_is_ended_with_its_process(tmp_path: Pa
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\na,0,1,10\n")
     hurry = "import gantline._alarm as a; a.GRACE = 0.2; import sys; from gantline.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", hurry, "simulate", "jobs.csv", "--cluster", "1x1", "--policy", "stubborn.py", "--budget", "0.05"]
+    # long enough to be inside of its `try` on a busy machine, too: before that it can be interrupted
+    budget = ["--budget", "0.5"]
+    command = [sys.executable, "-c", hurry, "simulate", "jobs.csv", "--cluster", "1x1", "--policy", "stubborn.py", *budget]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert told.returncode == 1
     assert "could not be interrupted" in told.stderr
