@@ -5,15 +5,9 @@ A number here that is larger than what is counted is lowered in the same change 
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
-import gantline
-
-SOURCE = Path(gantline.__file__).parent
+from tests.project.sources import Source, sources
 
 #: room -> how often its files name `Any` in an annotation, a cast or an alias
 ANY: dict[str, int] = {
@@ -68,44 +62,17 @@ LONG_LISTS: dict[str, int] = {
 }
 
 
-@cache
-def trees() -> tuple[tuple[str, ast.Module], ...]:
-    return tuple(
-        (file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text(encoding="utf-8"))) for file in sorted(SOURCE.rglob("*.py"))
-    )
-
-
 def named_any() -> Counter[str]:
     """Room -> how often `Any` is named, imports left out."""
     found: Counter[str] = Counter()
-    for place, tree in trees():
-        found[place.partition("/")[0]] += any_in(tree)
+    for source in sources():
+        found[source.place.partition("/")[0]] += source.any_named
     return +found
 
 
-def any_in(tree: ast.AST) -> int:
-    """Also within annotations that are written as text."""
-    count = 0
-    for node in ast.walk(tree):
-        count += isinstance(node, ast.Name) and node.id == "Any"
-        count += isinstance(node, ast.Attribute) and node.attr == "Any"
-    return count
-
-
 def long_lists() -> dict[str, int]:
-    """`file function` -> its parameters, without `self` and `cls`, where these are too many."""
-    found = {}
-    for place, tree in trees():
-        for function in functions(tree):
-            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-            count = len([name for name in names if name not in ("self", "cls")])
-            if count > MOST_PARAMETERS:
-                found[f"{place} {function.name}"] = count
-    return found
-
-
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    """`file function` -> its parameters, where these are too many."""
+    return {f"{source.place} {name}": count for source in sources() for name, count in source.parameters if count > MOST_PARAMETERS}
 
 
 def test_no_room_names_any_more_often_than_it_may() -> None:
@@ -121,5 +88,6 @@ def test_functions_take_bundles_and_no_long_lists() -> None:
 
 
 def test_what_is_counted() -> None:
-    tree = ast.parse("from typing import Any\ndef f(self, a: Any, b: dict[str, list[Any]], *, c=0) -> None: ...")
-    assert any_in(tree) == 2
+    found = Source.of("f.py", "from typing import Any\ndef f(self, a: Any, b: dict[str, list[Any]], *, c=0) -> None: ...")
+    assert found.any_named == 2
+    assert found.parameters == (("f", 3),)

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
-
-import gantline
-
-SOURCE = Path(gantline.__file__).parent
+from tests.project.sources import SOURCE, sources
 
 
 def imports(room: str) -> dict[str, set[str]]:
     """Which files of the room each of them imports, wherever in the file, and also what only type checkers read."""
-    files = {
-        ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): file
-        for file in (SOURCE / room).rglob("*.py")
-    }
+    files = {source.module: source for source in sources() if source.place.startswith(f"{room}/")}
     found: dict[str, set[str]] = {}
-    for name, file in files.items():
-        named: set[str] = set()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for one in node.names:
-                    file_of_package = f"{node.module}.{one.name}"
-                    named.add(file_of_package if file_of_package in files else node.module)
-            elif isinstance(node, ast.Import):
-                named |= {one.name for one in node.names}
+    for name, source in files.items():
+        named = {full if (full := f"{module}.{one}") in files else module for module, one in source.imported}
         found[name] = (named & files.keys()) - {name}
     return found
 

@@ -1,0 +1,52 @@
+"""What several tests count in the sources of the package: each file is parsed and walked once for all of them.
+
+The trees are not kept: millions of nodes would slow every collection of garbage in the tests that follow.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import gantline
+
+SOURCE = Path(gantline.__file__).parent
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one file says; `place` is its path in the package."""
+
+    place: str
+    any_named: int  # how often `Any` is named, imports left out
+    parameters: tuple[tuple[str, int], ...]  # of each function, without `self` and `cls`
+    imported: tuple[tuple[str, str], ...]  # modules, and the names that are taken from each; "" for the module itself
+
+    @property
+    def module(self) -> str:
+        return ".".join(("gantline", *Path(self.place).with_suffix("").parts)).removesuffix(".__init__")
+
+    @classmethod
+    def of(cls, place: str, text: str) -> Source:
+        any_named, parameters, imported = 0, [], []
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Name):
+                any_named += node.id == "Any"
+            elif isinstance(node, ast.Attribute):
+                any_named += node.attr == "Any"
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                parameters.append((node.name, len([name for name in names if name not in ("self", "cls")])))
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported += [(node.module, one.name) for one in node.names]
+            elif isinstance(node, ast.Import):
+                imported += [(one.name, "") for one in node.names]
+        return cls(place, any_named, tuple(parameters), tuple(imported))
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every file of the package."""
+    return tuple(Source.of(file.relative_to(SOURCE).as_posix(), file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py")))
