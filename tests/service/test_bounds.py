@@ -33,7 +33,7 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
 def port() -> Iterator[int]:
     """A server for three connections, which have a fifth of a second for the head of a request."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(hello, http=bounded(3, 0.2), lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(hello, http=bounded(3, 0.2), timeout_keep_alive=1, lifespan="off", log_config=None))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     yield listening.getsockname()[1]
