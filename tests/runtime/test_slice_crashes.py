@@ -74,8 +74,11 @@ def test_the_log_of_the_server_shows_which_failures_a_crash_has_caused(tmp_path:
         assert (scheduler.book[job].lost, scheduler.book[other].lost) == (1, 1)
         (alone,) = scheduler.submit(shell(f"echo 'fatal exception' >> {log}; exit 3"))
         assert ended(scheduler, alone) == ["failed"], "no other job can have caused it"
-        (plain,) = scheduler.submit(shell("exit 3"))
-        assert ended(scheduler, plain) == ["failed"]
+        (beside,) = scheduler.submit(shell("sleep 100"))
+        until(lambda: state(scheduler, beside) == "running", "another job beside it")
+        (plain,) = scheduler.submit(shell(f"echo 'Server 7: default active thread percentage: 100' >> {log}; exit 3"))
+        assert ended(scheduler, plain) == ["failed"], "that was no crash"
+        assert state(scheduler, beside) == "running"
 
 
 def test_a_daemon_that_cannot_be_started_is_the_reason_of_a_job(tmp_path: Path, control_program: ControlProgram) -> None:
@@ -100,6 +103,20 @@ def test_slices_are_refused_where_they_cannot_be_cut(
     monkeypatch.setattr("gantline.runtime.local.capacity.gpus_found", lambda: old)
     with pytest.raises(RefusedError, match="cannot be cut in slices"):
         LocalRunner(tmp_path, "p100/4")
+
+
+def test_the_next_service_watches_the_daemon_that_it_finds_and_hears_old_news_of_nothing(
+    tmp_path: Path, control_program: ControlProgram
+) -> None:
+    found = Mps(tmp_path).serve("0")
+    Path(found["CUDA_MPS_PIPE_DIRECTORY"], "server.log").write_text("fatal exception, long ago\n")
+    later = Mps(tmp_path)
+    assert later.serve("0") == found
+    assert later.crashes(["0"]) == {}
+    os.kill(Daemon(tmp_path / "mps" / "0", "0").pid, signal.SIGKILL)
+    until(lambda: not Daemon(tmp_path / "mps" / "0", "0").pid, "its end")
+    assert later.crashes(["0"]) == {"0": "its control daemon has ended"}
+    assert later.crashes(["0"]) == {}, "another has been started"
 
 
 def test_a_path_that_is_too_long_for_sockets_is_said(tmp_path: Path, control_program: ControlProgram) -> None:

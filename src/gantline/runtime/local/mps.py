@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,7 +24,7 @@ CONTROL = "nvidia-cuda-mps-control"
 _LONGEST_PATH = 107  # of a socket, in bytes
 _NAME = 16  # letters of a GPU's name that tell it from others
 _PATIENCE = 30.0  # seconds for the control program to answer
-_FAULT = re.compile(r"fatal|fault|exception", re.IGNORECASE)  # lines of its log that report the end of clients
+_FAULT = re.compile(r"\b(fatal|faults?|exceptions?)\b", re.IGNORECASE)  # lines of its log that report the end of clients
 
 
 def is_present() -> bool:
@@ -81,7 +82,7 @@ class Daemon:
     def __init__(self, folder: Path, gpu: str) -> None:
         self.folder, self.gpu = folder, gpu
         self._servers: dict[int, int] = {}  # when each was started
-        self._read = 0  # bytes of the server's log
+        self._read = self._log_size()  # bytes of the server's log that have been looked at: what an earlier service saw is not news
 
     @property
     def variables(self) -> dict[str, str]:
@@ -112,7 +113,10 @@ class Daemon:
                 made = subprocess.run([CONTROL, *how], env=self._env(), check=False, timeout=_PATIENCE, capture_output=True, text=True)
             except (OSError, subprocess.SubprocessError) as error:
                 return str(error)
-            if made.returncode:
+            end = time.monotonic() + _PATIENCE
+            while not made.returncode and not self.pid and time.monotonic() < end:
+                time.sleep(0.01)  # the daemon writes its number after the program has returned
+            if made.returncode or not self.pid:
                 return (made.stderr or made.stdout).strip() or f"{CONTROL} ended with exit code {made.returncode}"
         return ""
 
