@@ -157,3 +157,22 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
     for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-4\nresources: {gpus: 2}\n"):
         job.write_text(wrong, encoding="utf-8")
         assert main(["profile", "apply", str(job)]) in (3, 4)
+
+
+def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path) -> None:
+    """Two gangs fill the node: watched together and each alone, stopped, resumed, and they end by themselves."""
+    file = str(tmp_path / "profiles.json")
+    begins = "import sys, time; from gantline import train; job = train.join(); job.keep()"
+    program = f"{begins}; [time.sleep(0.01) for _ in job.steps(int(sys.argv[1]))]"
+    words = ["--file", file, "--devices", "cpu:2", "--seconds", "0.3s", "--", sys.executable, "-c", program, "{steps}"]
+    assert main(["profile", "company", "waits", *words]) == 0
+    speed = read_bundle(file)["waits"].alone["cpu", 1]
+    assert 0.0 < speed.line.rate <= 100.0  # it pauses at every step
+    assert (len(speed.samples["start"]), len(speed.samples["leave"]), len(speed.samples["resume"])) == (2, 2, 2)
+    assert len(speed.samples["speed"]) == 4
+    assert min(speed.leave or 0.0, speed.resume or 0.0, speed.crowded) > 0.0
+
+
+def test_a_command_that_cannot_end_by_itself_is_refused_in_company(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "company", "waits", "--devices", "cpu:2", "--", "true"]) == 2
+    assert "{steps}" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``gantline profile run|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
+"""``gantline profile run|company|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -71,6 +71,45 @@ def run_profile(
     profile = measure_job(name, command, machine, trials, **how, note=say, quiet=quiet)
     kept = bundle.jobs.get(name)
     write_bundle(bundle.with_profile(_named(profile, total, family, kept)), file)
+    show_bundle(read_bundle(file), "table", only=name)
+
+
+@app.command(name="company")
+def profile_company(
+    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")],
+    /,
+    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
+    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    devices: Devices = None,
+    gpus: Annotated[str, Parameter(help="How many devices per gang: 1, or 1,2,4; each has a process per device.")] = "1",
+    seconds: Annotated[str, Parameter(help="How long gangs are watched in each company.")] = "3s",
+    grace: Annotated[str, Parameter(help="How long the job may take to save when it is stopped.")] = "60s",
+) -> None:
+    """Fill each node with gangs of a job and keep how fast it is beside none, half and all of the others.
+
+    They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
+    """
+    from dataclasses import replace
+
+    from gantline.files.bundles import read_bundle, write_bundle
+    from gantline.performance.bundle import Bundle, Profile
+    from gantline.runtime.company import measure_company
+    from gantline.runtime.local.devices import find_machine
+
+    if not command:
+        raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
+    if "{steps}" not in " ".join(command):
+        raise UsageError("the command has no {steps}: it could not end by itself", where="profile company", fix="write {steps} in it")
+    machine, window = find_machine(devices), time_of(seconds, "--seconds", above=True) or 3.0
+    bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
+    known = bundle.jobs.get(name, Profile(name, command))
+    wait = time_of(grace, "--grace", above=True) or 60.0
+    for size in _whole_list(gpus, "--gpus", least=1):
+        for kind, speed in measure_company(command, machine.cluster, size, window, wait, say).items():
+            known = replace(known, alone={**known.alone, (kind, size): speed})
+    if not known.alone:
+        raise UsageError("no node has so many devices", where="--gpus", fix="ask for fewer")
+    write_bundle(bundle.with_profile(known), file)
     show_bundle(read_bundle(file), "table", only=name)
 
 

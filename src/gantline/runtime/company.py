@@ -17,13 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.performance.company_fit import TrialLife
+from gantline.performance.bundle import Speed
+from gantline.performance.company_fit import TrialLife, fit_company
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.runner import LocalRunner
-from gantline.runtime.runner import Bulletin, Contact, Task
+from gantline.runtime.runner import Bulletin, Contact, Runner, Task
 
 Found = TypeVar("Found")
 _ENDLESS = 10**9  # steps
@@ -41,10 +43,10 @@ class TrialGang:
 
 
 @contextmanager
-def crew(make: Callable[[Path], LocalRunner], gangs: Sequence[TrialGang], size: int) -> Iterator[Crew]:
+def crew(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: int) -> Iterator[Crew]:
     """Gangs on a runner of their own, made for a folder that is removed afterwards; nothing outlives it."""
     home = Path(tempfile.mkdtemp(prefix="gantline-company-"))
-    found = Crew(make(home), gangs, size)
+    found = Crew(home, make(home), gangs, size)
     try:
         yield found
     finally:
@@ -52,11 +54,33 @@ def crew(make: Callable[[Path], LocalRunner], gangs: Sequence[TrialGang], size: 
         shutil.rmtree(home, ignore_errors=True)
 
 
+def measure_company(
+    command: Sequence[str], cluster: Cluster, size: int, seconds: float, grace: float, note: Callable[[str], None]
+) -> dict[str, Speed]:
+    """What gangs of one job, as many of that size as fill a node, show of it on each type that has so many devices."""
+    found, first = {}, 0
+
+    def launch(steps: int) -> Launch:
+        words = tuple(word.replace("{steps}", str(steps)) for word in command)
+        return Launch(words, processes=0, grace=grace, resumes=True)
+
+    for node in cluster.nodes:
+        held = range(first, first + node.gpus - size + 1, size)
+        first += node.gpus
+        if held and node.type not in found:
+            note(f"{len(held)} gangs of {size} x {node.type} beside each other")
+            gangs = [TrialGang(command[0], tuple(range(at, at + size)), launch) for at in held]
+            with crew(lambda home: LocalRunner(home, cluster.spec), gangs, node.gpus) as one:
+                found[node.type] = fit_company(one.measure(seconds))
+    return found
+
+
 @dataclass
 class Crew:
     """Gangs of one node, by row."""
 
-    runner: LocalRunner
+    home: Path
+    runner: Runner
     gangs: Sequence[TrialGang]
     size: int  # devices of the node
     limit: float = 120.0  # seconds after which something that does not happen is given up
@@ -65,18 +89,11 @@ class Crew:
     _orders: list[Order] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._logs = [self.runner.home / f"steps{row}" for row in range(len(self.gangs))]
+        self._logs = [self.home / f"steps{row}" for row in range(len(self.gangs))]
         self._launches = [self._noting(row, _ENDLESS) for row in range(len(self.gangs))]
         self._orders = [Order(Verb.START, row, 1, gang.devices) for row, gang in enumerate(self.gangs)]
-        self.runner.attach(
-            Contact(
-                lambda row: Task(f"trial{row}", self._launches[row]),
-                lambda job: int(job.removeprefix("trial")),
-                WallClock(time.time()),
-                self._told,
-                lambda: self.runner.cluster,
-            )
-        )
+        task, place = lambda row: Task(f"trial{row}", self._launches[row]), lambda job: int(job.removeprefix("trial"))
+        self.runner.attach(Contact(task, place, WallClock(time.time()), self._received, lambda: self.runner.cluster))
 
     def measure(self, seconds: float) -> list[TrialLife]:
         """The whole of it; every window is about so many seconds long."""
@@ -92,7 +109,7 @@ class Crew:
         self._let_run(set(rows))
         lives = []
         for row in rows:
-            leave, resume = self._stopped_and_resumed(row, steps=max(round(2.0 * seconds * speeds[row][0][1]), 3))
+            leave, resume = self._stopped_and_resumed(row, steps=max(round((seconds + 4.0 * _WARM) * speeds[row][0][1]), 3))
             lives.append(TrialLife(starts[row], leave, resume, 0.0, tuple(speeds[row])))
         return [replace(life, close=self._closed(row)) for row, life in zip(rows, lives)]
 
@@ -104,6 +121,7 @@ class Crew:
         limit = time.monotonic() + self.limit
         while not all(any(self._heard(row, news) for news in over) for row in range(len(self.gangs))) and time.monotonic() < limit:
             time.sleep(_LOOK)
+        self.runner.leave(drained=True)
         self.runner.close()
 
     # --- one gang ---------------------------------------------------------------------------------------------------------
@@ -166,7 +184,7 @@ class Crew:
     def _after(self, row: int, instant: float) -> tuple[float, int] | None:
         return next((note for note in reversed(self._notes(row)) if note[0] >= instant), None)
 
-    def _told(self, bulletin: Bulletin) -> None:
+    def _received(self, bulletin: Bulletin) -> None:
         """From the runner's own thread; one addition to a list is whole."""
         self._reports += [(time.monotonic(), report) for report, _ in bulletin.reports]
 
@@ -189,5 +207,5 @@ class Crew:
         return found
 
     def _output(self, row: int) -> list[str]:
-        logs = sorted((self.runner.home / "jobs" / f"trial{row}").glob("*/log"))
+        logs = sorted((self.home / "jobs" / f"trial{row}").glob("*/log"))
         return logs[-1].read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:] if logs else []
