@@ -50,7 +50,7 @@ def live(out: Path, given: argparse.Namespace, terms: dict[str, Any], is_over: C
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"devices": given.devices, "terms": terms, "policies": {}}
     if (found["devices"], found["terms"]) != (given.devices, terms):
         raise SystemExit(f"{path} was made on {found['devices']} or under other terms: choose another --out")
-    usual = 1.5 * jobs[-1].arrival + 30.0
+    usual = 1.2 * jobs[-1].arrival + 20.0
     for repeat in range(given.repeat):
         for name in given.policies:
             runs = found["policies"].setdefault(name, [])
@@ -58,7 +58,7 @@ def live(out: Path, given: argparse.Namespace, terms: dict[str, Any], is_over: C
                 continue
             began = time.monotonic()
             runs.append(
-                run_policy(setup_of(terms, name, str((out / "profiles.json").absolute())), given.devices, jobs, given.how, 3.0 * usual)
+                run_policy(setup_of(terms, name, str((out / "profiles.json").absolute())), given.devices, jobs, given.how, 2.0 * usual)
             )
             took = time.monotonic() - began
             path.write_text(in_lines(found), encoding="utf-8")

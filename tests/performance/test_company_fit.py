@@ -19,7 +19,7 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     assert speed.crowded == pytest.approx(0.8)
     assert speed.beside(0.5) == pytest.approx(90.0)
     assert (speed.line.startup, speed.resume, speed.leave) == pytest.approx((2.25, 1.0, 0.5))  # a job ends once: part of its start
-    assert speed.samples["start"] == pytest.approx((1.25 / 2.25, 3.25 / 2.25))
+    assert speed.samples["start"] == pytest.approx((1.25, 3.25))
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)
 
 
@@ -34,8 +34,8 @@ def test_it_is_written_and_read_again() -> None:
     ("entry", "what"),
     [
         ({"crowded": 0.0}, "above 0"),
-        ({"samples": {"start": []}}, "each over their mean"),
-        ({"samples": {"start": ["1"]}}, "each over their mean"),
+        ({"samples": {"start": []}}, "speeds over the fitted one"),
+        ({"samples": {"start": ["1"]}}, "speeds over the fitted one"),
         ({"samples": {"begin": [1.0]}}, "begin"),
     ],
 )

@@ -33,7 +33,9 @@ class Speed:
     leave: float | None = None  # seconds from the order to stop until it has saved and is gone; None: not measured
     resume: float | None = None  # seconds that a start from what it saved takes; None: as any start
     crowded: float = 1.0  # speed while gangs hold every other device of its node, over speed while none is held
-    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by what of `SAMPLED`: single measurements, over their mean
+    samples: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # by what of `SAMPLED`: seconds of each, speeds over the fitted one
 
     def beside(self, busy: float) -> float:
         """Steps per second while this part of the other devices of its node is busy."""
@@ -216,7 +218,9 @@ def _samples(reader: Reader) -> dict[str, tuple[float, ...]]:
     for key in reader.raw("samples", {}):
         values = kept.raw(key)
         if not isinstance(values, list) or not values or not all(isinstance(one, (int, float)) and one >= 0.0 for one in values):
-            raise UsageError("holds something else than measurements", where=kept.at(key), fix="write [0.98, 1.02]: each over their mean")
+            raise UsageError(
+                "holds something else than measurements", where=kept.at(key), fix="write [2.1, 2.3]: seconds, or speeds over the fitted one"
+            )
         found[key] = tuple(map(float, values))
     return found
 

@@ -47,12 +47,11 @@ def fit_company(lives: Sequence[TrialLife]) -> Speed:
     starts = [life.start + close for life in lives]
     line = SampledLine(statistics.fmean(starts), 1.0 / alone, 1.0 / alone / (1.0 + blur), 1.0 / alone * (1.0 + blur))
     leaves, resumes = [life.leave for life in lives], [life.resume for life in lives]
-    times = {"start": starts, "leave": leaves, "resume": resumes}
-    samples = {what: tuple(one / mean for one in values) for what, values in times.items() if (mean := statistics.fmean(values)) > 0.0}
+    samples = {"start": tuple(starts), "leave": tuple(leaves), "resume": tuple(resumes), "speed": tuple(ratios.tolist())}
     return Speed(
         line,
         leave=statistics.fmean(leaves),
         resume=statistics.fmean(resumes),
         crowded=(alone + slope) / alone,
-        samples=samples | {"speed": tuple(ratios.tolist())},
+        samples=samples,
     )

@@ -1,8 +1,9 @@
 """Times drawn from what was measured, so that a prediction has a spread.
 
 A bootstrap in two steps. A profile is the mean of a few measurements: each draw takes the mean of as many that are picked anew, with
-replacement, once per kind of job. Then every start, stop, resume and run of a job is picked by itself. A kind was measured a few times
-only, and times scatter alike around their means, so measurements over their mean are pooled across all kinds.
+replacement, once per kind of job. Then every start, stop, resume and run of a job is picked by itself. A kind was measured once or twice
+only, so measurements are pooled: of starts, stops and resumes over the mean of all kinds on the same seat, which counts differences
+between kinds as chance and errs on the wide side; of speeds over the fitted speed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from statistics import fmean
 
 from gantline.performance.bundle import SAMPLED, Bundle
 
@@ -18,14 +20,19 @@ from gantline.performance.bundle import SAMPLED, Bundle
 class DrawnTimes:
     """Factors by which times and speeds differ from their profile, in the draw of that number."""
 
-    pooled: Mapping[str, tuple[float, ...]]  # by what of `SAMPLED`: measurements over the mean of their kind
+    pooled: Mapping[str, tuple[float, ...]]  # by what of `SAMPLED`: measurements over their mean
     draw: int
 
     @classmethod
     def of(cls, bundle: Bundle, draw: int) -> DrawnTimes:
         """From all that a bundle has of each."""
-        speeds = [speed for job in bundle.jobs.values() for speed in job.alone.values()]
-        return cls({what: tuple(one for speed in speeds for one in speed.samples.get(what, ())) for what in SAMPLED}, draw)
+        pooled: dict[str, list[float]] = {what: [] for what in SAMPLED}
+        for seat in bundle.seats:
+            for what in SAMPLED:
+                seen = [one for job in bundle.jobs.values() if seat in job.alone for one in job.alone[seat].samples.get(what, ())]
+                mean = 1.0 if what == "speed" or not seen else fmean(seen)
+                pooled[what] += [one / mean for one in seen if mean > 0.0]
+        return cls({what: tuple(ratios) for what, ratios in pooled.items()}, draw)
 
     def factor(self, what: str, kind: str, measured: int, *occasion: object) -> float:
         """That of one occasion of a kind of job which was measured so many times; 1 where nothing was."""
