@@ -62,10 +62,11 @@ def sizes(seen: Path) -> list[int]:
     return [world for _, world in sorted({(line.step, line.world) for line in lines(seen)})]
 
 
-def test_a_gang_grows_and_shrinks_and_nobody_starts_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("devices", ["cpu:3", "cpu:1/3"], ids=["slots", "slices"])
+def test_a_gang_grows_and_shrinks_and_nobody_starts_again(tmp_path: Path, devices: str) -> None:
     """One rank, three, two: every step is made once, every sample seen once per epoch, by the same first process all the time."""
     seen = tmp_path / "seen"
-    with running(tmp_path, "cpu:3", POLICY) as scheduler:
+    with running(tmp_path, devices, POLICY) as scheduler:
         (job,) = scheduler.submit(gang(seen, 1, epochs=30))
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
