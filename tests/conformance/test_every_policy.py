@@ -87,8 +87,20 @@ def resized(policy: str) -> None:
     assert held(run, "a", 440.0) == 2
 
 
+def placed(policy: str) -> None:
+    """A policy that names devices gives the same whatever the placement, and the run says that the rule decides nothing; no other does."""
+    options = {"throughputs": table(), "round": 30.0, "carbon": CARBON}
+    plain, ruled = (
+        simulate(JOBS, "v100:2,k80:2", make_policy(policy), placement=rule, **options) for rule in (None, "consolidated:preferred")
+    )
+    said = any("decides nothing" in notice for notice in ruled.notices)
+    assert said == make_policy(policy).names_devices
+    assert not any("decides nothing" in notice for notice in plain.notices)
+    assert not said or ruled.summary["log_hash"] == plain.summary["log_hash"]
+
+
 @pytest.mark.each_value(times=2)
-@pytest.mark.parametrize("check", [two_clocks, explained, within_quotas, resized])
+@pytest.mark.parametrize("check", [two_clocks, explained, within_quotas, resized, placed])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy(policy: str, check: Callable[[str], None]) -> None:
     check(policy)

@@ -17,7 +17,7 @@ from gantline.placement.parts.fragments import node_fragments
 from gantline.placement.parts.over_time import PartChanges, fragments_over_time
 from gantline.placement.parts.scores import PART_RULES, Scoring
 from gantline.placement.parts.typical import Shape, accepted_models, shape_columns, typical_mix
-from gantline.placement.rules import find_placement
+from gantline.simulator.simulate import simulate
 
 MODELS = ["T4", "V100"]
 ACCEPTS = accepted_models(MODELS)
@@ -191,8 +191,37 @@ def test_parts_that_are_given_back_leave_whole_devices() -> None:
     assert steps[:, 1].min() == 0.0
 
 
+PARTS = [
+    {"job": f"j{k}", "arrival": 5.0 * k, "gpus": 1 + (k % 7 == 3), "duration": 300 + 7 * k, "gpu_demand": (0.3, 0.5, 0.7, 1)[k % 4]}
+    for k in range(20)
+]
+
+
+@pytest.mark.parametrize("rule", sorted(PART_RULES))
+def test_a_placement_for_parts_seats_the_jobs_of_a_policy_that_shares(rule: str) -> None:
+    by_placement, by_setting = (
+        simulate(PARTS, "2x4", "sharing", placement=rule),
+        simulate(PARTS, "2x4", "sharing", settings={"seats": rule}),
+    )
+    assert by_placement.summary["log_hash"] == by_setting.summary["log_hash"]
+    assert not by_placement.notices
+
+
 @pytest.mark.parametrize("rule", sorted(set(PART_RULES) - {"random"}))
-def test_a_rule_for_parts_is_no_placement_and_says_where_it_belongs(rule: str) -> None:
-    with pytest.raises(RefusedError, match="gives parts of GPUs") as refused:
-        find_placement(rule)
-    assert f"--policy sharing --set seats={rule}" in str(refused.value.fix)
+@pytest.mark.parametrize("policy", ["srtf", "themis", "afs"])
+def test_a_placement_for_parts_is_refused_beside_policies_that_give_whole_devices(rule: str, policy: str) -> None:
+    with pytest.raises(RefusedError, match="gives parts of GPUs, and policy") as refused:
+        simulate(PARTS, "2x4", policy, placement=rule)
+    assert "--policy sharing --set order=srtf" in str(refused.value.fix)
+
+
+def test_two_rules_for_parts_are_refused() -> None:
+    run = simulate(PARTS, "2x4", "sharing", settings={"seats": "fgd"}, placement="packing")
+    assert "seats by 'fgd' and placement 'packing'" in run.incidents[0]
+
+
+@pytest.mark.parametrize("policy", ["sharing", "themis"])
+def test_a_placement_that_decides_nothing_is_said_to(policy: str) -> None:
+    run = simulate(PARTS, "2x4", policy, placement="consolidated")
+    assert [notice for notice in run.notices if f"placement 'consolidated' decides nothing: policy '{policy}'" in notice]
+    assert not simulate(PARTS, "2x4", policy).notices

@@ -12,7 +12,7 @@ from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.engine.regime import Regime
 
-_STATED = ("name", "paper", "shares_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
+_STATED = ("name", "paper", "shares_devices", "names_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
 
 #: what users may still say of an order, and what is so without a word
 _NOT_ASKED = {

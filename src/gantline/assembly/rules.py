@@ -29,6 +29,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
+from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime
 from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
@@ -104,8 +105,11 @@ class RunRules:
     def policy(self, policy: Policy, guard: Guard[Any] | None = None) -> Policy:
         """The policy as a run has it; one that assigns is refused beside a rule that makes gangs wait, which only orders can follow."""
         found = settled(policy, self.regime, guard)
+        called = found.name or type(found).__name__
+        if self.placement.only_parts and not found.shares_devices:
+            what = f"placement '{self.placement.name}' gives parts of GPUs, and policy '{called}' gives whole ones"
+            raise RefusedError(what, where="--placement", fix=f"--policy sharing --set order={called if found.ranks else 'srtf, las, ...'}")
         if self.placement.may_wait and not found.ranks:
-            called = found.name or type(found).__name__
             what = f"placement '{self.placement.name}' may make gangs wait, and policy '{called}' does not rank jobs"
             raise RefusedError(what, where="--placement", fix="use a policy that ranks jobs, or a rule that always chooses")
         return found
@@ -122,10 +126,20 @@ class RunRules:
         make: Callable[[], Engine] = lambda: Engine(state, policy)  # noqa: E731
         engine = asked(policy, guard, make)
         engine.guard = guard
+        if policy.names_devices and self.placement is not FIRST_FREE and not (policy.shares_devices and self.placement.parts):
+            what = f"placement '{self.placement.name}' decides nothing: policy '{policy.name}' names the devices of its gangs itself"
+            engine.notices.append(Incident(state.now, state.decision, what))
         engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
-        engine.find_rule = lambda name: self._on(state.tables, load_placement(name))
+        engine.find_rule = lambda name: self._on(state.tables, _for_rankings(load_placement(name)))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine
+
+
+def _for_rankings(rule: PlacementRule) -> PlacementRule:
+    """A rule that a ranking names for the gangs that it starts, which are whole."""
+    if rule.only_parts:
+        raise RefusedError(f"placement '{rule.name}' gives parts of GPUs, and rankings start whole gangs", where="plan")
+    return rule
 
 
 def rule_of_run(snapshot: Snapshot) -> GivenPlacement:

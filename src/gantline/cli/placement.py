@@ -15,9 +15,11 @@ RuleName = Annotated[str, Parameter(help="A rule of ours, or FILE.py:RULE.")]
 @app.command(name="list")
 def list_rules(*, output: Form = "table") -> None:
     """List all placement rules, ours and those of installed packages."""
-    from gantline.placement.rules import placement_rules
+    from gantline.placement.parts.scores import PART_RULES
+    from gantline.placement.rules import find_placement, placement_rules
 
-    rows = [(rule.name, rule.what) for rule in placement_rules().values()]
+    parts = [rule for rule in map(find_placement, PART_RULES) if rule.only_parts]
+    rows = [(rule.name, rule.what) for rule in (*placement_rules().values(), *parts)]
     show(Sheet((Column("placement"), Column("which devices")), rows), output)
 
 

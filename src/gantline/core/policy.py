@@ -29,6 +29,7 @@ class Policy:
     needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
     ranks: ClassVar[bool] = False  # whether its plans are rankings; others are shown only jobs whose quota lets them run
     shares_devices: ClassVar[bool] = False  # whether it gives jobs that ask for a part of a device (metric `gpu_demand`) that part
+    names_devices: ClassVar[bool] = False  # whether its plans name the devices of every gang: placement rules then decide nothing
     keeps_reservations: ClassVar[bool] = False  # whether it gives jobs the devices that are reserved for them (`jobs.reserved`)
     believes: ClassVar[bool] = False  # whether it decides by models that are fitted to what jobs have shown, where they run by profiles
     node_sizes: ClassVar[bool] = False  # whether it wants gangs of powers of two within a node and of whole nodes beyond it, and no others

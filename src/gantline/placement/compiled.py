@@ -40,4 +40,4 @@ FIRST_NODE = PlacementRule(
     "the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)",
     fit.FIRST_NODE,
 )
-RANDOM = PlacementRule("random", "devices drawn at random among the free ones", fit.RANDOM, counts=True)
+RANDOM = PlacementRule("random", "devices drawn at random among the free ones", fit.RANDOM, counts=True, parts=True)

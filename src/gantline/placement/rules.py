@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rule import PlacementRule, rule_in_python
 from gantline.registry import Register
@@ -62,8 +62,7 @@ def find_placement(name: str) -> PlacementRule:
     from gantline.placement.parts.scores import PART_RULES  # kernels, which plain runs do not need
 
     if name in PART_RULES:
-        what = f"'{name}' gives parts of GPUs: it is a setting of the policy that shares devices"
-        raise RefusedError(what, where="--placement", fix=f"--policy sharing --set seats={name}, and --set order=srtf, las, ...")
+        return PlacementRule(name, "parts of GPUs by a rule of FGD's comparison", counts=True, parts=True, only_parts=True)
     raise NotFoundError(f"no placement '{name}'", where="--placement", fix=f"{near(name, _PLACEMENTS.names())}; or FILE.py:RULE")
 
 

@@ -19,6 +19,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import amounts_beside
 from gantline.core.errors import UsageError
+from gantline.core.facts import NamedRule
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
@@ -41,6 +42,7 @@ class Sharing(Policy):
     name: ClassVar[str] = "sharing"
     paper: ClassVar[str] = "Weng et al.: Beware of Fragmentation (ATC 2023), section 2; best fit"
     shares_devices: ClassVar[bool] = True
+    names_devices: ClassVar[bool] = True
     order: str = field(default="fifo", metadata={"help": "the policy whose order counts: fifo, srtf, las, tiresias, ..."})
 
     seats: str = field(
@@ -59,9 +61,18 @@ class Sharing(Policy):
         if plan.ranking.placement is not None:
             what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
             raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
-        desk = _Desk(snapshot, self.seats)
+        desk = _Desk(snapshot, self._seats(snapshot.facts.placement))
         assignments = desk.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)
+
+    def _seats(self, placement: NamedRule | str) -> str:
+        """The rule for seats: its own, or the run's where that is one for parts of GPUs."""
+        name = placement if isinstance(placement, str) else placement.name
+        if name not in PART_RULES or name == self.seats:
+            return self.seats
+        if self.seats != "fullest":
+            raise UsageError(f"seats by '{self.seats}' and placement '{name}'", where="policy 'sharing'", fix="give one of the two")
+        return name
 
     def _ranks(self) -> Policy:
         from gantline.policies.registry import make_policy

@@ -124,6 +124,10 @@ class Synthesizer(Policy):
         return all(one.policy.shares_devices for one in self._members())
 
     @property
+    def names_devices(self) -> bool:  # type: ignore[override]
+        return all(one.policy.names_devices for one in self._members())
+
+    @property
     def keeps_reservations(self) -> bool:  # type: ignore[override]
         return all(one.policy.keeps_reservations for one in self._members())
 

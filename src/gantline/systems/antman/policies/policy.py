@@ -32,6 +32,7 @@ class AntMan(Policy):
     """
 
     name: ClassVar[str] = "antman"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Xiao et al.: AntMan: Dynamic Scaling on GPU Clusters for Deep Learning (OSDI 2020)"
 
     quotas: str = field(default="", metadata={"help": "devices that the guaranteed jobs of a user may hold: alice=8,bob=16; others: any"})

@@ -36,6 +36,7 @@ class Cassini(Policy):
     """Which jobs run, and with how many devices, is the host policy's; where they go and when they communicate is chosen for the links."""
 
     name: ClassVar[str] = "cassini"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Rajasekaran et al.: CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters (NSDI 2024)"
 
     host: str = field(default="fifo", metadata={"help": "the policy that says which jobs run: one that ranks, or assigns whole gangs"})

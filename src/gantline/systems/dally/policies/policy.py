@@ -26,6 +26,7 @@ class DallyLike(Policy):
     """Offers of free devices in order of what jobs lost to the network; a tier that is not the best is taken only after a wait."""
 
     name: ClassVar[str] = "dally-like"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "after Sharma et al.: Dally: GPU Cluster Scheduling for Network-Sensitive Deep Learning (arXiv 2401.16492)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
     usual_round: ClassVar[float] = 60.0

@@ -27,6 +27,7 @@ class Introspective(Policy):
     """
 
     name: ClassVar[str] = "gandiva.introspective"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Xiao et al.: Gandiva: Introspective Cluster Scheduling for Deep Learning (OSDI 2018), sections 3 and 4"
     ties: ClassVar[str] = "equal waits: the earlier arrival first, then the order of the trace"
 

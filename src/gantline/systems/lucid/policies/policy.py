@@ -39,6 +39,7 @@ class Lucid(Policy):
     """
 
     name: ClassVar[str] = "lucid"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = (
         "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
     )

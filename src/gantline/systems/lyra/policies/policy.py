@@ -32,6 +32,7 @@ class Lyra(Policy):
     """
 
     name: ClassVar[str] = "lyra"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Li, Xu, Zhu, Liu, Guo, Chen: Lyra: Elastic Scheduling for Deep Learning Clusters (EuroSys 2023)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 

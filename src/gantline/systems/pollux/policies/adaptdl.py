@@ -32,6 +32,7 @@ class AdaptDL(Policy):
     """The sum of speedups over one device, on as many nodes as keep their utility within a band."""
 
     name: ClassVar[str] = "adaptdl"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Qiao et al.: Pollux (OSDI 2021), as deployed in AdaptDL (Petuum, 2023)"
 
     low: float = field(default=0.35, metadata=about("speedup per device of the nodes in use below which nodes are given up", low=0.0))

@@ -27,6 +27,7 @@ class Pollux(Policy):
     believes: ClassVar[bool] = True
     usual_round: ClassVar[float] = 60.0  # seconds; on the engine it decides whenever it is asked
     name: ClassVar[str] = "pollux"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = (
         "Qiao, Choe, Subramanya, Neiswanger, Ho, Zhang, Ganger, Xing: Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized "
         "Deep Learning (OSDI 2021)"

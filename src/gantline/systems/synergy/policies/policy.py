@@ -25,6 +25,7 @@ class Synergy(SynergySettings):
     Jobs that run stay where they are while that gives them what the mechanism means them to have; CPUs and memory change in place.
     """
 
+    names_devices: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
     usual_round: ClassVar[float] = 300.0
     ties: ClassVar[str] = "equal keys: the earlier arrival first, then the order of the trace"

@@ -31,6 +31,7 @@ class Themis(Policy):
     """The worst-off apps bid for devices lease by lease; hidden payments make the truth the best bid; leftovers are handed out."""
 
     name: ClassVar[str] = "themis"
+    names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Mahajan et al.: Themis: Fair and Efficient GPU Cluster Scheduling (NSDI 2020)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
