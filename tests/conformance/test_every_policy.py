@@ -89,9 +89,9 @@ def resized(policy: str) -> None:
 
 def placed(policy: str) -> None:
     """A policy that names devices gives the same whatever the placement, and the run says that the rule decides nothing; no other does."""
-    options = {"throughputs": table(), "round": 30.0, "carbon": CARBON}
     plain, ruled = (
-        simulate(JOBS, "v100:2,k80:2", make_policy(policy), placement=rule, **options) for rule in (None, "consolidated:preferred")
+        simulate(JOBS, "v100:2,k80:2", make_policy(policy), placement=rule, throughputs=table(), round=30.0, carbon=CARBON)
+        for rule in (None, "consolidated:preferred")
     )
     said = any("decides nothing" in notice for notice in ruled.notices)
     assert said == make_policy(policy).names_devices
