@@ -15,6 +15,7 @@ from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, Submit
+from gantline.placement.compiled import CONSOLIDATED, FIRST_FREE
 from gantline.policies.registry import make_policy
 from gantline.runtime import amounts
 from gantline.runtime.history import history_rows
@@ -22,6 +23,27 @@ from gantline.runtime.launch import Launch, Submittable
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
+
+
+def test_one_process_is_not_put_on_two_nodes() -> None:
+    spec, two = parse_spec("run: [a]\nresources: {gpus: 2}"), parse_cluster("gpu:2x2")
+    check_promises(spec, two, make_policy("fifo"), CONSOLIDATED)
+    check_promises(parse_spec("run: [a]\nprocesses: gpus\nresources: {gpus: 4}"), two, make_policy("fifo"), FIRST_FREE)
+    check_promises(spec, parse_cluster("gpu:1x2"), make_policy("fifo"), FIRST_FREE)
+    with pytest.raises(RefusedError, match="1 process cannot use 2 devices of two nodes, and placement 'first-free' may choose such"):
+        check_promises(spec, two, make_policy("fifo"), FIRST_FREE)
+    with pytest.raises(RefusedError, match="a node of type 'gpu' has at most 2"):
+        check_promises(parse_spec("run: [a]\nresources: {gpus: 3}"), two, make_policy("fifo"), CONSOLIDATED)
+
+
+def test_an_image_is_refused_where_jobs_are_plain_processes(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        for asked in ("image: pytorch", "mounts: [/data:/data:ro]"):
+            with pytest.raises(RefusedError, match="plain processes of its machine"):
+                scheduler.submit(parse_spec(f"run: [a]\n{asked}"))
+    with pytest.raises(UsageError, match="is not a mount"):
+        parse_spec("run: [a]\nmounts: [data]")
+
 
 FULL = """
 name: bert-finetune

@@ -40,6 +40,8 @@ class Launch:
     memory: float = 0.0  # GB; 0: no limit
     pids: int = 0  # processes and threads at once; 0: no limit of its own
     after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended" | "started"): what must have come of others before it may run
+    image: str = ""  # the container image that it runs in; only where the runner has containers
+    mounts: tuple[str, ...] = ()  # FROM:TO[:ro], what it sees of the outside there
     array: str = ""  # the array it belongs to
     array_index: int = -1
     parallel: int = 0  # how many of the array may be let in at once; 0: all
@@ -74,7 +76,7 @@ class Launch:
     def from_json(value: Mapping[str, Any]) -> Launch:
         """What `to_json` wrote."""
         fields = dict(value)
-        for name in ("command", "changes"):
+        for name in ("command", "changes", "mounts"):
             fields[name] = tuple(fields.get(name, ()))
         fields["after"] = tuple((job, when) for job, when in fields.get("after", ()))
         if "time_limit" in fields:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from gantline.core import columns as c
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
@@ -164,11 +165,17 @@ class Scheduler:
     # --- requests from any thread ---------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
         """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
+        self._check_runner(spec)
         return self.requests.submit(spec, user, request)
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and change nothing."""
+        self._check_runner(spec)
         self.requests.check(spec)
+
+    def _check_runner(self, spec: Submittable) -> None:
+        if why := self.runner.refusal(spec.first().launch()):
+            raise RefusedError(why, where="job", fix="leave it out, or use a service with another executor")
 
     def request(self, ids: Sequence[str], request: Action, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""

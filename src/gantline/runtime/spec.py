@@ -91,6 +91,13 @@ def _words(value: Any, where: str) -> Any:
 Command = Annotated[Text | tuple[Text, ...], reads(_words), AfterValidator(_command)]
 
 
+def _mount(value: str) -> str:
+    where, _, how = value.partition(":")[2].partition(":")
+    if not value.startswith("/") or not where.startswith("/") or how not in ("", "ro"):
+        raise mistake(f"'{value}' is not a mount", "write /data:/data, or /data:/data:ro")
+    return value
+
+
 class JobSpec(Part):
     """One job, or an array of them. Only `run` must be there."""
 
@@ -118,6 +125,8 @@ class JobSpec(Part):
     shell: StrictBool = False
     processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus"] = 1
     workdir: Folder = ""
+    image: Text = ""
+    mounts: tuple[Annotated[Text, AfterValidator(_mount)], ...] = ()
     index: Annotated[StrictInt, Field(ge=0)] | None = None  # which task of its array it is; `expand` says so
 
     @model_validator(mode="after")
@@ -206,6 +215,8 @@ class JobSpec(Part):
             command=tuple(self.argv(known)),
             env={name: value for name, value in known.items() if name != "ARRAY_INDEX"},
             cwd=self.workdir,
+            image=self.image,
+            mounts=self.mounts,
             processes=0 if self.processes == "gpus" else self.processes,
             stop_signal=saves.signal if saves is not None else "TERM",
             grace=saves.grace if saves is not None else _GRACE,

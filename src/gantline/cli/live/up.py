@@ -22,6 +22,15 @@ from gantline.core.errors import GantlineError, NotFoundError, RefusedError, Usa
 if TYPE_CHECKING:
     from gantline.service.options import Options
 
+
+def _of_executors() -> str:
+    """The options that executors of this package have of their own."""
+    from gantline.runtime.runners import RUNNERS, options_of
+
+    lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
+    return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
+
+
 app = App(
     name="up",
     help_epilogue="""Examples:
@@ -30,7 +39,8 @@ app = App(
   gantline up --policy tiresias --home /srv/gantline --store postgresql://gantline@db/gantline
 
 Everything is kept in one folder, with an address and a token for its owner alone. 'gantline down' ends it; a service that was killed
-goes on where it was when it is started again, and adopts the jobs that still run.""",
+goes on where it was when it is started again, and adopts the jobs that still run."""
+    + _of_executors(),
 )
 _PATIENCE = 120.0  # seconds for a service to answer
 

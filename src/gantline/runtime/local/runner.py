@@ -95,7 +95,8 @@ class LocalRunner(Runner):
         return frozenset(Can)
 
     def refusal(self, launch: Launch) -> str:
-        return ""
+        asked = "an image" if launch.image else "mounts" if launch.mounts else ""
+        return f"it asks for {asked}, and jobs of this service are plain processes of its machine" if asked else ""
 
     @property
     def cluster(self) -> Cluster:
