@@ -13,7 +13,9 @@ import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401
 
 import gantline
+from gantline import registry
 from gantline.core.errors import NotFoundError, UsageError
+from gantline.policies.registry import policy_names
 from gantline.registry import KINDS, Register, find_system, list_systems, load_target, own_systems
 
 SOURCE = Path(gantline.__file__).parent
@@ -116,3 +118,14 @@ def _words(file: Path) -> set[str]:
         elif isinstance(node, ast.alias):
             found |= set(re.findall(r"[a-z]+", node.name.lower()))
     return found
+
+
+def test_what_packages_announce_is_read_only_where_one_brings_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(**_: str) -> None:
+        raise AssertionError("every installed package was read")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", read)
+    monkeypatch.setattr(registry, "has_foreign", lambda: False)
+    registry._known_foreign.cache_clear()
+    assert "fifo" in policy_names()
+    assert "blox" in [system.name for system in list_systems()]
