@@ -9,8 +9,8 @@ already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from gantline.core.beside import amounts_beside
 from gantline.core.errors import UsageError
 from gantline.core.facts import NamedRule
 from gantline.core.options import Option
-from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
+from gantline.core.plan import Assignments, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
@@ -33,6 +33,8 @@ from gantline.policies.part_seats import PartSeats
 DEMAND = "gpu_demand"
 """The metric of a job that says how many GPUs it needs, where that is less than it asks for."""
 _SLACK = 1e-9
+_Place = tuple[int, int, list[int]]  # job, option, devices
+_Asks = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -91,50 +93,100 @@ class _Desk:
         wanted = jobs.metric(DEMAND)
         part = (jobs.gpus == 1) & (wanted > 0.0) & (wanted < 1.0)
         self.demand: Floats = np.where(part, wanted, 1.0)
-        self._known: dict[int, tuple[Option, ...]] = {}
+        self.option: Ints = np.where((jobs.option >= 0) & (jobs.option < jobs.option_count), jobs.option, 0)
+        self.amounts: Floats = snapshot.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE, jobs.option_first + self.option]
+        self.asks = _asks(snapshot, self.demand)
         self.fixed: Bools = jobs.running & jobs.locked
         self.given: Floats = np.zeros(len(self.node))
+        self.seats = None if rule == "fullest" else PartSeats(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
+        running = np.flatnonzero(jobs.running).tolist()
         self.behind: Floats = np.zeros(len(self.node))
         self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
-        self.seats = None if rule == "fullest" else PartSeats(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
-        held: Bools = np.zeros(len(self.node), dtype=np.bool_)
-        for job in np.flatnonzero(jobs.running).tolist():
-            devices = self._devices(job)
-            held[devices] = True
-            self.behind[devices] += self.demand[job]
-            if self.seats is not None:
-                self.seats.count(devices, float(self.demand[job]))
-            self._take(job, self._ways(job)[self._option(job)], devices, -1.0)
+        # until a newcomer takes from jobs behind it, every running job can stay
+        self.contested = bool((self.beside < -_SLACK).any())
+        if self.seats is not None:
+            for job in running:
+                self.seats.count(self._devices(job), float(self.demand[job]))
+        owner, device = self._seats_of(running)
+        np.add.at(self.behind, device, self.demand[owner])
+        self._take_beside(device, -self.amounts[:, owner])
+        held = np.zeros(len(self.node), dtype=np.bool_)
+        held[device] = True
+        self.contested = self.contested or bool((self.behind > 1.0 + _SLACK).any())
         self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == c.FREE))  # for newcomers
 
-    def serve(self, ranking: Ranking) -> list[Assignment]:
+    def serve(self, ranking: Ranking) -> Assignments:
         """What each job gets, in the order of the ranking; ties fall to the earlier arrival."""
         jobs, key = self.jobs, ranking.key
         first = self.fixed.astype(np.int64) * 2 + (jobs.running & (not ranking.preempt))
-        found: list[Assignment] = []
-        closed, in_vain = False, set[tuple[object, ...]]()
+        left_out: list[bool] = (np.isposinf(key) & ~self.fixed).tolist()
+        running: list[bool] = jobs.running.tolist()
+        found: list[_Place] = []
+        stay: list[int] = []  # have had their turn, and are not counted yet
+        closed, in_vain = False, set[_Asks]()
         for job in np.lexsort((np.arange(len(jobs)), key, -first)).tolist():
-            runs = bool(jobs.running[job])
-            if runs:
-                self.behind[self._devices(job)] -= self.demand[job]
-            if np.isposinf(key[job]) and not self.fixed[job]:
+            if running[job] and not left_out[job] and not self.contested:
+                stay.append(job)
                 continue
-            place = self._stay(job) if runs else None
-            alike = (self.demand[job], self._ways(job))
-            if place is None and not closed and alike not in in_vain:
-                place = self._find(job, evict=False) or (self._find(job, evict=True) if ranking.preempt else None)
+            if not running[job] and (left_out[job] or closed or self.asks[job] in in_vain):
+                continue
+            found += self._let_stay(stay)
+            stay = []
+            place = self._turn(job, left_out[job], evict=ranking.preempt, newcomer_may=not closed and self.asks[job] not in in_vain)
             if place is not None:
-                found.append(self._give(job, *place))
-                continue
-            if not runs:
-                in_vain.add(alike)  # those behind it hold nothing that has not been counted
+                found.append(place)
+            elif not running[job]:
+                in_vain.add(self.asks[job])  # those behind it hold nothing that has not been counted
                 closed = closed or ranking.misfit == Misfit.STOP
-        return found
+        return self._assignments([*found, *self._let_stay(stay)])
 
-    def _ways(self, job: int) -> tuple[Option, ...]:
-        if job not in self._known:
-            self._known[job] = tuple(self.jobs.options(job))
-        return self._known[job]
+    def _turn(self, job: int, left_out: bool, *, evict: bool, newcomer_may: bool) -> _Place | None:
+        """Where one job goes that does not simply stay."""
+        runs = bool(self.jobs.running[job])
+        if runs:
+            self.behind[self._devices(job)] -= self.demand[job]
+        if left_out:
+            return None
+        place = self._stay(job) if runs else None
+        if place is None and newcomer_may:
+            place = self._find(job, evict=False)
+            if place is None and evict:
+                place = self._find(job, evict=True)
+                self.contested = self.contested or place is not None
+        if place is not None:
+            self._give(job, *place)
+        return None if place is None else (job, *place)
+
+    def _seats_of(self, jobs: list[int]) -> tuple[Ints, Ints]:
+        """The jobs once for each of their devices, and these devices."""
+        held = [self.jobs.devices(job) for job in jobs]
+        return np.repeat(np.array(jobs, dtype=np.int64), [len(each) for each in held]), np.array([*chain(*held)], dtype=np.int64)
+
+    def _let_stay(self, jobs: list[int]) -> list[_Place]:
+        """Running jobs whose devices are not in dispute keep them, all at once."""
+        if jobs:
+            owner, device = self._seats_of(jobs)
+            np.add.at(self.given, device, self.demand[owner])
+            np.subtract.at(self.behind, device, self.demand[owner])
+            self._take_beside(device, self.amounts[:, owner])
+        return [(job, way, self._devices(job)) for job, way in zip(jobs, self.option[jobs].tolist())]
+
+    def _take_beside(self, devices: Ints, amounts: Floats) -> None:
+        """So much of CPUs, memory and storage on the nodes of these devices."""
+        for free, taken in zip(self.beside, amounts):
+            np.subtract.at(free, self.node[devices], taken)
+
+    def _assignments(self, places: list[_Place]) -> Assignments:
+        devices = [tuple(seats) for _, _, seats in places]
+        parts = [bool(seats) and self.demand[job] < 1.0 for job, _, seats in places]
+        columns: dict[str, list[int]] = {"option": [way for _, way, _ in places]}
+        if any(parts):
+            columns["group"] = [seats[0] if part else -1 for seats, part in zip(devices, parts)]
+            columns["mode"] = [int(Mode.INTERLEAVE if part else Mode.EXCLUSIVE) for part in parts]
+        return Assignments([job for job, _, _ in places], devices=devices, **columns)
+
+    def _ways(self, job: int) -> list[Option]:
+        return self.jobs.options(job)
 
     def _devices(self, job: int) -> list[int]:
         return list(self.jobs.devices(job))
@@ -144,16 +196,9 @@ class _Desk:
         option, types = self._ways(job)[0], sorted({str(way.type) for way in self._ways(job)})
         return Shape(WHOLE * option.cpus * option.gpus, WHOLE * float(self.demand[job]) * (option.gpus > 0), option.gpus, "|".join(types))
 
-    def _option(self, job: int) -> int:
-        return int(self.jobs.option[job]) if 0 <= self.jobs.option[job] < self.jobs.option_count[job] else 0
-
-    def _take(self, job: int, option: Option, devices: Iterable[int], sign: float = 1.0) -> None:
-        for device in devices:
-            self.beside[:, self.node[device]] -= sign * np.array(amounts_beside(option))
-
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
-        devices, way = self._devices(job), self._option(job)
+        devices, way = self._devices(job), int(self.option[job])
         free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
         if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):
             return way, devices
@@ -210,11 +255,18 @@ class _Desk:
                 break
         return chosen
 
-    def _give(self, job: int, way: int, devices: list[int]) -> Assignment:
+    def _give(self, job: int, way: int, devices: list[int]) -> None:
         self.given[devices] += self.demand[job]
-        self._take(job, self._ways(job)[way], devices)
-        if not devices:
-            return Assignment(job, option=way)
-        if self.demand[job] < 1.0:
-            return Assignment(job, option=way, devices=tuple(devices), group=devices[0], mode=Mode.INTERLEAVE)
-        return Assignment(job, option=way, devices=tuple(devices))
+        amounts = np.array(amounts_beside(self._ways(job)[way]))
+        self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
+        self._take_beside(np.array(devices, dtype=np.int64), amounts)
+
+
+def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
+    """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
+    jobs, ways = snapshot.jobs, snapshot.options
+    columns = [ways.I[c.O_TYPE], ways.I[c.O_GPUS], *ways.F[c.O_CPUS : c.O_CPUS + c.BESIDE]]
+    count, ends = jobs.option_count, np.cumsum(jobs.option_count)
+    entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
+    rows = list(zip(*(column[entry].tolist() for column in columns)))
+    return [(part, *rows[end - some : end]) for part, some, end in zip(demand.tolist(), count.tolist(), ends.tolist())]
