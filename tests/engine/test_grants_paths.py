@@ -12,8 +12,9 @@ from tests.oracles.books import check_books
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
-from gantline.engine.commit import Commit, commit_assignments
+from gantline.engine.commit import commit_assignments
 from gantline.engine.commit_general import CommitGeneral
+from gantline.engine.commit_steps import Commit
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import lose_node
 

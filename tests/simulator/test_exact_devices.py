@@ -14,7 +14,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Mode
-from gantline.engine.commit import Commit
+from gantline.engine.commit_steps import Commit
 from gantline.engine.engine import Engine
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding, Holdings

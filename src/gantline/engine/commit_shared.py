@@ -19,7 +19,7 @@ from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import Groups
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.seats import GANG_FIRST
-from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED, MayShare
+from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
 from gantline.engine.wanted import shares_openly, sound_numbers
@@ -95,11 +95,13 @@ class CommitShared:
     def _read(self, groups: Groups) -> bool:
         t, mine = self.state.tables, self.mine
         self.seats = self.books.seats()
-        special = np.fromiter(self.grants.by_row, dtype=np.int64, count=len(self.grants.by_row))
+        special = self.grants.by_row.rows()
         if len(special) and not self.grants.in_force.describes(special[self.seats.gang[GANG_FIRST][special] >= 0]):
             return False
         holds = t.I[c.PHASE][mine] != PENDING
-        if (holds & ((t.I[c.HELD][mine] == 0) | (t.I[c.NODE][mine] >= 0))).any() or len(np.unique(mine)) < len(mine):
+        if (holds & ((t.I[c.HELD][mine] == 0) | (t.I[c.NODE][mine] >= 0))).any():
+            return False
+        if self.table.has("share") and len(np.unique(mine)) < len(mine):  # else a plan names a job once
             return False
         named = self._read_devices()
         if named is None:
@@ -197,8 +199,9 @@ class CommitShared:
     # --- columns for the kernel -----------------------------------------------------------------------------------------
     def _enter(self, groups: Groups, special: Ints, holds: Bools, sound: Bools, need: Ints, wants: Ints, shares: Bools) -> None:
         state, t, count = self.state, self.state.tables, len(self.at)
-        ask: Ints = np.zeros((w.ASK_LINES, count), dtype=np.int64)
-        numbers, code = np.unique(self.group, return_inverse=True)
+        code = groups.code()[self.at]
+        self.turns_of_all = self.grants.room.turns(count, groups.codes + 1, self.flat)
+        ask, self.work = self.turns_of_all.ask[:, :count], self.turns_of_all.work[:, :count]
         ask[w.A_ROW], ask[w.A_OPTION], ask[w.A_WANTS], ask[w.A_GROUP] = self.mine, self.options, wants, code
         ask[w.A_FIRST], ask[w.A_COUNT] = self.first, self.count
         room = np.maximum(np.maximum(need, t.I[c.HELD][self.mine]), self.count)
@@ -206,17 +209,16 @@ class CommitShared:
         self.returns = self.mode == int(Mode.TIME)
         if t.waits_for_turn:
             ask[w.A_RETURNS] = self.returns & np.fromiter(map(t.waits_for_turn.__contains__, self.mine.tolist()), np.bool_, count)
-        ask[w.A_WHOLE] = self.table.column("together")[self.at] & (self.group >= 0)
-        order = np.argsort(code, kind="stable")
-        same = code[order][1:] == code[order][:-1]
-        ask[w.A_MATE, order] = np.append(np.where(same, order[1:], -1), -1)
-        starts = np.concatenate([[True], ~same])
-        ask[w.A_LEAD, order] = order[starts][np.cumsum(starts) - 1]
+        if self.table.has("together"):
+            ask[w.A_WHOLE] = self.table.column("together")[self.at] & (self.group >= 0)
+            order = np.argsort(code, kind="stable")
+            same = code[order][1:] == code[order][:-1]
+            ask[w.A_MATE, order] = np.append(np.where(same, order[1:], -1), -1)
+            starts = np.concatenate([[True], ~same])
+            ask[w.A_LEAD, order] = order[starts][np.cumsum(starts) - 1]
         ask[w.A_WIDEST] = np.argsort(-need, kind="stable")
-        work: Ints = np.zeros((w.WORK_LINES, count), dtype=np.int64)
-        self.turns_of_all = w.SharedTurns(ask, work, self.flat, np.full(len(numbers), -1))
         total = int(room.sum()) + 1
-        self.company = MayShare(self.grants.company_lines(), np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64))
+        self.company = self.grants.room.company(t.F.shape[1], total)
         self._enter_company(groups, special, shares)
         self.company.row[CHANGES, self.mine[holds & sound]] = 1
         self.seats = self.books.seats(2 * total)
@@ -235,14 +237,16 @@ class CommitShared:
         together = (groups.number >= 0) & (mode != int(Mode.EXCLUSIVE))
         line[NOW, planned] = np.where(together, groups.number, np.where(shares_openly(planned, self.table), OPEN, ALONE))
         line[NOW, self.mine[~shares]] = ALONE
-        self.known = np.unique(np.concatenate([planned, special]))
+        known = np.zeros(line.shape[1], dtype=np.bool_)
+        known[planned] = known[special] = True
+        self.known = np.flatnonzero(known)
 
     # --- the commit -----------------------------------------------------------------------------------------------------
     def give_up(self) -> None:
         """Every row gives up what the plan takes away."""
         state, t = self.state, self.state.tables
         decide_changes(state.matrices, self.seats, self.company, self.turns_of_all, state.now, state.min_run)
-        change = self.turns_of_all.work[w.W_CHANGE]
+        change = self.work[w.W_CHANGE]
         for row in self.mine[((change == KEEPS) | (change == LEAVES)) & (t.F[c.CHECKPOINT][self.mine] > 0.0)].tolist():
             note_saves(state, row)
         part_with_shared(state.matrices, self.seats, self.company, self.turns_of_all, state.now)
@@ -250,15 +254,14 @@ class CommitShared:
     def turns(self, first: int, last: int) -> None:
         """The turns of those in [first, last)."""
         if last > first:
-            state = self.state
-            moment = w.CommitMoment(state.now, state.costs.of_switch, state.rules, state.log.columns, state.scratch, state.out)
-            take_shared_turns(state.matrices, self.seats, self.company, self.turns_of_all, first, last, moment)
+            moment = self.grants.room.moment(self.state)
+            take_shared_turns(self.state.matrices, self.seats, self.company, self.turns_of_all, first, last, moment)
 
     def record(self, plain: Bools) -> None:
         """Keep what is special about the new grants."""
-        end, by_row, t = self.turns_of_all.work[w.W_END], self.grants.by_row, self.state.tables
+        end, by_row, t = self.work[w.W_END], self.grants.by_row, self.state.tables
         recorded = (end == w.GRANTED) | (end == w.IN_PART)
-        self.granted, self.in_part = self.mine[end == w.GRANTED], self.mine[end == w.IN_PART]
+        self.granted, self.in_part = self.mine[end == w.GRANTED].tolist(), self.mine[end == w.IN_PART].tolist()
         special = recorded & ((self.seats.gang[GANG_FIRST][self.mine] >= 0) | ~plain[self.at])
         by_row.drop(self.mine[recorded | (end == w.HALTED)].tolist())
         if special.any():
@@ -272,10 +275,10 @@ class CommitShared:
         if self.grants.speeds.model is not None:  # of a group that shares links: the others of its group
             codes = line[BEFORE, self.mine[recorded | (end == w.HALTED)]]
             line[TOUCHED, self.known[np.isin(line[BEFORE, self.known], codes[codes >= 0])]] = 1
-        self.touched = self.known[line[TOUCHED, self.known] == 1]
+        self.touched = self.known[line[TOUCHED, self.known] == 1].tolist()
         line[:, self.known] = 0
 
     def acts(self) -> tuple[Ints, Ints]:
         """Rows that pay for something, and what for."""
-        acts = self.turns_of_all.work[w.W_ACT]
+        acts = self.work[w.W_ACT]
         return self.mine[acts >= 0], acts[acts >= 0]

@@ -6,10 +6,12 @@ commits a plan.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -20,11 +22,13 @@ from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.same_grants import PlanReader
 from gantline.engine.same_plan import Repeats
-from gantline.engine.shared_gang import COMPANY_LINES
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.engine.trial_runs import is_trial
 from gantline.performance.model import overrides
+
+if TYPE_CHECKING:
+    from gantline.engine.shared_room import SharedRoom
 
 
 class Grants:
@@ -43,7 +47,6 @@ class Grants:
         self.short_of_memory: dict[int, str] = {}  # by row: how much device memory was lacking in the present commit
         self.left: set[int] = set()  # rows that share with other rows than before
         self.used_sharing = False
-        self._company_lines: Ints = np.zeros((COMPANY_LINES, 0), dtype=np.int64)
 
     @property
     def used_fluid(self) -> bool:
@@ -80,12 +83,12 @@ class Grants:
         """Devices of a row, owned or shared, in rank order."""
         return self.holdings.of(row).devices
 
-    def company_lines(self) -> Ints:
-        """Scratch space over all rows, for `MayShare.row`: zero between commits."""
-        rows = self.state.tables.F.shape[1]
-        if self._company_lines.shape[1] < rows:
-            self._company_lines = np.zeros((COMPANY_LINES, rows), dtype=np.int64)
-        return self._company_lines
+    @cached_property
+    def room(self) -> SharedRoom:
+        """Columns for commits of gangs that share."""
+        from gantline.engine.shared_room import SharedRoom  # plain gangs need none of it
+
+        return SharedRoom()
 
     def note_sharing(self) -> None:
         """Gangs are to share devices: from the first time on, changes of speed are counted."""
@@ -116,23 +119,25 @@ class Grants:
 
     def let_go(self, row: int) -> None:
         """The row holds nothing any more; its progress columns stay as they are."""
-        grant = self.by_row.get(row)
-        if grant is not None and grant.fluid:
+        if self.used_fluid and row in self.by_row and self.by_row[row].fluid:
             self.fluid.close(row)
         self._leave(row)
         self.holdings.give_back(row)
 
     def _leave(self, row: int) -> None:
-        grant = self.by_row.pop(row, None)
-        if grant is not None:
-            self.left |= self.company(row, grant)
+        if self.holdings.shares(row):
+            self.left |= self.holdings.beside(row)
+            self.by_row.drop([row])
+        elif row in self.by_row:
+            self.left |= self.company(row, self.by_row.pop(row))
 
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""
-        rows = np.fromiter(self.by_row, dtype=np.int64, count=len(self.by_row))
+        rows = self.by_row.rows()
         phase = self.state.tables.I[c.PHASE][rows]
-        for row in rows[(phase < Phase.STARTING) | (phase > Phase.STOPPING)].tolist():
-            if self.by_row[row].fluid or self.holdings.has(row):
+        ended = set(rows[(phase < Phase.STARTING) | (phase > Phase.STOPPING)].tolist())
+        for row in [row for row in self.by_row if row in ended] if len(ended) > 1 else ended:  # in the order in which they were granted
+            if self.holdings.has(row) or (self.used_fluid and self.by_row[row].fluid):
                 self.let_go(row)
             else:
                 self._leave(row)

@@ -59,6 +59,7 @@ class Holdings:
         self.state = state
         t = state.tables
         self._seats = no_seats(t.F.shape[1], t.D.shape[1])
+        self._marks: Ints = np.zeros(0, dtype=np.int64)  # by row; zero between uses
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
             option = int(t.I[c.OPTION, row])
@@ -173,12 +174,14 @@ class Holdings:
         """Other rows on devices that the row shares."""
         return {other for device in self._shared(row) for other in self.tenants(device) if other != row} if self.shares(row) else set()
 
-    def with_those_beside(self, rows: Ints, sharing: Ints) -> Ints:
-        """These rows and those on devices that they share, among the rows that may share, in rising order."""
-        marks = np.zeros(max(self.state.tables.F.shape[1], 1), dtype=np.int64)
-        mark_beside(self.seats(), rows, marks)
-        near: Ints = np.unique(np.concatenate([rows, sharing]))
-        return np.asarray(near[marks[near] == 1])
+    def with_those_beside(self, rows: Ints) -> Ints:
+        """These rows and those on devices that they share, in rising order."""
+        if len(self._marks) < self.state.tables.F.shape[1]:
+            self._marks = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+        mark_beside(self.seats(), rows, self._marks)
+        found: Ints = np.flatnonzero(self._marks)
+        self._marks[found] = 0
+        return found
 
     def first_device(self, row: int) -> int:
         """The first device of a row that holds any."""

@@ -33,12 +33,23 @@ class Groups:
         self.rows = rows
         self.number, self._mode = table.column("group"), table.column("mode")
         self.team: Ints = np.zeros(len(rows), dtype=np.int64)
+        self.codes = 0  # the codes of groups are below this
         self.inside: Ints = np.flatnonzero(self.number >= 0) if table.has("group") else self.team[:0]
         if len(self.inside):
-            _, self._which = np.unique(self.number[self.inside], return_inverse=True)
-            sums = np.zeros(int(self._which.max()) + 1, dtype=np.uint64)
+            self._which = self.number[self.inside]
+            if self._which.max() > 4 * len(rows):  # sparse
+                _, self._which = np.unique(self._which, return_inverse=True)
+            self.codes = int(self._which.max()) + 1
+            sums = np.zeros(self.codes, dtype=np.uint64)
             np.add.at(sums, self._which, _scrambled(rows[self.inside]))
             self.team[self.inside] = (sums >> np.uint64(1)).astype(np.int64)[self._which]
+
+    def code(self) -> Ints:
+        """Per assignment a small number for its group; `codes`: none."""
+        found = np.full(len(self.rows), self.codes)
+        if len(self.inside):
+            found[self.inside] = self._which
+        return found
 
     @cached_property
     def taking_turns(self) -> frozenset[int]:

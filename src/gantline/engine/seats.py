@@ -22,7 +22,7 @@ GANG_OPTION: Final = 1
 
 
 class SharedSeats(NamedTuple):
-    """The columns; `spare` is the first seat that is not in use."""
+    """The columns; `spare` is the first seat that is not in use, and how many are not."""
 
     seat: Ints
     gang: Ints  # (GANG_FIRST and GANG_OPTION, row)
@@ -32,7 +32,7 @@ class SharedSeats(NamedTuple):
 
 def no_seats(rows: int, devices: int) -> SharedSeats:
     """Columns for so many rows and devices."""
-    empty = SharedSeats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.full(1, -1))
+    empty = SharedSeats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.array([-1, 0]))
     return with_room(empty, rows, devices, 64)
 
 
@@ -43,23 +43,13 @@ def with_room(seats: SharedSeats, rows: int, devices: int, more: int) -> SharedS
         seats = seats._replace(gang=np.pad(seats.gang, ((0, 0), (0, rows - seats.gang.shape[1])), constant_values=-1))
     if len(seats.device) < devices:
         seats = seats._replace(device=np.pad(seats.device, (0, devices - len(seats.device)), constant_values=-1))
-    if _spare(seats, more) >= more:
+    if seats.spare[1] >= more:
         return seats
     seat = np.full((SEAT_LINES, 2 * used + more), -1)
     seat[:, :used] = seats.seat
     seat[SEAT_NEXT, used:-1] = np.arange(used + 1, seat.shape[1])
     seat[SEAT_NEXT, -1] = seats.spare[0]
-    return seats._replace(seat=seat, spare=np.array([used]))
-
-
-@kernel
-def _spare(seats: SharedSeats, most: int) -> int:
-    """How many seats are not in use, counted up to so many."""
-    count, seat = 0, seats.spare[0]
-    while seat >= 0 and count < most:
-        count += 1
-        seat = seats.seat[SEAT_NEXT, seat]
-    return count
+    return seats._replace(seat=seat, spare=np.array([used, seats.spare[1] + seat.shape[1] - used]))
 
 
 @kernel
@@ -80,6 +70,7 @@ def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, f
         seat[SEAT_ROW, new], seat[SEAT_DEVICE, new], seat[SEAT_NEXT, new] = row, device, following
         seat[SEAT_BESIDE, new], seat[SEAT_KEPT, new] = seats.device[device], 0
         seats.device[device] = following = new
+    seats.spare[1] -= count
     seats.gang[GANG_FIRST, row], seats.gang[GANG_OPTION, row] = following, option
     I[c.OPTION, row], I[c.NODE, row], I[c.HEAD, row], I[c.HELD, row] = option, -1, -1, count
     I[c.SPREAD, row] = spread_of(D, devices, first, count)
@@ -110,6 +101,7 @@ def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
                 D[c.D_HOLDER, device] = c.DOWN
         seat[SEAT_ROW, here], seat[SEAT_NEXT, here] = -1, seats.spare[0]
         seats.spare[0] = here
+        seats.spare[1] += 1
         here = following
     seats.gang[GANG_FIRST, row] = -1
 

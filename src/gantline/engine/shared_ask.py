@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
 
@@ -36,13 +36,13 @@ class SharedTurns(NamedTuple):
     work: Ints
     named: Ints
     pool: Ints  # per group the turn whose devices it shares (-1: none yet)
+    size: Ints  # how many turns there are; the columns may be longer
 
 
 class CommitMoment(NamedTuple):
     """When a commit takes place, what holds for every gang in it, and where it is written down."""
 
-    now: float
-    switch: float  # seconds that a turn in a time-shared group costs
+    times: Floats  # now, and the seconds that a turn in a time-shared group costs
     rules: EngineRules
     log: LogColumns
     scratch: Ints

@@ -43,7 +43,7 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
     """What the plan means for each row that holds something; `turns` keeps what that is. Nothing is touched yet."""
     ask, work = turns.ask, turns.work
     at = 0
-    for k in range(ask.shape[1]):
+    for k in range(turns.size[0]):
         row = ask[A_ROW, k]
         work[W_CHANGE, k], work[W_ACT, k], work[W_END, k], work[W_KEPT, k] = WAITS, NOTHING, UNTOUCHED, 0
         if t.I[c.PHASE, row] == PENDING:
@@ -58,11 +58,11 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
         while seat >= 0:
             seats.seat[SEAT_KEPT, seat] = 0
             seat = seats.seat[SEAT_NEXT, seat]
-    for n in range(ask.shape[1]):
+    for n in range(turns.size[0]):
         k = ask[A_WIDEST, n]
         if ask[A_WANTS, k] == JOINS and work[W_CHANGE, k] == BOUND and ask[A_OPTION, k] >= 0:
             _settle_in(t, seats, company, turns, k)
-    for k in range(ask.shape[1]):
+    for k in range(turns.size[0]):
         if work[W_CHANGE, k] != WAITS and ask[A_OPTION, k] >= 0:
             _decide_change(t, seats, company, turns, k, now, min_run)
 
@@ -120,7 +120,7 @@ def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
 @kernel
 def part_with_shared(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
-    for k in range(turns.ask.shape[1]):
+    for k in range(turns.size[0]):
         if turns.work[W_CHANGE, k] != WAITS and turns.work[W_CHANGE, k] != BOUND:
             _part_with(t, seats, company, turns, k, now)
 

@@ -218,7 +218,7 @@ def _begin(
 ) -> None:
     """The row takes the devices that were found: it starts, starts again elsewhere, or goes on after a pause."""
     F, I, ask, work, amount = t.F, t.I, turns.ask, turns.work, moment.rules.amount
-    now, log, out = moment.now, moment.log, moment.out
+    now, log, out = moment.times[0], moment.log, moment.out
     row, option, change = ask[A_ROW, k], ask[A_OPTION, k], work[W_CHANGE, k]
     need = t.OI[c.O_GPUS, option]
     if change == WAITS:
@@ -245,7 +245,7 @@ def _begin(
         set_due(F, row)
     elif ask[A_RETURNS, k] == 1 and work[W_ACT, k] == RESUME:
         work[W_ACT, k] = SWITCH
-        F[c.SINCE, row] = now + price(moment.switch, need, amount)
+        F[c.SINCE, row] = now + price(moment.times[1], need, amount)
         set_due(F, row)
     work[W_END, k] = GRANTED
 
@@ -276,6 +276,6 @@ def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTur
         settle_down(t, seats, company, row, old, company.had, first, count, shared)
         work[W_END, k] = RESTORED
         return
-    halt(t.F, t.I, row, moment.now, reason, moment.log)
+    halt(t.F, t.I, row, moment.times[0], reason, moment.log)
     moment.out[1] += 1
     work[W_END, k] = HALTED

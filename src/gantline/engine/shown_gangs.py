@@ -63,7 +63,7 @@ class ShownGangs:
         if not granted:
             return rows
         if self.as_columns():
-            near = self.books.with_those_beside(rows, granted.rows())
+            near = self.books.with_those_beside(rows)
             return near if self.state.tables.performance is None else self._with_team_mates(rows, near)
         grants = {row: granted[row] for row in rows.tolist() if row in granted}
         groups = {members for grant in grants.values() for members in grant.members if members}
