@@ -23,7 +23,8 @@ _SETTING = (
     "24 servers with one GPU each in 12 racks of two, 6.25 GB/s from a server and from a rack, which is 2 : 1 over-subscribed; jobs of "
     "2 to 8 workers of six kinds that communicate 30 to 50 % of an iteration, a minute apart. Links are divided by max-min fairness. In "
     "the mixed workload (15 jobs) the periods of the kinds are unrelated, in the related one (20 jobs) they are multiples of 0.1 s. "
-    "Random is FIFO with random placement. The table has the mean seconds that jobs hold devices, which follow the mean iteration, as the "
+    "Random is FIFO with random placement. Starts and moves cost nothing. "
+    "The table has the mean seconds that jobs hold devices, which follow the mean iteration, as the "
     "work of a job is given. The paper's testbed and models are not ours: the claims are inequalities for these workloads. "
 )
 
