@@ -10,7 +10,7 @@ from gantline.performance.company_fit import TrialLife, fit_company
 
 
 def _life(start: float, *speeds: tuple[float, float]) -> TrialLife:
-    return TrialLife(start, leave=0.5, resume=start / 2, close=0.25, speeds=speeds)
+    return TrialLife(start, leave=0.5, resume=start / 2, speeds=speeds)
 
 
 def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
@@ -18,8 +18,8 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     assert speed.line.rate == pytest.approx(100.0)
     assert speed.crowded == pytest.approx(0.8)
     assert speed.beside(0.5) == pytest.approx(90.0)
-    assert (speed.line.startup, speed.resume, speed.leave) == pytest.approx((2.25, 1.0, 0.5))  # a job ends once: part of its start
-    assert speed.samples["start"] == pytest.approx((1.25, 3.25))
+    assert (speed.line.startup, speed.resume, speed.leave) == pytest.approx((2.5, 1.0, 0.5))  # a job ends once: part of its start
+    assert speed.samples["start"] == pytest.approx((1.5, 3.5))
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)
 
 

@@ -91,11 +91,12 @@ def _ends(bundle: Bundle, rows: list[dict[str, object]], draw: int | None = None
     return run.jobs.sort("job")["jct"].to_list()
 
 
-def test_a_job_is_slower_the_more_of_the_other_devices_are_busy_and_faster_again_when_they_are_free() -> None:
+@pytest.mark.parametrize("executor", ["instant", "acknowledged", "measured"])
+def test_a_job_is_slower_the_more_of_the_other_devices_are_busy_and_faster_again_when_they_are_free(executor: str) -> None:
     rows = _rows(("a", 0.0, 100.0), ("a", 0.0, 30.0))
     # alone on a node of four a job goes at 1, beside a full node at 0.7: beside one of three others at 0.9
-    assert _ends(_in_company(0.7), rows) == pytest.approx([30 / 0.9 + 70, 30 / 0.9])
-    assert _ends(_in_company(0.7), _rows(*[("a", 0.0, 70.0)] * 4)) == pytest.approx([100.0] * 4)
+    assert _ends(_in_company(0.7), rows, executor=executor) == pytest.approx([30 / 0.9 + 70, 30 / 0.9])
+    assert _ends(_in_company(0.7), _rows(*[("a", 0.0, 70.0)] * 4), executor=executor) == pytest.approx([100.0] * 4)
 
 
 def test_the_devices_of_its_own_gang_are_no_company() -> None:

@@ -86,7 +86,7 @@ class Reconciler:
             finished = self.finished
             for report in reports:
                 seen |= (self.apply or self.absorb)(report)
-            if self.finished > finished and self.grants:
+            if self.finished > finished and self.grants.minds_changes:
                 self.grants.forget_finished()
             self.in_flight.mark()
         self.state.rebuild()
@@ -201,7 +201,7 @@ class Reconciler:
         for report in ended:
             self._complete(report.row, self.state.now)
         if ended:
-            if self.grants:
+            if self.grants.minds_changes:
                 self.grants.forget_finished()
             self.state.rebuild()
 

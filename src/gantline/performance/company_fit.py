@@ -17,19 +17,19 @@ _SURE = 0.002  # the least half width of a range: no measurement of a second or 
 
 @dataclass(frozen=True)
 class TrialLife:
-    """One gang that was started, watched among others, stopped, resumed, and that ended by itself. Times are seconds."""
+    """One gang that was started, watched among others, stopped and resumed. Times are seconds."""
 
     start: float  # from the order to its first step
     leave: float  # from the order to stop until it is gone
     resume: float  # as `start`, from what it had saved
-    close: float  # from its last step to its end
     speeds: tuple[tuple[float, float], ...]  # part of the other devices of its node that were busy, steps per second
 
 
 def fit_company(lives: Sequence[TrialLife]) -> Speed:
     """The speed falls linearly with the part of the other devices that is busy; everything else is a mean with its samples.
 
-    The time after the last step is part of a start, because a job ends once, however often it is resumed.
+    A job that ends saves and leaves as one that is stopped does. That is part of its start, because it ends once, however often it is
+    resumed.
     """
     seen = np.array([point for life in lives for point in life.speeds])
     if not len(seen) or not (seen[:, 1] > 0.0).all():
@@ -43,10 +43,9 @@ def fit_company(lives: Sequence[TrialLife]) -> Speed:
         raise UsageError("its speeds beside others do not lie on a line above zero", where="profile", fix="watch the job for longer")
     ratios = speed / (alone + slope * busy)
     blur = max(2.0 * float(np.std(ratios)), _SURE)
-    close = statistics.fmean(life.close for life in lives)
-    starts = [life.start + close for life in lives]
-    line = SampledLine(statistics.fmean(starts), 1.0 / alone, 1.0 / alone / (1.0 + blur), 1.0 / alone * (1.0 + blur))
     leaves, resumes = [life.leave for life in lives], [life.resume for life in lives]
+    starts = [life.start + statistics.fmean(leaves) for life in lives]
+    line = SampledLine(statistics.fmean(starts), 1.0 / alone, 1.0 / alone / (1.0 + blur), 1.0 / alone * (1.0 + blur))
     samples = {"start": tuple(starts), "leave": tuple(leaves), "resume": tuple(resumes), "speed": tuple(ratios.tolist())}
     return Speed(
         line,

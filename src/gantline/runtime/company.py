@@ -1,8 +1,8 @@
 """Jobs measured in company, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
 
-Gangs that fill a node are started one after the other, and are watched while all of them run, while half of them are suspended, and
-while all but one are. Then each is stopped and resumed among the others, and ends by itself. They must use `gantline.train`, which notes
-its steps.
+Gangs fill a node one after the other, each is stopped and resumed among the others, and they leave one after the other. All that run are
+watched at every step of that, so that each is seen beside few and beside many. (A gang that is suspended is no absent gang: under MPS the
+others stay slower than they are alone.) They must use `gantline.train`, which notes its steps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WARM = 0.5  # seconds of first steps, and of steps after a change of company, t
 
 @dataclass
 class TrialGang:
-    """A gang to be measured; `launch` says how it is run for so many steps."""
+    """A gang to be measured; `launch` says how it is run for so many steps: more than it will ever make here."""
 
     name: str
     devices: tuple[int, ...]
@@ -98,27 +98,35 @@ class Crew:
     def measure(self, seconds: float) -> list[TrialLife]:
         """The whole of it; every window is about so many seconds long."""
         rows = range(len(self.gangs))
-        starts = [self._started(row) for row in rows]
         speeds: list[list[tuple[float, float]]] = [[] for _ in rows]
-        for company in (set(rows), *(set(rows[part::2]) for part in (0, 1) if len(rows) > 2), *({row} for row in rows)):
-            self._let_run(company)
-            for row, speed in self._watched(company, seconds if len(company) > 1 else seconds / 2).items():
+        starts, lives, company = [], [], set[int]()
+
+        def watch() -> None:
+            for row, speed in self._watched(company, seconds).items():
                 near = sum(len(self.gangs[other].devices) for other in company - {row})
                 free = self.size - len(self.gangs[row].devices)
                 speeds[row].append((near / free if free else 0.0, speed))
-        self._let_run(set(rows))
-        lives = []
+
+        self._started(0)  # the first start of all reads everything from disk
+        self._stopped(0)
         for row in rows:
-            leave, resume = self._stopped_and_resumed(row, steps=max(round((seconds + 4.0 * _WARM) * speeds[row][0][1]), 3))
-            lives.append(TrialLife(starts[row], leave, resume, 0.0, tuple(speeds[row])))
-        return [replace(life, close=self._closed(row)) for row, life in zip(rows, lives)]
+            starts.append(self._started(row))
+            company.add(row)
+            watch()
+        for row in rows:
+            lives.append((self._stopped(row), self._started(row)))
+        watch()
+        for row in rows[:-1]:
+            self._stopped(row)
+            company.remove(row)
+            watch()
+        return [TrialLife(start, *life, tuple(seen)) for start, life, seen in zip(starts, lives, speeds)]
 
     def end(self) -> None:
         """End what still runs."""
         for order in self._orders:
             self.runner.send(replace(order, verb=Verb.STOP), 0.0)
-        over = (News.STOPPED, News.FINISHED, News.FAILED)
-        limit = time.monotonic() + self.limit
+        over, limit = (News.STOPPED, News.FINISHED, News.FAILED), time.monotonic() + self.limit
         while not all(any(self._heard(row, news) for news in over) for row in range(len(self.gangs))) and time.monotonic() < limit:
             time.sleep(_LOOK)
         self.runner.leave(drained=True)
@@ -139,33 +147,18 @@ class Crew:
         late = self._until(row, lambda: self._after(row, early[0] + _WARM))
         return max(0.0, early[0] - began - early[1] * (late[0] - early[0]) / (late[1] - early[1]))
 
-    def _stopped_and_resumed(self, row: int, steps: int) -> tuple[float, float]:
-        """What each takes; it will end by itself after so many further steps."""
+    def _stopped(self, row: int) -> float:
+        """Seconds from the order until it is gone; the next start resumes it."""
         began = time.monotonic()
         self.runner.send(replace(self._orders[row], verb=Verb.STOP), began)
-        leave = self._until(row, lambda: self._heard(row, News.STOPPED)) - began
-        self._launches[row] = self._noting(row, self._notes(row)[-1][1] + steps)
-        self._orders[row] = replace(self._orders[row], epoch=2, revision=0, suspended=False)
-        return leave, self._started(row)
-
-    def _closed(self, row: int) -> float:
-        """Seconds from its last step to its end."""
-        ended, notes = self._until(row, lambda: self._heard(row, News.FINISHED)), self._notes(row)
-        return max(0.0, ended - notes[-1][0] - (notes[-1][0] - notes[0][0]) / max(len(notes) - 1, 1) / 2)  # half a gap between two notes
+        gone = self._until(row, lambda: self._heard(row, News.STOPPED))
+        self._orders[row] = replace(self._orders[row], epoch=self._orders[row].epoch + 1)
+        return gone - began
 
     # --- all of them ------------------------------------------------------------------------------------------------------
-    def _let_run(self, company: set[int]) -> None:
-        """Suspend all others."""
-        for row in range(len(self.gangs)):
-            if self._orders[row].suspended == (row not in company):
-                continue
-            order = self._orders[row]
-            self._orders[row] = replace(order, suspended=row not in company, revision=order.revision + 1)
-            self.runner.send(self._orders[row], 0.0)
-        time.sleep(_WARM)
-
     def _watched(self, company: set[int], seconds: float) -> dict[int, float]:
         """Steps per second of each while these run."""
+        time.sleep(_WARM)
         begun = {row: self._notes(row)[-1] for row in company}
         found = {}
         for row in company:

@@ -1,0 +1,90 @@
+"""The experiment of `examples/live_gpu` in small, on virtual time: one draw stands for the live run, others predict it."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from gantline import Policy, simulate
+from gantline.core.arrays import Floats
+from gantline.drivers.measured import MeasuredExecutor
+from gantline.engine.executor import Order, Verb
+from gantline.performance.bundle import Bundle, Profile
+from gantline.performance.company_fit import TrialLife, fit_company
+from gantline.performance.profiled_model import ProfiledModel
+from gantline.policies.given_orders import GivenOrder, GivenOrders
+
+JOBS = 24
+
+
+def _profiles() -> Bundle:
+    """Two kinds, each measured four times with one and two devices: everything scatters by some percent."""
+    rng = random.Random(1)
+
+    def scatter() -> float:
+        return rng.uniform(0.9, 1.1)
+
+    def life(start: float, rate: float) -> TrialLife:
+        speeds = tuple((busy, rate * rng.uniform(0.98, 1.02)) for busy in (0.0, 0.5, 1.0))
+        return TrialLife(start * scatter(), 0.5 * scatter(), start * scatter(), speeds)
+
+    sizes = {1: 1.0, 2: 0.8}
+    kinds = {"slow": 10.0, "fast": 40.0}
+    return Bundle(
+        {
+            kind: Profile(
+                kind, alone={("gpu", size): fit_company([life(2.0, rate * part) for _ in range(4)]) for size, part in sizes.items()}
+            )
+            for kind, rate in kinds.items()
+        }
+    )
+
+
+def _rows() -> list[dict[str, object]]:
+    rng, at, found = random.Random(2), 0.0, []
+    for place in range(JOBS):
+        found.append({"job": f"{place:02}", "arrival": at, "gpus": rng.choice((1, 1, 2)), "duration": rng.uniform(4.0, 12.0)})
+        found[-1]["model"] = ("slow", "fast")[place % 2]
+        at += rng.expovariate(1.0)
+    return found
+
+
+def _jcts(policy: Policy | str, draw: int | None) -> Floats:
+    model = ProfiledModel(_profiles(), draw=draw)
+    run = simulate(_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0)
+    return np.array(run.jobs.sort("job")["jct"].to_list())
+
+
+def _recorded(policy: str, draw: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, GivenOrders]:
+    """A run, and its orders, each once."""
+    given: dict[tuple[int, int, Verb], GivenOrder] = {}
+    send = MeasuredExecutor.send
+
+    def noted(self: MeasuredExecutor, order: Order, now: float) -> None:
+        devices = order.devices if order.verb is Verb.START else ()
+        given.setdefault((order.row, order.epoch, order.verb), GivenOrder(now, f"{order.row:02}", devices))
+        send(self, order, now)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MeasuredExecutor, "send", noted)
+        found = _jcts(policy, draw)
+    return found, GivenOrders.of(given.values())
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf"])
+def test_orders_given_again_leave_the_times_alone_to_differ(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, orders = _recorded(policy, 1000, monkeypatch)
+    if policy == "fifo":
+        assert _jcts(orders, 1000) == pytest.approx(real)  # the same clock, and no stops: nothing is left
+    assert float(_jcts(orders, 1000).mean() / real.mean()) == pytest.approx(1.0, abs=0.01)
+    assert float(_jcts(orders, None).mean() / real.mean()) == pytest.approx(1.0, abs=0.02)  # the mean of what was measured
+
+
+def test_nine_of_ten_jobs_end_within_their_interval(long: bool) -> None:
+    """Some runs that could have been live, and others that predict them; few of each tell little."""
+    draws, runs, least, most = (200, 60, 0.85, 0.95) if long else (30, 5, 0.6, 1.0)
+    low, high = np.quantile([_jcts("fifo", draw) for draw in range(draws)], (0.05, 0.95), axis=0)
+    inside = [(low <= real) & (real <= high) for real in (_jcts("fifo", 1000 + run) for run in range(runs))]
+    assert least <= float(np.mean(inside)) <= most
