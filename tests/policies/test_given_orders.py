@@ -28,3 +28,7 @@ def test_a_start_waits_for_a_gang_that_takes_longer_than_it_did_then() -> None:
 def test_a_stop_of_a_job_that_has_ended_by_then_changes_nothing() -> None:
     orders = [GivenOrder(0.0, "0", (0,)), GivenOrder(6.0, "0"), GivenOrder(6.0, "1", (0,)), GivenOrder(9.0, "0", (1,))]
     assert _ends([5.0, 4.0], *orders) == pytest.approx([5.0, 10.0])
+
+
+def test_a_job_that_ended_while_it_was_asked_to_stop_runs_to_its_end() -> None:
+    assert _ends([10.0], GivenOrder(0.0, "0", (0,)), GivenOrder(9.5, "0")) == pytest.approx([10.0])

@@ -53,6 +53,8 @@ class GivenOrders(Policy):
             elif order.job in newest:
                 place = newest[order.job]
                 turns[place] = turns[place]._replace(stop=min(order.time, turns[place].stop))
+        for place in newest.values():  # a job that ended while it was asked to stop has no later turn to end in
+            turns[place] = turns[place]._replace(stop=math.inf)
         return cls(turns=tuple(turns))
 
     def decide(self, snapshot: Snapshot) -> Plan:

@@ -1,8 +1,8 @@
 """Jobs measured in company, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
 
 Gangs fill a node one after the other, each is stopped and resumed among the others, and they leave one after the other. All that run are
-watched at every step of that, so that each is seen beside few and beside many. (A gang that is suspended is no absent gang: under MPS the
-others stay slower than they are alone.) They must use `gantline.train`, which notes its steps.
+watched at every step of that, so that each is seen beside few and beside many. (Suspending the others instead is quicker, but speeds
+measured so on slices of a GPU were below those of live runs.) They must use `gantline.train`, which notes its steps.
 """
 
 from __future__ import annotations
