@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.runtime.mps_stand_in import ControlProgram
 from tests.runtime.specs import running, until
 
 from gantline.core.grant import Grant
@@ -70,13 +71,9 @@ def count(one: Incarnation) -> int:
     return int(file.read_text()) if file.exists() else 0
 
 
-def test_what_processes_are_told_of_their_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    control = tmp_path / "bin" / "nvidia-cuda-mps-control"
-    control.parent.mkdir()
-    control.write_text("#!/bin/sh\n")
-    control.chmod(0o755)
-    machine = declared("h200:1,cpu:1")
-    writer = Writer(tmp_path, "", machine, Groups(), Mps(tmp_path / "home"), lambda: machine.cluster)
+def test_what_a_share_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    machine, mps = declared("h200:1,cpu:1"), Mps(tmp_path)
+    writer = Writer(tmp_path, "", machine, Groups(), mps, lambda: machine.cluster)
 
     def told(share: str, device: int, part: float = 0.25, mode: Mode = Mode.INTERLEAVE, fraction: float = 1.0) -> tuple[str | None, float]:
         grant = Grant((Assignment(0, group=0, mode=mode, fraction=fraction),), shared=True)
@@ -85,7 +82,10 @@ def test_what_processes_are_told_of_their_share(tmp_path: Path, monkeypatch: pyt
         return order["env"].get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), order["part"]
 
     assert told("mps", 0) == (None, 0.25), "no such service: in turns"
-    monkeypatch.setenv("PATH", f"{control.parent}:/usr/bin:/bin")
+    (tmp_path / "bin").mkdir()
+    ControlProgram(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    request.addfinalizer(mps.quit)
     assert told("mps", 0) == ("25", 0.0)
     assert told("time", 0) == (None, 0.25)
     assert told("mps", 1) == (None, 0.25), "CPU slots are shared in turns"

@@ -64,7 +64,7 @@ class Virtual:
 def live_stops(rules: dict[str, float], until: float) -> list[tuple[int, float]]:
     """Which gang a live loop stops when, over machines that take their time in virtual time."""
     loop = make_loop(Setup("fifo", **rules), None, parse_cluster("1x2"), None, Virtual())
-    machines = loop.inbox.executor = Watched(np.full(2, 900.0), Faults(), leave=lambda row, devices: 2.0)
+    machines = loop.inbox.executor = Watched(np.full(2, 900.0), Faults(), leave=lambda row, devices, now: 2.0)
     told = [Submit(float(at), {"id": str(at), "gpus": 2, "estimate": 900.0, "checkpoint": "inf"}) for at in range(2)]
     loop.fold([(float(at), value) for at, value in enumerate(told)], 1.0)
     loop.fold([(2.0, Use(2.0, "las"))], 2.0)
@@ -80,7 +80,7 @@ class Leaves(MeasuredExecutor):
 
     @classmethod
     def of(cls, *_: Any) -> Leaves:
-        return cls(np.full(2, 900.0), Faults(), leave=lambda row, devices: 2.0)
+        return cls(np.full(2, 900.0), Faults(), leave=lambda row, devices, now: 2.0)
 
 
 @pytest.mark.parametrize("rules", [{}, {"min_run": 150.0}, {"turn": 240.0}], ids=["usual", "longer run", "longer turns"])

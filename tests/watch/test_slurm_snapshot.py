@@ -132,6 +132,7 @@ def test_advice_is_the_commands_that_change_the_order_and_no_more_than_asked_for
     waits = [job("long", 4, waited=9, limit="30:00"), job("short", 4, waited=8, limit="1:00"), job("last", 4, waited=7, limit="50:00")]
     look = _look(*runs, *waits)
     assert look.queue == ("long", "short", "last")
+    assert _look(job("12"), job("9_2"), job("9_1")).queue == ("9_1", "9_2", "12")  # of one second and priority: by number
     advice = advise_order(look, "sjf", {})
     assert [" ".join(command) for command in advice.commands] == [
         "scontrol update JobId=short Priority=4000000000",

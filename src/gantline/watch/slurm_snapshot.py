@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gantline.simulator.uncertainty import FEWEST
 from gantline.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
@@ -38,6 +39,7 @@ class _Builder:
         words = {word for text in features for word in re.split(r"[&,|]", text)}
         self.kinds = _type_names(state.nodes, words)
         self.left_out: Counter[str] = Counter()
+        self.types: dict[tuple[object, ...], list[str]] = {}
         self.free: dict[str, list[int]] = {}
         self.zero = min([state.now, *(job.submitted for job in state.jobs if job.submitted)])
         place = 0
@@ -48,7 +50,7 @@ class _Builder:
     def build(self) -> ClusterLook:
         state, now = self.state, self.state.now - self.zero
         runs = [job for job in state.jobs if job.state in _RUNS]
-        waits = [job for job in state.jobs if job.state in _WAITS]
+        waits = sorted((job for job in state.jobs if job.state in _WAITS), key=_age)
         entries = [entry for job in runs if (entry := self._running(job)) is not None]
         entries += [entry for job in waits if (entry := self._waiting(job)) is not None]
         snapshot: Document = {
@@ -137,16 +139,19 @@ class _Builder:
             return self._leave_out("ask for particular nodes or a reservation")
         if job.feature and not _PLAIN_FEATURE.match(job.feature):
             return self._leave_out("ask for features in a way that is not read")
-        admits = self._admits(job)
-        types = list(dict.fromkeys(self.kinds[node.name] for node in self.state.nodes if admits(node)))
+        asked = (job.partitions, job.gpus, job.nodes, job.type, job.cpus, job.feature)
+        if asked not in self.types:  # few jobs ask differently
+            admits = self._admits(job)
+            self.types[asked] = list(dict.fromkeys(self.kinds[node.name] for node in self.state.nodes if admits(node)))
+        types = self.types[asked]
         return self._entry(job, types) if types else self._leave_out("fit no node of their partition")
 
     def _queue(self, waits: Sequence[SlurmJob], known: set[str]) -> tuple[str, ...]:
         """Those that wait in Slurm's order: tier, priority, the older first."""
         tiers = {name: one.tier for name, one in self.state.partitions.items()}
 
-        def rank(job: SlurmJob) -> tuple[float, float, float]:
-            return -max((tiers.get(name, 1.0) for name in job.partitions), default=1.0), -job.priority, job.submitted
+        def rank(job: SlurmJob) -> tuple[float, float]:
+            return -max((tiers.get(name, 1.0) for name in job.partitions), default=1.0), -job.priority
 
         return tuple(job.id for job in sorted(waits, key=rank) if job.id in known)
 
@@ -186,12 +191,12 @@ class _Builder:
             found["window"] = max(int(parameters["bf_window"]), 1) * 60.0
         return found
 
-    @property
+    @cached_property
     def _age_weight(self) -> float:
         weight = self.state.config.get("PriorityWeightAge", "")
         return float(weight) if weight.isdigit() and self.state.config.get("PriorityType", "") == "priority/multifactor" else 0.0
 
-    @property
+    @cached_property
     def _max_age(self) -> float:
         return seconds_of(self.state.config.get("PriorityMaxAge", "") or "7-0") or 604_800.0
 
@@ -257,6 +262,11 @@ def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:
         differs = len(classes[node.type]) > 1
         found[node.name] = ".".join((node.type, *partitions, *features)) if differs else node.type
     return found
+
+
+def _age(job: SlurmJob) -> tuple[float, list[int]]:
+    """Jobs of one second come in the order of their numbers."""
+    return job.eligible, [int(number) for number in re.findall(r"\d+", job.id)]
 
 
 def _rows(text: str) -> list[dict[str, str]]:
