@@ -24,10 +24,6 @@ class MuriGroup(NamedTuple):
     period: float
     devices: tuple[int, ...] = ()  # where the schedule chooses them; else they are counted off
 
-    @property
-    def rows(self) -> tuple[int, ...]:
-        return tuple([job.row for job in self.members])
-
 
 class EventSchedule(Protocol):
     """What runs from now on."""
@@ -46,13 +42,23 @@ class EventSchedule(Protocol):
 
 
 class MuriSpell(NamedTuple):
-    """A job held devices, in company or alone, from begin to end."""
+    """A group held devices from begin to end."""
 
-    row: int
+    members: tuple[MuriJob, ...]
     begin: float
     end: float
     devices: tuple[int, ...]
-    mates: tuple[int, ...]
+
+
+class MuriSeat(NamedTuple):
+    """Where a group sits, and since when."""
+
+    begin: float
+    devices: tuple[int, ...]
+
+
+MuriSeats = dict[tuple[MuriJob, ...], MuriSeat]
+"""The seats of all groups that run, by their members."""
 
 
 class MuriLives(NamedTuple):
@@ -73,11 +79,11 @@ def run_events(
     """From the first arrival to the last end."""
     coming = sorted(jobs, key=lambda job: job.submit)
     end, spells = [math.nan] * len(jobs), list[MuriSpell]()
-    seats: dict[MuriJob, MuriSpell] = {}
+    seats: MuriSeats = {}
     running: list[MuriJob] = []
     now, arrived, events, alive = 0.0, 0, 0, 0
     while arrived < len(coming) or alive:
-        due = min((job.due for job in running), default=math.inf)
+        due = min([job.due for job in running], default=math.inf)
         arrival = coming[arrived].submit if arrived < len(coming) else math.inf
         then = min(due, arrival, schedule.look_again(now))
         if then > until or then == math.inf:
@@ -99,7 +105,7 @@ def run_events(
                 job.advance(seconds)
         groups = schedule.decide(now)
         running = _take_over(groups, running, now)
-        _seat(groups, seats, now, spells)
+        seats = _seat(groups, seats, now, spells)
         if on_progress is not None and events % _REPORTED == 0:
             on_progress(now, arrived, alive)
     if running:  # the run ends between two events: what jobs have done by then counts
@@ -122,33 +128,34 @@ def _take_over(groups: Sequence[MuriGroup], before: list[MuriJob], now: float) -
     """Let the groups run, and nothing else."""
     for job in before:
         job.running = False
-    running = []
+    running: list[MuriJob] = []
     for group in groups:
-        charge = sum(job.overhead for job in group.members)
+        charge = sum([job.overhead for job in group.members])
         for job in group.members:
             job.run(now, group.period, charge)
-            running.append(job)
+        running += group.members
     return running
 
 
-def _seat(groups: Sequence[MuriGroup], seats: dict[MuriJob, MuriSpell], now: float, spells: list[MuriSpell]) -> None:
+def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: list[MuriSpell]) -> MuriSeats:
     """Which devices each group has from now on: counted off from the first, the widest groups first, as the original fills its nodes.
 
-    GPU counts are powers of two there, so that no gang of a node's size or less spans two.
+    GPU counts are powers of two there, so that no gang of a node's size or less spans two. A group that keeps its members and its devices
+    goes on; the spells of the others end.
     """
-    before = dict(seats)
-    seats.clear()
+    seats: MuriSeats = {}
     first = 0
-    for group in sorted(groups, key=lambda group: -group.members[0].gpus):
-        members = group.members
-        gpus, held = members[0].gpus, before.get(members[0])
-        devices = group.devices or (held.devices if held is not None and held.devices[0] == first else tuple(range(first, first + gpus)))
+    for members, _, chosen in sorted(groups, key=_width, reverse=True):
+        gpus, held = members[0].gpus, before.get(members)
+        if held is not None and (held.devices == chosen if chosen else held.devices[0] == first):
+            seats[members] = held
+            del before[members]
+        else:
+            seats[members] = MuriSeat(now, chosen or tuple(range(first, first + gpus)))
         first += gpus
-        mates = group.rows
-        for job in members:
-            held = before.get(job)
-            if held is not None and held.devices == devices and held.mates == mates:
-                seats[job] = before.pop(job)
-            else:
-                seats[job] = MuriSpell(job.row, now, math.inf, devices, mates)
-    spells += [MuriSpell(held.row, held.begin, now, held.devices, held.mates) for held in before.values() if held.begin < now]
+    spells += [MuriSpell(members, begin, now, devices) for members, (begin, devices) in before.items() if begin < now]
+    return seats
+
+
+def _width(group: MuriGroup) -> int:
+    return group.members[0].gpus

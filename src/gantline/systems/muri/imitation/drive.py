@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -66,10 +68,14 @@ def _schedule(policy: Policy, jobs: list[MuriJob], cluster: Cluster) -> EventSch
 def _write(simulation: Simulation, lives: MuriLives) -> None:
     """Starts, ends, service and intervals, in the tables and the log of the run. Time that jobs share counts for each of them."""
     state, t = simulation.state, simulation.state.tables
-    spells = sorted(lives.spells, key=lambda spell: (spell.begin, spell.row))
-    n = len(lives.end)
-    row = np.array([spell.row for spell in spells], dtype=np.int64)
-    begin, end = np.array([spell.begin for spell in spells]), np.array([spell.end for spell in spells])
+    spells, n = lives.spells, len(lives.end)
+    row = np.array([job.row for spell in spells for job in spell.members], dtype=np.int64)
+    spell_of = np.repeat(np.arange(len(spells)), [len(spell.members) for spell in spells])
+    begin = np.array([spell.begin for spell in spells])[spell_of]
+    order = np.lexsort((row, begin))
+    row, begin, spell_of = row[order], begin[order], spell_of[order]
+    end = np.array([spell.end for spell in spells])[spell_of]
+    devices = [spells[at].devices for at in spell_of.tolist()]
     first = np.full(n, np.nan)
     np.fmin.at(first, row, begin)
     finish = np.array(lives.end)
@@ -87,20 +93,15 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
     state.now = lives.now
     write_log(
         simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=reason, begin=begin, end=end,
-        gpus=[len(spell.devices) for spell in spells], devices=[device for spell in spells for device in spell.devices],
+        gpus=[len(each) for each in devices], devices=np.fromiter(chain.from_iterable(devices), np.int64),
     )  # fmt: skip
 
 
 def _reasons(row: Ints, begin: Floats, end: Floats, finish: Floats) -> Ints:
     """Why each spell ended: the job did, it moved at that instant, the run did, or others took its devices."""
-    again = set(zip(row.tolist(), begin.tolist()))
-    over = float(end.max(initial=0.0))
-    found = []
-    for each, until in zip(row.tolist(), end.tolist()):
-        if until == finish[each]:
-            found.append(Reason.FINISHED)
-        elif (each, until) in again:
-            found.append(Reason.MOVED)
-        else:
-            found.append(Reason.END if until == over else Reason.PREEMPTED)
-    return np.array(found, dtype=np.int64)
+    order = np.lexsort((begin, row))
+    one, other = order[:-1], order[1:]
+    begins_again = np.full(len(row), np.nan)
+    begins_again[one] = np.where(row[one] == row[other], begin[other], np.nan)
+    ended = (end == finish[row], end == begins_again, end == end.max(initial=0.0))
+    return np.select(ended, (Reason.FINISHED, Reason.MOVED, Reason.END), Reason.PREEMPTED).astype(np.int64)

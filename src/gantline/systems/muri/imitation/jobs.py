@@ -43,14 +43,17 @@ class MuriJob:
 
     def run(self, now: float, period: float, charge: float) -> None:
         """It runs from now on; its end is foreseen as if nothing else happened."""
-        self.changes += 0.0 < self.period != period and self.ran > 0.0
-        self.running, self.period, self.charge = True, period, charge
+        if period != self.period:
+            self.changes += self.period > 0.0 and self.ran > 0.0
+            self.period = period
+        self.running, self.charge = True, charge
         self.due = now + self.left * period
 
     def advance(self, seconds: float) -> None:
         """An event that is not its end: what it costs is paid, whether or not anything restarts."""
         self.ran += seconds
-        self.left -= max(0.0, seconds - self.charge) / self.period
+        if seconds > self.charge:
+            self.left -= (seconds - self.charge) / self.period
 
 
 def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:

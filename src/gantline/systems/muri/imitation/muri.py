@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 
 from gantline.performance.cycle_periods import Stages
 from gantline.performance.stage_cycles import ALONE, DISTURBED
@@ -19,7 +20,7 @@ class MuriSchedule:
     """Jobs in order, grouped, and the groups in the order of their first members as far as they fit."""
 
     def __init__(self, devices: int, stages: Sequence[Stages], *, known: bool, matching: bool, worst: bool, most: int) -> None:
-        self._devices, self._known = devices, known
+        self._devices, self._value = devices, _left if known else _had
         disturbed = DISTURBED if matching else UNMATCHED
         self._grouping: Grouping[MuriJob] = Grouping(stages, matching=matching, worst=worst, most=most, disturbed=disturbed)
         self._listed: list[MuriJob] = []
@@ -34,20 +35,24 @@ class MuriSchedule:
         return math.inf
 
     def decide(self, now: float) -> list[MuriGroup]:
-        value = {job: self._value(job) for job in self._listed}
+        value = dict(zip(self._listed, map(self._value, self._listed)))
         self._listed.sort(key=value.__getitem__)
         bunches = self._grouping.form(self._listed, self._devices)
-        bunches.sort(key=lambda bunch: min([value[job] for job in bunch]))
+        bunches.sort(key=lambda bunch: min(map(value.__getitem__, bunch)))
         room, groups = self._devices, []
         for bunch in bunches:
             if bunch[0].gpus <= room:
                 room -= bunch[0].gpus
                 groups.append(MuriGroup(bunch, self._grouping.period(bunch)))
-        self._listed.sort(key=lambda job: -job.gpus)
+        self._listed.sort(key=attrgetter("gpus"), reverse=True)
         return groups
 
-    def _value(self, job: MuriJob) -> float:
-        """GPU-seconds left, where these are known; until its first run a job has the length that the trace says. Else those it had."""
-        if not self._known:
-            return job.ran * job.gpus
-        return (job.alone if job.ran > 0.0 else job.duration) * job.gpus
+
+def _left(job: MuriJob) -> float:
+    """The GPU-seconds that are left; until its first run a job has the length that the trace says."""
+    return (job.alone if job.ran > 0.0 else job.duration) * job.gpus
+
+
+def _had(job: MuriJob) -> float:
+    """The GPU-seconds that it had, where those left are not known."""
+    return job.ran * job.gpus

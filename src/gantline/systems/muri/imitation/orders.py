@@ -48,33 +48,36 @@ class TiresiasSchedule:
 
     def __init__(self, devices: int) -> None:
         self._devices = devices
-        self._runnable: list[MuriJob] = []
         self._queues: list[list[MuriJob]] = [[] for _ in range(len(LIMITS) + 1)]
-        self._level: dict[MuriJob, int] = {}
+        self._level: dict[MuriJob, int] = {}  # in the order of arrival
         self._running: list[MuriJob] = []
 
     def arrive(self, job: MuriJob) -> None:
-        self._runnable.append(job)
         self._queues[0].append(job)
         self._level[job] = 0
 
     def end(self, job: MuriJob) -> None:
-        self._runnable.remove(job)
         self._queues[self._level.pop(job)].remove(job)
 
     def decide(self, now: float) -> list[MuriGroup]:
-        for job in self._runnable:
-            level = self._level[job]
+        for job, level in self._level.items():
             if job.running and level < len(LIMITS) and job.ran * job.gpus >= LIMITS[level]:
                 self._queues[level].remove(job)
                 self._queues[level + 1].append(job)
                 self._level[job] = level + 1
-        groups = admit([job for queue in self._queues for job in queue], self._devices)
-        runs = {group.members[0] for group in groups}
+        room = self._devices
+        self._running = []
         for level, queue in enumerate(self._queues):
-            self._queues[level] = [job for job in queue if job in runs] + [job for job in queue if job not in runs]
-        self._running = [group.members[0] for group in groups]
-        return groups
+            runs, waits = list[MuriJob](), list[MuriJob]()
+            for job in queue:
+                if job.gpus <= room:
+                    room -= job.gpus
+                    runs.append(job)
+                else:
+                    waits.append(job)
+            self._queues[level] = runs + waits
+            self._running += runs
+        return [MuriGroup((job,), job.step) for job in self._running]
 
     def look_again(self, now: float) -> float:
         """The next demotion; one that is overdue waits for whatever comes next, since a job moves by one queue an event."""

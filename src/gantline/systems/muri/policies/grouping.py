@@ -42,6 +42,7 @@ class Grouping(Generic[Job]):
         self._cycle = longest_cycle if worst else shortest_cycle
         self._pairs = PairsByKind(self._weight)
         self._periods: dict[Kinds, float] = {}
+        self._best: dict[Kinds, float] = {}  # in the best order, whichever one runs
 
     def form(self, order: Sequence[Job], devices: int) -> list[tuple[Job, ...]]:
         """Groups of the jobs that have a chance to run, in this order: as many of each size as fit where every slot is shared by the most.
@@ -60,24 +61,20 @@ class Grouping(Generic[Job]):
         """The places of the members in the order in which they follow each other."""
         return self._cycle(self._all_stages([job.kind for job in bunch])).order if len(bunch) > 1 else (0,)
 
-    def _admitted(self, order: Sequence[Job], devices: int) -> dict[int, list[tuple[Job, ...]]]:
+    def _admitted(self, order: Sequence[Job], devices: int) -> dict[int, list[list[Job]]]:
         """By size, in order of first appearance: for every slot that fits, the next few jobs of that size."""
-        sizes: dict[int, list[Job]] = {}
-        for job in order:
-            sizes.setdefault(job.gpus, []).append(job)
-        chunks: dict[int, list[tuple[Job, ...]]] = {gpus: [] for gpus in sizes}
-        seen, taken = dict.fromkeys(sizes, 0), dict.fromkeys(sizes, 0)
+        chunks: dict[int, list[list[Job]]] = {}
         for job in order:
             gpus = job.gpus
-            at = seen[gpus]
-            seen[gpus] = at + 1
-            if at >= taken[gpus] and gpus <= devices:
+            each = chunks.setdefault(gpus, [])
+            if each and len(each[-1]) < self._most:
+                each[-1].append(job)
+            elif gpus <= devices:
                 devices -= gpus
-                chunks[gpus].append(tuple(sizes[gpus][at : at + self._most]))
-                taken[gpus] += self._most
+                each.append([job])
         return chunks
 
-    def _match(self, chunks: Mapping[int, list[tuple[Job, ...]]], devices: int) -> list[tuple[Job, ...]]:
+    def _match(self, chunks: Mapping[int, list[list[Job]]], devices: int) -> list[tuple[Job, ...]]:
         """Rounds of matchings, size by size, whose pairs are joined while the jobs want more than there is."""
         sizes: dict[int, list[tuple[Job, ...]]] = {gpus: [(job,) for chunk in each for job in chunk] for gpus, each in chunks.items()}
         excess = sum(gpus * len(bunches) for gpus, bunches in sizes.items()) - devices
@@ -107,15 +104,16 @@ class Grouping(Generic[Job]):
                 after += [bunches[partner[at]], bunch]
         return excess, after
 
-    def _join(self, chunks: Mapping[int, list[tuple[Job, ...]]], devices: int) -> list[tuple[Job, ...]]:
+    def _join(self, chunks: Mapping[int, list[list[Job]]], devices: int) -> list[tuple[Job, ...]]:
         """Without matching: each chunk's later jobs join its first while the jobs want more than there is."""
-        excess = sum(gpus * len(chunk) for gpus, each in chunks.items() for chunk in each) - devices
+        excess = sum([gpus * len(chunk) for gpus, each in chunks.items() for chunk in each]) - devices
         found: list[tuple[Job, ...]] = []
         for gpus, each in chunks.items():
             for chunk in each:
-                joins = min(len(chunk) - 1, max(0, math.ceil(excess / gpus)))
+                joins = min(len(chunk) - 1, math.ceil(excess / gpus)) if excess > 0 else 0
                 excess -= gpus * joins
-                found += [chunk[: joins + 1], *((job,) for job in chunk[joins + 1 :])]
+                found.append(tuple(chunk[: joins + 1]))
+                found += [(job,) for job in chunk[joins + 1 :]]
         return found
 
     def _apart_if_slower(self, bunch: tuple[Job, ...]) -> list[tuple[Job, ...]]:
@@ -123,8 +121,10 @@ class Grouping(Generic[Job]):
         if len(bunch) == 1:
             return [bunch]
         kinds = _kinds(bunch)
-        period = shortest_cycle(self._all_stages(kinds)).period * self._disturbed[len(bunch) - 1] if kinds[0] >= 0 else math.inf
-        return [bunch] if period <= sum(job.step for job in bunch) else [(job,) for job in bunch]
+        if kinds not in self._best:
+            unshared = kinds[0] < 0
+            self._best[kinds] = math.inf if unshared else self._disturbed[len(kinds) - 1] * shortest_cycle(self._all_stages(kinds)).period
+        return [bunch] if self._best[kinds] <= sum([job.step for job in bunch]) else [(job,) for job in bunch]
 
     def _together(self, kinds: Kinds) -> float:
         """Seconds of an iteration of jobs of these kinds on the same devices."""
