@@ -44,7 +44,7 @@ MOST_PARAMETERS = 10
 LONG_LISTS: dict[str, int] = {
     "cli/advise.py advise": 11,
     "cli/live/get.py jobs": 12,
-    "cli/live/submit.py submit": 26,
+    "cli/live/submit.py submit": 24,
     "cli/live/up.py up": 30,
     "cli/profile.py run_profile": 15,
     "cli/simulate.py simulate": 14,

@@ -8,7 +8,11 @@ from pathlib import Path
 from tests.runtime.specs import Spec, ended, running, shell, state, until
 
 import gantline
+from gantline.core.grant import Grant
+from gantline.core.plan import Assignment
+from gantline.engine.executor import Order, Verb
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.terms import terms_of
 
 POLICIES = Path(__file__).parents[1] / "engine" / "assigning.py"
 
@@ -104,6 +108,11 @@ def test_a_training_loop_hears_of_other_cpus_a_cap_and_a_shift_without_a_stop(tm
         (job,) = scheduler.submit(Spec(Launch((sys.executable, "-S", "-c", TERMS), env=env), job={"gpus": 1}))
         assert ended(scheduler, job) == ["succeeded"]
         assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "1 0.5 24.0 0.25"
+
+
+def test_a_job_is_told_of_the_storage_bandwidth_that_its_plan_gives_it() -> None:
+    order = Order(Verb.START, 0, 1, grant=Grant((Assignment(0, storage=90.0),)))
+    assert terms_of(order) == {"storage": 90.0}
 
 
 def test_a_job_that_cannot_is_stopped_and_started(tmp_path: Path) -> None:

@@ -266,6 +266,14 @@ def test_cpus_without_a_type_are_asked_of_every_type() -> None:
     assert options == [{"type": "v100", "gpus": 2, "cpus": 2.0}, {"type": "cpu", "gpus": 2, "cpus": 2.0}]
 
 
+@pytest.mark.parametrize("written", ["300", "300MB/s", "0.3GB/s", "300 mbps"])
+def test_storage_bandwidth_is_asked_of_every_way_that_says_nothing_else(written: str) -> None:
+    text = f"run: a\nresources: {{storage: {written}, any_of: [{{accelerators: 'h100:2'}}, {{accelerators: 'v100:4', storage: 1GB/s}}]}}"
+    options = parse_spec(text).to_submit("1", 0.0).job["options"]
+    assert [(option["type"], option["storage"]) for option in options] == [("h100", 150.0), ("v100", 250.0)]
+    assert spec_of(parse_spec(text).to_json()) == parse_spec(text)
+
+
 def test_numbers_among_the_words_of_a_command_are_words() -> None:
     assert parse_spec("run: [sleep, 5, 0.5]").words == ["sleep", "5", "0.5"]
     with pytest.raises(UsageError, match="is not text"):
@@ -304,6 +312,7 @@ def test_a_shell_runs_only_when_it_is_asked_for() -> None:
         ("run: a\nprocesses: many", 2, "processes", "not a whole number"),
         ("run: a\narray: 5-1", 2, "array", "empty"),
         ("run: a\narray: 0-99999", 2, "array", "10000"),
+        ("run: a\nresources: {storage: fast}", 2, "resources.storage", "500MB/s"),
         ("run: a\nindex: 3", 2, "index", "no task"),
         ("run: a\nafter: [{job: x, when: later}]", 2, "after.0.when", "'ok'"),
     ],

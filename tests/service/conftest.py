@@ -88,7 +88,9 @@ def until(true: Callable[[], Any], what: str = "") -> Any:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(Options(Home(tmp_path_factory.mktemp("home", numbered=True) / "gantline"), devices="cpu:4")).start()
+    running = Running(
+        Options(Home(tmp_path_factory.mktemp("home", numbered=True) / "gantline"), devices="cpu:4", runner={"storage": "500MB/s"})
+    ).start()
     yield running
     running.stop()
 

@@ -108,6 +108,19 @@ def test_cpus_and_memory_are_booked_and_what_the_machine_does_not_have_is_refuse
     owner.cancel(waits)
 
 
+def test_storage_bandwidth_is_booked_and_what_the_machine_does_not_have_is_refused(owner: Client) -> None:
+    with pytest.raises(RefusedError, match="asks for 600 MB/s of storage, and cpu has 500"):
+        owner.submit(SLEEP, resources={"gpus": 1, "storage": "0.6GB/s"})
+    (reads_most,) = owner.submit(SLEEP, resources={"gpus": 2, "storage": 400})
+    until(lambda: owner.job(reads_most)["state"] == "running")
+    (waits,) = owner.submit(SLEEP, resources={"gpus": 1, "storage": 200})
+    until(lambda: owner.job(waits)["reason"] not in ("", "arrived"))
+    assert owner.job(waits)["state"] == "pending"
+    owner.cancel(reads_most)
+    until(lambda: owner.job(waits)["state"] == "running")
+    owner.cancel(waits)
+
+
 def test_a_running_job_that_is_resized_holds_its_new_size(owner: Client) -> None:
     (id,) = owner.submit(SLEEP, resources={"gpus": 3})
     until(lambda: owner.job(id)["state"] == "running")

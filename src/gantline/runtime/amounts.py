@@ -1,4 +1,4 @@
-"""Amounts as people write them in a job's specification: sizes, devices, memory, arrays."""
+"""Amounts as people write them in a job's specification: sizes, devices, memory, bandwidth, arrays."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _SIZES = re.compile(r"^(\d{1,7})(?:(?::|\.\.)(\d{1,7}))?$")
 _DEVICES = re.compile(r"^(?:(?P<type>[A-Za-z][\w.\-]*)(?::(?P<typed>[\d:.]+))?|(?P<any>[\d:.]+))$")
 _MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\+?$", re.IGNORECASE)
 _CPUS = re.compile(r"^(\d+(?:\.\d+)?)\+?$")
+_BANDWIDTH = re.compile(r"^(\d+(?:\.\d+)?)\s*(?:([MG])B(?:/s|ps)?)?\+?$", re.IGNORECASE)
 _RANGE = re.compile(r"^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$")
 _GB = {"": 1.0, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3, "ki": 1024 / 1e9, "mi": 1024**2 / 1e9, "gi": 1024**3 / 1e9, "ti": 1024**4 / 1e9}
 
@@ -51,6 +52,14 @@ def gigabytes(value: object, where: str) -> float:
     if not found:
         raise UsageError(f"{value!r} is not an amount of memory", where=where, fix="write 64GiB, 512MB or 64 (GB)")
     return float(found[1]) * _GB[(found[2] or "").lower()]
+
+
+def storage_bandwidth(value: object, where: str) -> float:
+    """MB/s of ``500``, ``500MB/s`` or ``1.5GB/s``."""
+    found = _BANDWIDTH.match(str(value).strip()) if not isinstance(value, bool) else None
+    if not found:
+        raise UsageError(f"{value!r} is not a bandwidth", where=where, fix="write 500MB/s, 1.5GB/s or 500 (MB/s)")
+    return float(found[1]) * (1000.0 if (found[2] or "").lower() == "g" else 1.0)
 
 
 def output(value: object, where: str) -> float:

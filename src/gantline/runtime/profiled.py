@@ -35,14 +35,7 @@ def profiled(spec: JobSpec, bundle: Bundle, worst: float = 12.0) -> JobSpec:
         raise RefusedError(f"'{name}' was not measured with {size} devices on {where}", where="profiles", fix="gantline profile run --gpus")
     best = ways[0][0]
     found = tuple(
-        Way(
-            accelerators=amounts.spell_devices(kind, size, size),
-            cpus=spec.resources.cpus,
-            memory=spec.resources.memory,
-            rate=best / seconds,
-        )
-        for seconds, kind in ways
-        if seconds <= worst * best
+        Way(accelerators=amounts.spell_devices(kind, size, size), rate=best / seconds) for seconds, kind in ways if seconds <= worst * best
     )
     resources = spec.resources.model_copy(update={"any_of": found, "gpus": None, "accelerators": None})
     steps = spec.progress.total or profile.steps

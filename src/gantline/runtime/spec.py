@@ -191,7 +191,7 @@ class JobSpec(Part):
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
         ways = self.resources.ways
-        by_type = any(way.cpus or way.memory for way in ways) or self._steps or any(self.on_one_gpu(kind, self.sizes[1]) for kind in types)
+        by_type = any(way.beside for way in ways) or self._steps or any(self.on_one_gpu(kind, self.sizes[1]) for kind in types)
         if by_type and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
             change["resources"] = self.resources.model_copy(
                 update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
@@ -297,7 +297,7 @@ class JobSpec(Part):
         found = []
         for way in self.resources.ways:
             kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
-            amount = {key: value / low for key, value in (("cpus", way.cpus), ("memory", way.memory)) if value}  # per device
+            amount = {name: value / low for name, value in way.beside.items()}  # per device
             asked = _devices_of(way)
             others = [*(size for size in reversed(self._steps) if size < asked), *(size for size in self._steps if size > asked)]
             for size in [asked, *others] if kind else ():

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, StrictBool, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
+from gantline.core.columns import BESIDE_NAMES
 from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
 from gantline.core.plain_text import is_text
@@ -120,6 +121,7 @@ Priority = Annotated[StrictInt, reads(_priority), Field(ge=-1_000_000, le=1_000_
 Sizes = Annotated[tuple[int, int], reads(amounts.sizes), PlainSerializer(lambda pair: amounts.spell_devices("", *pair), str)]
 Devices = Annotated[str, reads(lambda value, where: amounts.spell_devices(*amounts.devices(value, where)))]
 Memory = Annotated[float, reads(amounts.gigabytes)]
+Bandwidth = Annotated[float, reads(amounts.storage_bandwidth)]
 Cpus = Annotated[float, reads(amounts.cpus)]
 EndBy = Annotated[str, reads(lambda value, where: str(rule_of(value)) if isinstance(value, str) else value)]
 Count = Annotated[StrictInt, Field(ge=0, le=1_000_000)]
@@ -138,7 +140,13 @@ class Way(Part):
     nodes: Sizes = (1, 1)
     cpus: Cpus = 0.0
     memory: Memory = 0.0
+    storage: Bandwidth = 0.0
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # how fast it is this way: the estimate is for rate 1
+
+    @property
+    def beside(self) -> dict[str, float]:
+        """What it asks for beside the devices of a node, as far as it does."""
+        return {name: amount for name in BESIDE_NAMES if (amount := getattr(self, name))}
 
 
 class Topology(Part):
@@ -183,9 +191,9 @@ class Resources(Way):
     def ways(self) -> tuple[Way, ...]:
         """The alternatives; one where there is no choice."""
         if self.any_of:
-            return tuple(way.model_copy(update={"cpus": way.cpus or self.cpus, "memory": way.memory or self.memory}) for way in self.any_of)
+            return tuple(way.model_copy(update=self.beside | way.beside) for way in self.any_of)
         devices = self.accelerators or amounts.spell_devices("", *(self.gpus or (1, 1)))
-        return (Way(accelerators=devices, nodes=self.nodes, cpus=self.cpus, memory=self.memory),)
+        return (Way(accelerators=devices, nodes=self.nodes, **self.beside),)
 
 
 class Batch(Part):

@@ -19,6 +19,7 @@ class Terms:
 
     cpus: float | None = None
     memory: float | None = None  # GB
+    storage: float | None = None  # MB/s
     fraction: float = 1.0  # of each device
     memory_cap: float | None = None  # GB of each device's memory
     offset: float = 0.0  # seconds by which its steps are shifted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,6 +29,17 @@ Options count more than the file. docs/live.md lists every field of the file."""
 Text = Annotated[str | None, Parameter()]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ResourceOptions:
+    """What it needs beside whole devices."""
+
+    cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None
+    memory: Annotated[str | None, Parameter(help="Memory beside the devices of a node: 64GiB.")] = None
+    storage: Annotated[str | None, Parameter(help="Bandwidth from storage beside the devices of a node: 500MB/s.")] = None
+    share: Annotated[float | None, Parameter(help="The part of one device that it needs, such as 0.5; others may have the rest.")] = None
+
+
 @app.default
 def submit(
     *words: Annotated[str, Parameter(help="A YAML file; or, after --, the command and its arguments.", allow_leading_hyphen=True)],
@@ -46,9 +58,7 @@ def submit(
     after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID, any:ID or started:ID; may be repeated.")] = None,
     env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
     retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
-    cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None,
-    memory: Annotated[str | None, Parameter(help="Memory beside the devices of a node: 64GiB.")] = None,
-    share: Annotated[float | None, Parameter(help="The part of one device that it needs, such as 0.5; others may have the rest.")] = None,
+    asked: ResourceOptions | None = None,
     model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
     processes: Annotated[str | None, Parameter(help="How many ranks to start, or 'gpus' for one per device.")] = None,
     label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
@@ -84,7 +94,7 @@ def submit(
         _merge(value, "retry", {"max": retries})
         if gpus is not None:
             value["resources"] = {key: one for key, one in value.get("resources", {}).items() if key not in ("gpus", "any_of")}
-        _merge(value, "resources", {"accelerators": gpus, "cpus": cpus, "memory": memory, "share": share})
+        _merge(value, "resources", {"accelerators": gpus, **(asdict(asked) if asked is not None else {})})
         _merge(value, "env", key_values(env or (), "--env"))
         _merge(value, "labels", key_values(label or (), "--label"))
         _merge(value, "metrics", {key: number(one, f"--metric {key}") for key, one in key_values(metric or (), "--metric").items()})

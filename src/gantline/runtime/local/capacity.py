@@ -30,22 +30,23 @@ def memory() -> float:
     return math.floor(10 * (min(total, int(limit)) if limit.isdigit() else total) / _GB) / 10
 
 
-def with_capacity(machine: Machine) -> Machine:
-    """The machine with CPUs and memory for jobs to book, the memory of GPUs that NVML finds, and the cores and memory of slices.
+def with_capacity(machine: Machine, storage: float = 0.0) -> Machine:
+    """The machine with CPUs, memory and MB/s of storage to book, the memory of GPUs that NVML finds, and the cores and memory of slices.
 
-    Its groups of devices have equal parts of CPUs and memory, because they run side by side; so have the slices of a group.
+    Its groups of devices have equal parts of these, because they run side by side; so have the slices of a group.
     """
     nodes, known, gpus = machine.cluster.nodes, dict[str, float](), gpus_found() if machine.cuda else []
     for gpu in gpus:
         known[gpu.type] = min(gpu.memory, known.get(gpu.type, math.inf))
-    each = replace(nodes[0], cpus=cpus() / len(nodes), memory=memory() / len(nodes))
+    each = replace(nodes[0], cpus=cpus() / len(nodes), memory=memory() / len(nodes), storage=storage / len(nodes))
     sized, cores, cuda = list[Node](), dict[str, tuple[tuple[int, ...], ...]](), dict(machine.cuda)
     uuids = {str(number): gpu.uuid for number, gpu in enumerate(gpus)}
     for node, own in zip(nodes, divided(allowed_cores(), len(nodes))):
         whole, percent = whole_and_percent(node.type)
         if percent < 100 and whole not in known:  # NVML calls them otherwise
             known[whole] = min((gpus[int(name)].memory for name in machine.gpus_of(whole) if int(name) < len(gpus)), default=0.0)
-        sized.append(replace(node, cpus=each.cpus, memory=each.memory, device_memory=known.get(whole, 0.0) * percent / 100))
+        on_device = known.get(whole, 0.0) * percent / 100
+        sized.append(replace(node, cpus=each.cpus, memory=each.memory, storage=each.storage, device_memory=on_device))
         if percent < 100:
             cores[node.name] = divided(own, node.gpus)
         if percent < 100 and node.name in cuda:  # a daemon of the multi-process service counts only the GPU that it serves

@@ -27,6 +27,7 @@ from gantline.runtime.local.incarnations import Incarnations
 from gantline.runtime.local.kept import KeptJobs, KeptOutput
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
+from gantline.runtime.local.options import OPTIONS, storage_of
 from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.slice_crashes import SliceCrashes
 from gantline.runtime.local.slices import check_slices, unbounded
@@ -34,7 +35,7 @@ from gantline.runtime.local.templates import WarmTemplate
 from gantline.runtime.local.time_slices import let_take_turns
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.roll_call import KeptIncarnation, Present
-from gantline.runtime.runner import Runner
+from gantline.runtime.runner import Runner, RunnerOption
 
 What = TypeVar("What")
 _LOG = logging.getLogger("gantline.runtime")
@@ -47,16 +48,18 @@ _TOGETHER = "jobs of all users run as root: any user who may submit can do every
 class LocalRunner(Runner):
     """A runner for one machine. `attach` before the first order."""
 
+    options: ClassVar[Sequence[RunnerOption]] = OPTIONS
     preloads: ClassVar[bool] = True
 
     home: Path
     devices: str | None = None
     url: str = ""  # of the service, for jobs that report
     preload: tuple[str, ...] = ()  # modules that a template imports for jobs
+    storage: float = 0.0  # MB/s that jobs may book; 0: none
 
     def __post_init__(self) -> None:
         self.home = Path(self.home).absolute()
-        self.machine: Machine = with_capacity(find_machine(self.devices))
+        self.machine: Machine = with_capacity(find_machine(self.devices), self.storage)
         check_slices(self.machine)
         self.groups, self.mps = find_groups(), Mps(self.home)
         self.accounts: LocalAccounts = LocalAccounts()
@@ -71,12 +74,13 @@ class LocalRunner(Runner):
 
     @classmethod
     def check(cls, devices: str | None, options: Mapping[str, str]) -> Sequence[str]:
+        storage_of(options)
         found = too_many(declared(devices)) if devices is not None else ""
         return [found] if found else []
 
     @classmethod
     def open(cls, premises: Premises) -> Self:
-        runner = cls(premises.home, premises.devices, premises.url, premises.preload)
+        runner = cls(premises.home, premises.devices, premises.url, premises.preload, storage_of(premises.options))
         runner.accounts = LocalAccounts(premises.apart, premises.owner, premises.named)
         if os.getuid() == 0 and premises.apart:
             runner.closing = Closing.find(runner.machine, runner.groups)

@@ -1,4 +1,4 @@
-"""What a running job is told of its grant beside its devices: CPUs, memory, its part of each device, its shift.
+"""What a running job is told of its grant beside its devices: CPUs, memory, storage bandwidth, its part of each device, its shift.
 
 A change is an order and no stop: ``terms.json`` in its folder is written anew, and a training loop reads it between two steps
 (`gantline.train`).
@@ -19,7 +19,7 @@ def terms_of(order: Order) -> dict[str, float]:
     if order.grant is None:
         return {}
     item = order.grant.assignment
-    said = {"cpus": item.cpus, "memory": item.memory, "memory_cap": item.memory_cap}
+    said = {"cpus": item.cpus, "memory": item.memory, "storage": item.storage, "memory_cap": item.memory_cap}
     found = {name: amount for name, amount in said.items() if math.isfinite(amount)}
     found |= {"fraction": item.fraction} if item.fraction != 1.0 else {}
     return found | ({"offset": item.offset} if item.offset else {})
