@@ -28,7 +28,8 @@ class PartSeats:
         self._count: Ints = np.bincount(self._node, minlength=len(nodes)).astype(np.int64)
         self._model = nodes.astype(np.int64)
         self._mix: TypicalMix = typical_mix(shapes, self._accepts)
-        self._kinds = np.zeros((len(nodes), max(1, int(self._count.max(initial=1))) + 1), dtype=np.int64)
+        self._given = np.zeros((len(nodes), max(1, int(self._count.max(initial=1))) + 1), dtype=np.int64)  # node x kind: jobs
+        self._behind = np.zeros_like(self._given)
         self._draw = snapshot.rng("parts of GPUs")
         most = WHOLE * float(self._count.max(initial=1))
         self._scoring = Scoring(PART_RULES[rule], False, max(WHOLE, WHOLE * float(cluster.node_cpus_free.max(initial=1.0))), most)
@@ -38,23 +39,30 @@ class PartSeats:
         """GPUs of the largest node."""
         return int(self._count.max(initial=0))
 
-    def count(self, devices: list[int], demand: float) -> None:
-        """A job with these devices is on their nodes: those which keep kinds together look at that."""
-        for node, held in zip(*np.unique(self._node[devices], return_counts=True)):
-            self._kinds[node, int(held) if demand >= 1.0 else 0] += 1
+    def count(self, owner: Ints, device: Ints, demand: Floats, *, given: int = 0, behind: int = 0) -> None:
+        """So many more of these jobs, a row for each of their devices, have been given them, or hold them and have not had their turn.
 
-    def find(self, option: Option, demand: float, open_to: Bools, fill_of: Floats, cpus: Floats) -> list[int] | None:
+        Rules that keep kinds together, or fill nodes in use first, look at that.
+        """
+        pairs, devices = np.unique(owner * len(self._count) + self._node[device], return_counts=True)
+        job, node = np.divmod(pairs, len(self._count))
+        kind = np.where(demand[job] >= 1.0, devices, 0)
+        np.add.at(self._given, (node, kind), given)
+        np.add.at(self._behind, (node, kind), behind)
+
+    def find(self, option: Option, demand: float, open_to: Bools, fill_of: Floats, cpus: Floats, *, evict: bool) -> list[int] | None:
         """Devices for a job on one node: one of which it takes a part, or whole ones; None: no node has room.
 
-        `fill_of` says how much of each device is taken, `open_to` which may be used at all, and have what else the job needs beside them.
+        `fill_of` says how much of each device is taken, `open_to` which may be used at all, and have what else the job needs beside them;
+        `evict`: jobs that have not had their turn do not count.
         """
         free = np.where(open_to, np.round(WHOLE * (1.0 - fill_of), _DECIMALS), 0.0)
         widest = max(1, self.widest)
         at = self._first[:, None] + np.minimum(np.arange(widest), np.maximum(self._count[:, None] - 1, 0))
         nodes = PartNodes.idle(WHOLE * cpus, np.zeros(len(cpus)), self._count, self._model)
         nodes.free[:] = np.where(np.arange(widest) < self._count[:, None], free[np.minimum(at, len(free) - 1)], 0.0)
-        nodes.kinds[:] = self._kinds
-        nodes.pods[:] = self._kinds.sum(axis=1)
+        nodes.kinds[:] = self._given if evict else self._given + self._behind
+        nodes.pods[:] = nodes.kinds.sum(axis=1)
         shape = Shape(WHOLE * option.cpus * option.gpus, np.round(WHOLE * demand, _DECIMALS), option.gpus, str(option.type))
         arrival = Arrivals(np.zeros(1, dtype=np.int64), np.zeros(1), self._draw.random((2, 1)))
         found = fill(self._scoring, nodes, arrival, shape_columns([shape], self._accepts), self._mix)

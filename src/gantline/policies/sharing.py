@@ -104,11 +104,8 @@ class _Desk:
         self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
         # until a newcomer takes from jobs behind it, every running job can stay
         self.contested = bool((self.beside < -_SLACK).any())
-        if self.seats is not None:
-            for job in running:
-                self.seats.count(self._devices(job), float(self.demand[job]))
         owner, device = self._seats_of(running)
-        np.add.at(self.behind, device, self.demand[owner])
+        self._count(owner, device, behind=1)
         self._take_beside(device, -self.amounts[:, owner])
         held = np.zeros(len(self.node), dtype=np.bool_)
         held[device] = True
@@ -144,7 +141,7 @@ class _Desk:
         """Where one job goes that does not simply stay."""
         runs = bool(self.jobs.running[job])
         if runs:
-            self.behind[self._devices(job)] -= self.demand[job]
+            self._count(*self._seats_of([job]), behind=-1)
         if left_out:
             return None
         place = self._stay(job) if runs else None
@@ -166,10 +163,19 @@ class _Desk:
         """Running jobs whose devices are not in dispute keep them, all at once."""
         if jobs:
             owner, device = self._seats_of(jobs)
-            np.add.at(self.given, device, self.demand[owner])
-            np.subtract.at(self.behind, device, self.demand[owner])
+            self._count(owner, device, given=1, behind=-1)
             self._take_beside(device, self.amounts[:, owner])
         return [(job, way, self._devices(job)) for job, way in zip(jobs, self.option[jobs].tolist())]
+
+    def _count(self, owner: Ints, device: Ints, *, given: int = 0, behind: int = 0) -> None:
+        """So many more of these jobs have been given these devices, or hold them and have not had their turn."""
+        demand = self.demand[owner]
+        if given:
+            np.add.at(self.given, device, given * demand)
+        if behind:
+            np.add.at(self.behind, device, behind * demand)
+        if self.seats is not None:
+            self.seats.count(owner, device, self.demand, given=given, behind=behind)
 
     def _take_beside(self, devices: Ints, amounts: Floats) -> None:
         """So much of CPUs, memory and storage on the nodes of these devices."""
@@ -216,9 +222,8 @@ class _Desk:
             if self.seats is not None and 0 < option.gpus <= self.seats.widest:
                 whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
                 room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
-                seat = self.seats.find(option, float(self.demand[job]), room, fill, self.beside[0])
+                seat = self.seats.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
                 if seat is not None:
-                    self.seats.count(seat, float(self.demand[job]))
                     return way, seat
                 continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
@@ -256,10 +261,11 @@ class _Desk:
         return chosen
 
     def _give(self, job: int, way: int, devices: list[int]) -> None:
-        self.given[devices] += self.demand[job]
+        seats = np.array(devices, dtype=np.int64)
+        self._count(np.full(len(seats), job), seats, given=1)
         amounts = np.array(amounts_beside(self._ways(job)[way]))
         self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
-        self._take_beside(np.array(devices, dtype=np.int64), amounts)
+        self._take_beside(seats, amounts)
 
 
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
