@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gantline import simulate
-from gantline.core.policy import OrderPolicy
+from gantline.core.plan import Assignment, Plan
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 
 
@@ -56,3 +57,23 @@ def test_changes_that_take_a_whole_round_are_given_up_with_the_reason(policy: An
     assert run.summary["unfinished"] == 2
     assert "none of them does any work: changes take as long as jobs are left alone" in run.incidents[-1]
     assert simulate(jobs, "1x1", policy, round=60, costs="50", executor=executor).summary["completed"] == 2
+
+
+@dataclass(frozen=True)
+class Trials(Policy):
+    """Every job is tried out for so long, again and again."""
+
+    name: ClassVar[str] = "trials"
+    seconds: float = 10.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([Assignment(one, limit=self.seconds, purpose="profile") for one in range(len(snapshot.jobs))])
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+def test_runs_that_end_at_their_limit_before_they_have_started_are_given_up_with_both_times(executor: str) -> None:
+    jobs = [job("a", 0, 100), job("b", 0, 100)]
+    run = simulate(jobs, "1x2", Trials(), costs="start=30,resume=20", executor=executor)
+    assert run.summary["unfinished"] == 2
+    assert "lets job 'a' (and 1 more) run for 10 s, its limit, and its start alone takes 20 s: given up" in run.incidents[-1]
+    assert simulate(jobs, "1x2", Trials(35.0), costs="start=30,resume=20", executor=executor).summary["completed"] == 2
