@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 from tests.probes.scenario import fact, job
 
+from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
@@ -52,10 +53,33 @@ def test_two_jobs_on_one_link_take_what_fair_sharing_gives_them(compute: float, 
     assert iteration_times(flows[:1], [1.0]) == pytest.approx([compute + 0.1])
 
 
-def random_pair(rng: np.random.Generator) -> list[Flow]:
+def random_pair(rng: np.random.Generator, related: float = 0.0, rate: float | None = None) -> list[Flow]:
+    """Of one draw, this part of the pairs has periods that are equal or one twice the other; all else stays as drawn."""
     iteration = np.round(rng.uniform(0.05, 0.3, 2) / 0.005) * 0.005
-    network, shift = iteration * rng.uniform(0.1, 0.8, 2), (0.0, rng.uniform(0.0, iteration[1]))
-    return [Flow(iteration[j] - network[j], network[j], rng.uniform(0.4, 1.0), (0,), shift[j]) for j in (0, 1)]
+    part, rates, shift, relates, equal = (
+        rng.uniform(0.1, 0.8, 2),
+        rng.uniform(0.4, 1.0, 2),
+        rng.uniform(),
+        rng.uniform(),
+        rng.uniform() < 0.5,
+    )
+    if relates < related:
+        other = 1.0 if equal else 2.0 if iteration[0] <= 0.15 else 0.5
+        iteration[1] = other * iteration[0]
+    network, shifts = iteration * part, (0.0, shift * iteration[1])
+    return [Flow(iteration[j] - network[j], network[j], rate or rates[j], (0,), shifts[j]) for j in (0, 1)]
+
+
+def slowdowns(seed: int, count: int, related: float = 0.0, rate: float | None = None) -> tuple[Floats, Floats]:
+    """Of each job of so many random pairs: by the flows, and by the circles."""
+    rng = np.random.default_rng(seed)
+    flows, circles = [], []
+    for _ in range(count):
+        pair = random_pair(rng, related, rate)
+        alone = np.array([flow.compute + flow.network for flow in pair])
+        flows.append(iteration_times(pair, [1.0]) / alone)
+        circles.append(stretched(circles_of(pair), 1.0) / alone)
+    return np.concatenate(flows), np.concatenate(circles)
 
 
 def circles_of(flows: Sequence[Flow]) -> list[Circle]:
@@ -107,15 +131,21 @@ def test_periods_without_a_common_multiple_in_the_limit_are_told_apart() -> None
 
 
 def test_the_circles_rank_a_thousand_random_pairs_as_flows_do(long: bool) -> None:
-    rng = np.random.default_rng(0)
-    flows, circles = [], []
-    for _ in range(1000 if long else 150):
-        pair = random_pair(rng)
-        alone = np.array([flow.compute + flow.network for flow in pair])
-        flows += list(iteration_times(pair, [1.0]) / alone)
-        circles += list(stretched(circles_of(pair), 1.0) / alone)
+    flows, circles = slowdowns(0, 1000 if long else 150)
     assert spearmanr(flows, circles).statistic > 0.9
-    assert np.mean(np.abs(np.array(flows) - circles)) < 0.02
+    assert np.mean(np.abs(flows - circles)) < 0.02
+
+
+def test_the_circles_rank_worse_the_more_pairs_have_related_periods(long: bool) -> None:
+    found = [spearmanr(*slowdowns(0, 1000 if long else 150, related)).statistic for related in (0.0, 0.25, 1.0)]
+    assert found == sorted(found, reverse=True)
+    assert 0.7 < found[-1] < 0.9
+
+
+@pytest.mark.parametrize("related", [0.0, 1.0])
+def test_at_the_full_rate_of_the_link_circles_are_exact(related: float) -> None:
+    flows, circles = slowdowns(0, 60, related, rate=1.0)
+    assert flows == pytest.approx(circles)
 
 
 UPLINK = Cluster(tuple(Node(f"n{k}", gpus=2, rack=f"r{k}") for k in range(2)), (Link("rack:r0", "rack:r1", 1.0),))
