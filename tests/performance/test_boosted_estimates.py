@@ -53,6 +53,15 @@ def test_the_model_is_fitted_again_whenever_twice_as_much_has_ended_and_says_wha
     assert "boosting" in shown["kind"]
 
 
+def test_where_interpret_is_installed_the_model_is_its_explainable_boosting_machine() -> None:
+    pytest.importorskip("interpret.glassbox", reason="interpret is not installed (pip install '.[explain]')")
+    run = simulate(jobs(150), "1x8", "qssf", estimates="boosted")
+    shown = run.summary["estimator"]
+
+    assert (shown["kind"], next(iter(shown["features"]))) == ("explainable boosting machine", "user")
+    assert run.summary["average_jct"] < 0.9 * simulate(jobs(150), "1x8", "fifo").summary["average_jct"]
+
+
 def test_a_week_later_it_is_fitted_to_all_that_has_ended() -> None:
     late = [*jobs(40), {"job": "late", "arrival": 700_000.0, "gpus": 1, "duration": 60.0, "user": "ben"}]
 
