@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +19,18 @@ class DeviceSeats:
     """Devices for imitations that count GPUs and not devices: each interval gets the lowest ones that are free. Intervals come in order."""
 
     def __init__(self, devices: int) -> None:
-        self._free_from = np.full(devices, -np.inf)
+        self._free_from = [-math.inf] * devices
 
     def take(self, count: int, begin: float, end: float, first: int = 0, size: int | None = None) -> list[int]:
         """So many devices among `size` from `first` on (default: among all), which are taken from begin to end."""
-        among = self._free_from[first : None if size is None else first + size]
-        idle = np.flatnonzero(among <= begin)[:count]
-        among[idle] = end
-        return [first + seat for seat in idle.tolist()]
+        free_from, taken = self._free_from, list[int]()
+        for device in range(first, len(free_from) if size is None else first + size):
+            if len(taken) == count:
+                break
+            if free_from[device] <= begin:
+                free_from[device] = end
+                taken.append(device)
+        return taken
 
 
 def write_log(

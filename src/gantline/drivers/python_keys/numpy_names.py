@@ -97,11 +97,16 @@ def reading_names(policy: Any) -> Iterator[Any]:
 
 def _rooms(policy: Any) -> list[dict[str, Any]]:
     """The names that the policy's own functions see; those of this package stay as they are."""
-    values = [value for kind in type(policy).__mro__ for value in vars(kind).values()] + list(vars(policy).values())
+    own = [kind for kind in type(policy).__mro__ if not _of_this_package(kind)]
+    values = [value for kind in own for value in vars(kind).values()] + list(vars(policy).values())
     rooms: dict[int, dict[str, Any]] = {}
     for value in values:
         inner = getattr(value, "fget", None) if isinstance(value, property) else getattr(value, "__func__", value)
         inner = value.func if isinstance(value, cached_property) else inner
-        if isinstance(inner, FunctionType) and not str(inner.__module__).startswith("gantline."):
+        if isinstance(inner, FunctionType) and not _of_this_package(inner):
             rooms[id(inner.__globals__)] = inner.__globals__
     return list(rooms.values())
+
+
+def _of_this_package(thing: type | FunctionType) -> bool:
+    return str(thing.__module__).startswith("gantline.")

@@ -46,6 +46,9 @@ def text(raw: RawTable, name: str) -> pl.Series:
 
 def number(raw: RawTable, name: str, *, required: bool = False) -> pl.Series:
     """A column of numbers; missing values are null (or refused), anything else that is no number is refused."""
+    values = raw.frame[name].cast(pl.String).cast(pl.Float64, strict=False)
+    if not values.null_count() and values.is_finite().all():
+        return values  # no cell has spaces or a word for nothing
     cells = present(raw.frame[name])
     values = cells.cast(pl.Float64, strict=False)
     bad = cells.is_not_null() & (values.is_null() | values.is_infinite())

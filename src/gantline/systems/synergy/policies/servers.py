@@ -40,10 +40,10 @@ class Servers:
         if seats is None:
             return False
         for server, gpus in seats.items():
-            self.gpus[server] -= gpus
-            for _ in range(gpus):
-                self.cpus[server] -= each.cpus
-                self.memory[server] -= each.memory
+            cpus, memory = self.cpus[server], self.memory[server]
+            for _ in range(gpus):  # one by one, as they are counted: a product is rounded otherwise
+                cpus, memory = cpus - each.cpus, memory - each.memory
+            self.gpus[server], self.cpus[server], self.memory[server] = self.gpus[server] - gpus, cpus, memory
         self.free -= job.gpus
         self.seats[job], self.given[job] = seats, each
         return True
@@ -67,7 +67,7 @@ class Servers:
     def _in_order(self, need: int, each: Vector) -> Seats | None:
         seats: Seats = {}
         for server, free in enumerate(self.gpus):
-            if free and (taken := self._most(server, min(free, need), each)):
+            if free and (taken := self._most(server, free if free < need else need, each)):
                 seats[server] = taken
                 need -= taken
                 if not need:
@@ -93,10 +93,11 @@ class Servers:
     def _most(self, server: int, gpus: int, each: Vector) -> int:
         """How many of these GPUs find their share, taken one by one."""
         cpus, memory = self.cpus[server], self.memory[server]
+        each_cpus, each_memory = each
         for taken in range(gpus):
-            if cpus < each.cpus or memory < each.memory:
+            if cpus < each_cpus or memory < each_memory:
                 return taken
-            cpus, memory = cpus - each.cpus, memory - each.memory
+            cpus, memory = cpus - each_cpus, memory - each_memory
         return gpus
 
     def _targets(self, need: int) -> Seats:
