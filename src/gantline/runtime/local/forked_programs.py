@@ -104,7 +104,7 @@ class PythonProgram:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.environ.clear()
-        os.environ.update(env)
+        os.environ.update(env | _coerced_locale(env))
         atexit._clear()
         for number, name in ((1, "stdout"), (2, "stderr")):
             errors = "backslashreplace" if number == 2 else "surrogateescape"
@@ -158,6 +158,13 @@ class ForkedRank:
     def kill(self) -> None:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
+
+
+def _coerced_locale(env: dict[str, str]) -> dict[str, str]:
+    """What an interpreter adds to its environment where that names no locale (PEP 538)."""
+    named = env.get("LC_CTYPE") or env.get("LANG") or "C"
+    plain = not env.get("LC_ALL") and named in ("C", "POSIX") and env.get("PYTHONCOERCECLOCALE") != "0"
+    return {"LC_CTYPE": "C.UTF-8"} if plain else {}
 
 
 def _is_this_python(word: str, env: dict[str, str]) -> bool:
