@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.watch.recordings import NOW, job, node, recording
 
+from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
@@ -172,3 +173,22 @@ def test_the_script_asks_what_the_command_asks(tmp_path: Path) -> None:
     for name, command in COMMANDS.items():
         assert f"=== {name}" in script()
         assert command[0] in script()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("watch", "slurm", "--every", "5"),
+        ("watch", "slurm", "--at-most", "5"),
+        ("watch", "slurm", "--apply"),
+        ("watch", "slurm", "--script", "--out", "now.json"),
+        ("watch", "slurm", "--script", "--check", "looks"),
+        ("watch", "slurm", "--from", "now.txt", "--advise", "srtf", "--apply"),
+        ("what-if", "--watch", "slurm:now.txt", "--history", "jobs.csv"),
+        ("what-if", "--watch", "slurm:now.txt", "--snapshot", "now.json"),
+        ("forecast", "--watch", "slurm:now.txt", "--check", "jobs.csv"),
+    ],
+)
+def test_an_option_that_would_decide_nothing_is_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(list(words)) == 2
+    assert "no such file" not in capsys.readouterr().err

@@ -42,6 +42,8 @@ def forecast(
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
     """Say when jobs are expected to start and to end: P50 and P90."""
+    if check and options.about_others:
+        raise UsageError("a table is replayed, and nothing else is asked about", where="--check", fix="leave --snapshot and --watch out")
     if check:
         return show_answer(_checked(check, cluster, estimates, set_, options), options.output)
     if options.about_others:

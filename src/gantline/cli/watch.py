@@ -32,8 +32,8 @@ class LooksOverTime:
     """Recordings that are kept, and what they show of forecasts."""
 
     record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.", show_default=False)] = None
-    every: Annotated[float, Parameter(help="With --record: seconds between two.")] = 60.0
-    times: Annotated[int, Parameter(help="With --record: how many.")] = 60
+    every: Annotated[float | None, Parameter(help="With --record: seconds between two; 60 by default.", show_default=False)] = None
+    times: Annotated[int | None, Parameter(help="With --record: how many; 60 by default.", show_default=False)] = None
     check: Annotated[Path | None, Parameter(help="Hold forecasts against what recordings in this folder show.", show_default=False)] = None
 
 
@@ -44,7 +44,7 @@ class OrderAdvice:
 
     advise: Annotated[str, Parameter(help="Print the commands that give the queue the order of this policy.", show_default=False)] = ""
     set_: Settings = None
-    at_most: Annotated[int, Parameter(help="With --advise: how many changes.")] = 20
+    at_most: Annotated[int | None, Parameter(help="With --advise: how many changes; 20 by default.", show_default=False)] = None
     requeue: Annotated[bool, Parameter(negative="", help="With --advise: requeue jobs that the policy would stop.")] = False
     apply: Annotated[bool, Parameter(negative="", help="With --advise: carry the commands out.")] = False
 
@@ -69,18 +69,24 @@ def slurm(
     acts = {"--script": script, "--record": looks.record is not None, "--check": looks.check is not None, "--advise": bool(order.advise)}
     _one_of(acts)
     _check(looks, order, from_)
+    if any(acts.values()) and out is not None:
+        raise UsageError("--out writes a look, and nothing else", where="--out", fix="leave it out, or the other")
+    if script and from_ is not None:
+        raise UsageError("the script makes a recording and reads none", where="--from", fix="leave it out")
     if script:
         print(slurm_recording.script(), end="")
         return 0
     if looks.record is not None:
-        held_against.keep_recordings(looks.record, looks.every, looks.times, say)
+        held_against.keep_recordings(looks.record, 60.0 if looks.every is None else looks.every, looks.times or 60, say)
         return 0
     if looks.check is not None:
         held = held_against.hold_against(looks.check)
         return _show(held.as_json(), held.lines(), output)
     look = look_at_slurm(from_)
     if order.advise:
-        found = slurm_advice.advise_order(look, order.advise, settings_of(order.set_), order.at_most, order.requeue)
+        found = slurm_advice.advise_order(
+            look, order.advise, settings_of(order.set_), 20 if order.at_most is None else order.at_most, order.requeue
+        )
         shown = _show(found.as_json(), found.lines(), output)
         if order.apply:
             say(f"{slurm_advice.apply(found, say)} changes made")
@@ -95,11 +101,13 @@ def slurm(
 
 
 def _check(looks: LooksOverTime, order: OrderAdvice, recording: Path | None) -> None:
-    if (order.apply or order.requeue or order.set_) and not order.advise:
+    if (order.apply or order.requeue or order.set_ or order.at_most is not None) and not order.advise:
         raise UsageError("without --advise there is nothing to change", where="watch slurm", fix="add --advise POLICY")
+    if (looks.every is not None or looks.times is not None) and looks.record is None:
+        raise UsageError("without --record there is one look", where="watch slurm", fix="add --record FOLDER")
     if recording is not None and (order.apply or looks.record is not None or looks.check is not None):
         raise UsageError("a recording is neither changed nor recorded again", where="--from", fix="leave --from out")
-    if order.at_most < 0 or looks.every <= 0 or looks.times < 1:
+    if (order.at_most or 0) < 0 or (looks.every is not None and looks.every <= 0) or (looks.times is not None and looks.times < 1):
         raise UsageError("a count or an interval is not above zero", where="watch slurm", fix="see --at-most, --every and --times")
 
 

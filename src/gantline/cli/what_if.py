@@ -41,6 +41,8 @@ def what_if(
     change = {**other, "add": add, "lose": lose or []}
     if job is not None:
         return _about_job(job, change, options)
+    if options.about_others and (history is not None or past):
+        raise UsageError("a question is about the past or about the present", where="what-if", fix="leave --snapshot and --watch out")
     if history is not None:
         return show_answer(_about_past(history, cluster, present_set, policy, set_, add, lose or [], options), options.output)
     if options.about_others:
@@ -59,7 +61,9 @@ def what_if(
 def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:
     """When a job would start, of the service; nothing else may be different at the same time."""
     if any(change.values()) or options.about_others:
-        raise UsageError("a question about one job takes no other changes", where="--job", fix="leave the other changes and --snapshot out")
+        raise UsageError(
+            "a question about one job takes no other changes", where="--job", fix="leave the other changes, --snapshot and --watch out"
+        )
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:
