@@ -322,7 +322,8 @@ def test_a_job_that_cannot_save_and_go_on_is_left_alone_when_it_is_asked_to(serv
     handles = "trap 'echo saved; touch $GANTLINE_CHECKPOINT/saved' USR1; echo ready; while true; do sleep 0.05; done"
     (able,) = client.submit(["sh", "-c", handles], checkpoint={"save": "USR1"})
     (later,) = client.submit(["sleep", "300"], resources={"gpus": 4})
-    until(lambda: client.job(plain)["state"] == "running" and "ready" in "".join(client.logs(able)), "they run")
+    until(lambda: "ready" in "".join(client.logs(able)), "it can save")
+    until(lambda: all(client.job(id)["state"] == "running" for id in (plain, able)), "they are known to run")
     with pytest.raises(RefusedError, match=r"cannot save while it runs: its specification has no checkpoint\.save"):
         client.save(able, plain)
     with pytest.raises(RefusedError, match="is pending: it has nothing to save"):
