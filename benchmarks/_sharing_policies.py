@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,38 +35,47 @@ class Fours(Policy):
 
 
 @dataclass(frozen=True)
+class Alone(Policy):
+    """For comparison: every job that fits gets devices of its own, in the order of arrival, until it ends."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        gpus, runs = snapshot.jobs.gpus, snapshot.jobs.running
+        waits = np.flatnonzero(~runs)
+        starts = waits[np.cumsum(gpus[waits]) <= int(snapshot.cluster.capacity.sum() - gpus[runs].sum())]
+        return Plan.assign(Assignments(np.sort(np.concatenate([np.flatnonzero(runs), starts]))))
+
+
+@dataclass(frozen=True)
 class Pairs(Policy):
     """Lucid-like: a job that runs keeps its partner; those that wait are paired, two of a size."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        jobs = snapshot.jobs
-        gpus, rows = jobs.gpus.tolist(), jobs.rows.tolist()
-        at = {row: k for k, row in enumerate(rows)}
-        free, group = int(snapshot.cluster.capacity.sum()), np.full(len(gpus), -1)
-        kept: list[int] = snapshot.memory or []
-        pairs = [(a, b) for a, b in kept if a in at or b in at]
-        single: dict[int, int] = {}
-        for number, pair in enumerate(pairs):
-            here = [at[row] for row in pair if row in at]
-            group[here] = number
-            free -= gpus[here[0]]
-            if len(here) == 1:
-                single.setdefault(gpus[here[0]], number)
+        rows, gpus = snapshot.jobs.rows, snapshot.jobs.gpus
+        kept = np.zeros((0, 2), dtype=np.int64) if snapshot.memory is None else snapshot.memory
+        place = np.full(max(rows.max(initial=0), kept.max(initial=0)) + 2, -1)  # the last one is that of no partner, row -1
+        place[rows] = np.arange(len(rows))
+        kept = kept[(place[kept] >= 0).any(axis=1)]
+        at = place[kept]
+        first = at.max(axis=1)
+        pairs, free, single = kept.tolist(), int(snapshot.cluster.capacity.sum() - gpus[first].sum()), dict[int, int]()
+        for number in np.flatnonzero(at.min(axis=1) < 0).tolist():
+            pairs[number] = [int(rows[first[number]]), -1]
+            single.setdefault(int(gpus[first[number]]), number)
+        group = np.full(len(rows) + 1, -1)
+        group[at.T] = np.arange(len(kept))
+        group[-1] = 0
         for k in np.flatnonzero(group < 0).tolist():
-            size = gpus[k]
+            size = int(gpus[k])
             if size in single:
-                number = single.pop(size)
-                pairs[number] = (next(row for row in pairs[number] if row in at), rows[k])
+                group[k] = number = single.pop(size)
+                pairs[number][1] = int(rows[k])
             elif size <= free:
                 free -= size
-                single[size] = number = len(pairs)
-                pairs.append((rows[k], -1))
-            else:
-                continue
-            group[k] = number
-        chosen = np.flatnonzero(group >= 0)
+                group[k] = single[size] = len(pairs)
+                pairs.append([int(rows[k]), -1])
+        chosen = np.flatnonzero(group[:-1] >= 0)
         table = Assignments(chosen, group=group[chosen], mode=np.full(len(chosen), int(Mode.SPACE)))
-        return Plan.assign(table, memory=[list(pair) for pair in pairs])
+        return Plan.assign(table, memory=np.array(pairs, dtype=np.int64).reshape(-1, 2))
 
 
 @dataclass(frozen=True)
@@ -75,32 +84,27 @@ class Guests(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs, total = snapshot.jobs, int(snapshot.cluster.capacity.sum())
-        gpus, rows = jobs.gpus.tolist(), jobs.rows.tolist()
-        running = jobs.running
-        hosts, taken, where = [], np.zeros(total, dtype=bool), {}
-        crowd = np.zeros(total, dtype=np.int64)
-        for k in np.flatnonzero(running).tolist():
-            where[k] = jobs.devices(k)
-            if rows[k] % 3 == 2:
-                crowd[list(where[k])] += 1
+        gpus, is_guest, runs = jobs.gpus, jobs.rows % 3 == 2, jobs.running
+        where = {k: jobs.devices(k) for k in np.flatnonzero(runs).tolist()}
+        crowd, taken = np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.bool_)
+        np.add.at(crowd, [device for k in np.flatnonzero(runs & is_guest).tolist() for device in where[k]], 1)
+        taken[[device for k in np.flatnonzero(runs & ~is_guest).tolist() for device in where[k]]] = True
+        free, quiet = total - int(taken.sum()), int((crowd < 2).sum())
+        for k in np.flatnonzero(~runs).tolist():
+            if not is_guest[k] and gpus[k] <= free:
+                chosen = np.flatnonzero(~taken)[: gpus[k]]
+                taken[chosen] = True
+                free -= len(chosen)
+            elif is_guest[k] and gpus[k] <= quiet:
+                chosen = np.sort(np.argsort(crowd, kind="stable")[: gpus[k]])
+                crowd[chosen] += 1
+                quiet = int((crowd < 2).sum())
             else:
-                taken[list(where[k])] = True
-        for k in np.flatnonzero(~running).tolist():
-            if rows[k] % 3 != 2:
-                free = np.flatnonzero(~taken)
-                if gpus[k] <= len(free):
-                    where[k] = tuple(free[: gpus[k]].tolist())
-                    taken[free[: gpus[k]]] = True
-                    hosts.append(k)
-            else:
-                quiet = np.argsort(crowd, kind="stable")[: gpus[k]]
-                if crowd[quiet].max() < 2:
-                    where[k] = tuple(sorted(quiet.tolist()))
-                    crowd[quiet] += 1
-        chosen = sorted(where)
-        fraction = np.array([0.25 if rows[k] % 3 == 2 else 1.0 for k in chosen])
-        mode = np.full(len(chosen), int(Mode.SPACE))
-        return Plan.assign(Assignments(chosen, mode=mode, fraction=fraction, devices=[where[k] for k in chosen]))
+                continue
+            where[k] = tuple(chosen.tolist())
+        jobs_chosen = np.array(sorted(where), dtype=np.int64)
+        fraction, mode = np.where(is_guest[jobs_chosen], 0.25, 1.0), np.full(len(where), int(Mode.SPACE))
+        return Plan.assign(Assignments(jobs_chosen, mode=mode, fraction=fraction, devices=[where[k] for k in jobs_chosen.tolist()]))
 
 
 @dataclass(frozen=True)
@@ -125,19 +129,33 @@ def jobs(count: int, load: float, gpus: int) -> list[dict[str, Any]]:
     ]
 
 
-def run_all(count: int) -> None:
-    """Each policy once, policy and model included."""
+@dataclass(frozen=True)
+class Timed(Policy):
+    """A policy, and the CPU seconds that its own decisions took."""
+
+    inner: Policy = field(default_factory=Policy)
+    seconds: list[float] = field(default_factory=list)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        began = time.process_time()
+        plan = self.inner.decide(snapshot)
+        self.seconds.append(time.process_time() - began)
+        return plan
+
+
+def run_all(sizes: list[int]) -> None:
+    """Each policy once per number of jobs, without and with a model of speeds: CPU seconds in all, and of these the policy's own."""
     for name, policy, cluster, load in (
         ("fours", Fours(), "16x8", 3.0),
         ("pairs", Pairs(), "32x8", 1.5),
         ("guests", Guests(), "64x8", 0.9),
+        ("plain gangs", Alone(), "32x8", 0.9),
     ):
         gpus = int(cluster.split("x")[0]) * 8
         for told, model in (("", None), (", speeds by a model", ByCompany())):
             simulate(jobs(50, load, gpus), cluster, policy, performance=model)  # compile
-            began = time.process_time()
-            run = simulate(jobs(count, load, gpus), cluster, policy, performance=model)
-            seconds = time.process_time() - began
-            print(
-                f"{name}, {count} jobs{told}: {seconds:.2f} CPU s, {run.summary['decisions']} decisions, log {run.summary['log_hash'][:8]}"
-            )
+            for count in sizes:
+                timed, began = Timed(policy), time.process_time()
+                run = simulate(jobs(count, load, gpus), cluster, timed, performance=model)
+                seconds, what = time.process_time() - began, f"{run.summary['decisions']} decisions, log {run.summary['log_hash'][:8]}"
+                print(f"{name}, {count} jobs{told}: {seconds:.2f} CPU s, {sum(timed.seconds):.2f} of them the policy, {what}", flush=True)

@@ -2,7 +2,7 @@
 
 Jobs of two GPUs on four GPUs each; the plan is ready, and what is timed is its commit: checks, devices, costs and speeds. Beside each other
 stand plans in which all gangs change and plans in which one in twenty does. `--runs` adds whole simulations of policies that group by
-four, pack pairs, and let guests run beside hosts.
+four, pack pairs, and let guests run beside hosts, with plain gangs for comparison; what the policies themselves take is shown apart.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def main(arguments: argparse.Namespace) -> None:
         found = [measured(case, size, arguments.repeats) for size in sizes]
         print(f"{case.name:40s}" + "".join(f"{ms:10.2f}" for ms in found) + f"   {1000 * found[-1] / sizes[-1]:11.1f}", flush=True)
     if arguments.runs:
-        run_all(arguments.run_jobs)
+        run_all([int(each) for each in arguments.run_jobs.split(",")])
 
 
 def read(given: list[str] | None = None) -> Any:
@@ -188,7 +188,7 @@ def read(given: list[str] | None = None) -> Any:
     parser.add_argument("--jobs", default="1000,2000,4000")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", action="store_true", help="whole simulations too")
-    parser.add_argument("--run-jobs", type=int, default=1000)
+    parser.add_argument("--run-jobs", default="1000", help="numbers of jobs of these, with commas")
     return parser.parse_args(given)
 
 

@@ -62,6 +62,12 @@ class Granted(MutableMapping[int, Grant]):
             self._mark(int(rows.max()), int(rows.max()) in self._held)
         return self._here[rows]
 
+    def here(self, rows: int) -> Bools:
+        """By row, for so many rows: whether it has a grant; to be read only, and until the next change."""
+        if rows > len(self._here):
+            self._here = np.concatenate([self._here, np.zeros(rows, dtype=np.bool_)])
+        return self._here
+
     def __getitem__(self, row: int) -> Grant:
         found = self._held[row]
         if not isinstance(found, Grant):

@@ -18,9 +18,10 @@ def check_groups(snapshot: Snapshot, table: Assignments, regime: Regime) -> None
         return
     fluid = divides_time(table.job, table)
     _check_members(snapshot, table, fluid)
-    inside = np.flatnonzero((table.column("group") >= 0) & ~fluid & (table.column("mode") != int(Mode.EXCLUSIVE)))
-    if len(inside) and (regime.equal_sizes or regime.most_asked < np.inf):
-        _check_regime(snapshot, table, regime, inside)
+    if regime.equal_sizes or regime.most_asked < np.inf:
+        inside = np.flatnonzero((table.column("group") >= 0) & ~fluid & (table.column("mode") != int(Mode.EXCLUSIVE)))
+        if len(inside):
+            _check_regime(snapshot, table, regime, inside)
 
 
 def _check_members(snapshot: Snapshot, table: Assignments, fluid: Bools) -> None:
@@ -32,8 +33,8 @@ def _check_members(snapshot: Snapshot, table: Assignments, fluid: Bools) -> None
             numbers = sorted(set(group[table.job == job].tolist()))
             what = f"{_name(snapshot, job)} is in several groups ({', '.join(map(str, numbers))}), of mode {Mode(mode[whole][0]).name}"
             raise InfeasiblePlanError(what, fix="name a job once; only shares of the time, in mode SPACE, may be of several groups")
-    inside = np.flatnonzero((group >= 0) & ~fluid)
-    if len(inside) and table.has("mode"):
+    if len(mode) and mode.min() != mode.max():  # else no two members can differ
+        inside = np.flatnonzero((group >= 0) & ~fluid)
         order = inside[np.argsort(group[inside], kind="stable")]
         differs = (group[order][1:] == group[order][:-1]) & (mode[order][1:] != mode[order][:-1])
         if differs.any():

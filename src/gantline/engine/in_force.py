@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from operator import eq
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ RAW = (
     "span",
     *c.BESIDE_NAMES,
 )  # what was asked; compared only where the option is made up (devices, parts)
+#: where the numbers of a grant are in `NotedGrants.number`
+LINES = {name: line for line, name in enumerate((*SCALARS, *RAW))}
+_DEFAULTS: Floats = np.array([ASSIGNMENT_DEFAULTS[name] for name in LINES], dtype=np.float64)
 
 
 class Groups:
@@ -63,94 +66,109 @@ class Groups:
             quiet[self.inside] &= ~changed[self._which]
 
 
+class NotedGrants(NamedTuple):
+    """What rows were granted, by row, as kernels take it."""
+
+    epoch: Ints  # the grant that a plan is compared with; below zero: none is known
+    noted: Ints  # the grant that the columns describe
+    team: Ints  # stands for the rows of its group (0: none)
+    number: Floats  # (line, row), see `LINES`
+
+
 class InForce:
     """Columns of requests that were granted, by row; void from the next grant of the row on."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self._columns: dict[str, NDArray[Any]] = {}
-        self._defaults: dict[str, NDArray[Any]] = {}
-        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that a plan is compared with
-        self._noted: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns describe
+        self._ragged: dict[str, NDArray[Any]] = {}
+        self._asked: set[str] = set()  # what was ever asked for
+        self._has_numbers = False
+        none: Ints = np.zeros(0, dtype=np.int64)
+        self._columns = NotedGrants(none, none, none, np.zeros((len(LINES), 0)))
         self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
 
-    def _grow(self) -> None:
-        rows = self.state.tables.F.shape[1]
-        if len(self._epoch) < rows:
-            self._epoch, self._noted = _longer(self._epoch, rows, -1), _longer(self._noted, rows, -1)
-            self._columns = {name: _longer(column, rows, _default(name)) for name, column in self._columns.items()}
+    @property
+    def columns(self) -> NotedGrants:
+        """The columns, as long as the tables are; the numbers once they are in use."""
+        known, rows = self._columns, self.state.tables.F.shape[1]
+        if len(known.epoch) < rows:
+            epoch, noted, team = (_longer(column, rows, fill) for column, fill in zip(known, (-1, -1, 0)))
+            known = self._columns = NotedGrants(epoch, noted, team, known.number)
+            self._ragged = {name: _longer(column, rows, ASSIGNMENT_DEFAULTS[name]) for name, column in self._ragged.items()}
+        if self._has_numbers and known.number.shape[1] < rows:
+            number = np.tile(_DEFAULTS[:, None], rows)
+            number[:, : known.number.shape[1]] = known.number
+            known = self._columns = known._replace(number=number)
+        return known
+
+    @property
+    def with_numbers(self) -> NotedGrants:
+        """The columns with those of numbers, which most runs never need."""
+        self._has_numbers = True
+        return self.columns
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column over all rows; made when it is first needed."""
-        found = self._columns.get(name)
-        if found is None:
-            rows = self.state.tables.F.shape[1]
-            found = self._columns[name] = _longer(np.zeros(0, dtype=_type(name)), rows, _default(name))
-        return found
+        """A column over all rows, in which something is entered."""
+        self._asked.add(name)
+        if name == "team":
+            return self.columns.team
+        if name in LINES:
+            return np.asarray(self.with_numbers.number[LINES[name]])
+        if name not in self._ragged:
+            self._ragged[name] = _longer(np.zeros(0, dtype=object), len(self.columns.epoch), ASSIGNMENT_DEFAULTS[name])
+        return self._ragged[name]
 
     def describes(self, rows: Ints) -> bool:
         """Whether the columns say what each of these rows was granted."""
-        self._grow()
-        return bool((self._noted[rows] == self.state.tables.I[c.EPOCH][rows]).all())
+        return bool((self.columns.noted[rows] == self.state.tables.I[c.EPOCH][rows]).all())
 
     def knows(self, name: str) -> bool:
         """Whether anything was ever asked for under this name."""
-        return name in self._columns
+        return name in self._asked
 
     def values(self, name: str, rows: Ints) -> Ints | Floats:
-        """A column at these rows; the default where nothing was ever asked for."""
-        found = self._columns.get(name)
-        return np.full(len(rows), _default(name), dtype=_type(name)) if found is None else found[rows]
-
-    def whole(self, name: str) -> Floats:
-        """A column over all rows; of defaults where nothing was ever asked for."""
-        found = self._columns.get(name)
-        if found is None:
-            known = self._defaults.get(name)
-            if known is None or len(known) < self.state.tables.F.shape[1]:
-                known = self._defaults[name] = _longer(np.zeros(0), self.state.tables.F.shape[1], _default(name))
-            return known
-        self._grow()
-        return self._columns[name]
+        """The team of these rows, or a number that was asked for them; the default where nothing was ever asked for."""
+        columns = self.with_numbers
+        return columns.team[rows] if name == "team" else columns.number[LINES[name]][rows]
 
     def only_devices(self, table: Assignments) -> bool:
         """Whether nothing but exact devices was ever asked for, and neither does this plan."""
-        return table.tells_only("devices") and self._columns.keys() == {"devices"}
+        return table.tells_only("devices") and self._asked == {"devices"}
 
     @property
     def nothing_special(self) -> bool:
         """Whether nothing beyond options was ever asked for."""
-        return not self._columns
+        return not self._asked
 
     @property
     def epoch(self) -> Ints:
         """Per row the grant that is in force; below zero: none is known."""
-        self._grow()
-        return self._epoch
+        return self.columns.epoch
 
     def same(self, rows: Ints, table: Assignments, groups: Groups) -> Bools:
         """Which assignments ask for just what their rows were granted and still have, the option aside."""
-        self._grow()
-        equal: Bools = self._epoch[rows] == self.state.tables.I[c.EPOCH][rows]
-        if len(groups.inside) or "team" in self._columns:
-            equal &= self.column("team")[rows] == groups.team
+        columns = self.with_numbers
+        equal: Bools = columns.epoch[rows] == self.state.tables.I[c.EPOCH][rows]
+        if len(groups.inside) or "team" in self._asked:
+            equal &= columns.team[rows] == groups.team
         for name in SCALARS:
             if table.has(name):
-                equal &= self.column(name)[rows] == table.column(name)
-            elif name in self._columns:
-                equal &= self._columns[name][rows] == _default(name)
+                equal &= columns.number[LINES[name]][rows] == table.column(name)
+            elif name in self._asked:
+                equal &= columns.number[LINES[name]][rows] == _DEFAULTS[LINES[name]]
         for name in RAGGED:
-            if table.has(name) or name in self._columns:
+            if table.has(name) or name in self._asked:
                 stored = self.column(name)[rows].tolist()
                 equal &= np.fromiter(map(eq, stored, table.entries(name)), dtype=np.bool_, count=len(rows))
         return equal
 
     def asked_alike(self, rows: Ints, table: Assignments) -> Bools:
         """Which assignments ask for the same option, size and demands as was granted."""
+        number = self.with_numbers.number
         equal: Bools = np.ones(len(rows), dtype=np.bool_)
         for name in RAW:
-            if table.has(name) or name in self._columns:
-                stored, asked = self.column(name)[rows], table.column(name)
+            if table.has(name) or name in self._asked:
+                stored, asked = number[LINES[name]][rows], table.column(name)
                 equal &= (stored == asked) | (np.isnan(stored) & np.isnan(asked))
         return equal
 
@@ -158,29 +176,29 @@ class InForce:
         """The assignments at these places of the plan are in force."""
         if not len(at):
             return
-        self._grow()
-        rows_at = rows[at]
-        self._epoch[rows_at] = self._noted[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
-        if len(groups.inside) or "team" in self._columns:
+        columns, rows_at = self.columns, rows[at]
+        columns.epoch[rows_at] = columns.noted[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
+        if len(groups.inside) or "team" in self._asked:
             self.column("team")[rows_at] = groups.team[at]
         for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
-            if table.has(name) or name in self._columns:
+            if table.has(name):
                 self.column(name)[rows_at] = table.column(name)[at]
+            elif name in self._asked:
+                self.column(name)[rows_at] = _DEFAULTS[LINES[name]]
         for name in RAGGED:
-            if table.has(name) or name in self._columns:
+            if table.has(name) or name in self._asked:
                 entries, stored = table.entries(name), self.column(name)
                 for place, row in zip(at.tolist(), rows_at.tolist()):
                     stored[row] = entries[place]
 
     def enter(self, row: int) -> None:
         """The row has just what its columns say."""
-        self._grow()
-        self._epoch[row] = self._noted[row] = self.state.tables.I[c.EPOCH, row]
+        columns = self.columns
+        columns.epoch[row] = columns.noted[row] = self.state.tables.I[c.EPOCH, row]
 
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
-        self._grow()
-        self._epoch[rows] = -1
+        self.columns.epoch[rows] = -1
 
 
 def _scrambled(rows: Ints) -> NDArray[np.uint64]:
@@ -189,16 +207,6 @@ def _scrambled(rows: Ints) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
-
-
-def _default(name: str) -> Any:
-    return 0 if name == "team" else ASSIGNMENT_DEFAULTS.get(name)
-
-
-def _type(name: str) -> Any:
-    if name in RAGGED:
-        return object
-    return np.int64 if name in ("team", "mode", "size", "batch", "accumulation", "required", "together") else np.float64
 
 
 def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:

@@ -24,22 +24,25 @@ def _next_beside(seats: SharedSeats, device: int, row: int, last: int) -> int:
 
 
 @kernel
-def crowds(seats: SharedSeats, rows: Ints, in_time: Bools, fraction: Floats, share: Floats, most: Floats) -> None:
-    """For each gang that shares, what is asked in all of the device that is asked most of; the others are added in rising order of rows.
+def crowd_of(seats: SharedSeats, row: int, asked: Floats) -> float:
+    """What is asked in all of the device of a gang that is asked most of; the others are added in rising order of rows."""
+    seat, most = seats.gang[GANG_FIRST, row], 0.0
+    while seat >= 0:
+        device, total = seats.seat[SEAT_DEVICE, seat], 0.0
+        other = _next_beside(seats, device, row, -1)
+        while other != _NONE:
+            total += asked[other]
+            other = _next_beside(seats, device, row, other)
+        most = max(most, asked[row] + total)
+        seat = seats.seat[SEAT_NEXT, seat]
+    return most
 
-    What is asked is, by row, the fraction of the device, or the share of the time (`in_time`).
-    """
+
+@kernel
+def crowds(seats: SharedSeats, rows: Ints, in_time: Bools, fraction: Floats, share: Floats, most: Floats) -> None:
+    """The same for several gangs: what is asked is, by row, the fraction of the device, or the share of the time (`in_time`)."""
     for k in range(rows.shape[0]):
-        row, asked = rows[k], share if in_time[k] else fraction
-        seat, most[k] = seats.gang[GANG_FIRST, row], 0.0
-        while seat >= 0:
-            device, total = seats.seat[SEAT_DEVICE, seat], 0.0
-            other = _next_beside(seats, device, row, -1)
-            while other != _NONE:
-                total += asked[other]
-                other = _next_beside(seats, device, row, other)
-            most[k] = max(most[k], asked[row] + total)
-            seat = seats.seat[SEAT_NEXT, seat]
+        most[k] = crowd_of(seats, rows[k], share if in_time[k] else fraction)
 
 
 @kernel

@@ -20,13 +20,16 @@ from gantline.core.granted import Granted
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Mode
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import InForce
+from gantline.engine.in_force import LINES, InForce
 from gantline.engine.kinds.speed import SPEEDS
 from gantline.engine.seats import GANG_FIRST
 from gantline.engine.shared_company import count_company, crowds, list_company
+from gantline.engine.shared_speeds import WhatDivides, set_divided_speeds
 from gantline.engine.state import State
 from gantline.performance.model import Gangs
 from gantline.performance.sharing_columns import DeviceCompany, SharingColumns
+
+_NOT_COUNTED: Ints = np.zeros(0, dtype=np.int64)
 
 
 class HeldPieces(NamedTuple):
@@ -45,6 +48,7 @@ class ShownGangs:
 
     def __init__(self, state: State, books: Holdings, force: InForce, fluid_in_use: Callable[[], bool]) -> None:
         self.state, self.books, self.force, self._fluid_in_use = state, books, force, fluid_in_use
+        self._divides: WhatDivides | None = None
 
     def as_columns(self) -> bool:
         """Whether columns say everything about all grants: none has parts, a share of the time, or came with the tables."""
@@ -81,6 +85,18 @@ class ShownGangs:
             return near
         all_rows = granted.rows()
         return np.unique(np.concatenate([near, all_rows[np.isin(force.values("team", all_rows), mine)]]))
+
+    def set_divided(self, rows: Ints) -> bool:
+        """Set the speeds of these rows and of those beside them, where no model is asked; False: this is to be done one by one."""
+        if not self.as_columns():
+            return False
+        t, by = self.state.tables, self._divides
+        special, number = t.granted.here(t.F.shape[1]), self.force.with_numbers.number
+        changes = _NOT_COUNTED if t.rate_changes is None else t.rate_changes
+        if by is None or by.special is not special or by.number is not number or by.changes is not changes:
+            marks, near = np.zeros((2, t.F.shape[1]), dtype=np.int64)
+            by = self._divides = WhatDivides(special, number, changes, marks, near)
+        return set_divided_speeds(self.state.matrices, self.books.seats(), by, rows, self.state.now)
 
     def pieces(self, rows: Ints) -> HeldPieces:
         """What these rows hold."""
@@ -236,7 +252,8 @@ class ColumnsInForce(SharingColumns):
             return alone.copy()
         mode, most = force.values("mode", rows), np.zeros(len(rows))
         in_time = mode == int(Mode.TIME)
-        fraction, share = force.whole("fraction"), force.whole("share")
+        number = force.with_numbers.number
+        fraction, share = number[LINES["fraction"]], number[LINES["share"]]
         crowds(self._gangs.books.seats(), rows, in_time, fraction, share, most)
         part = np.where(self.special, np.where(in_time, share[rows], fraction[rows]), 1.0)
         divides = self.special & (in_time | (mode == int(Mode.SPACE)))

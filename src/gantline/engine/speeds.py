@@ -129,6 +129,8 @@ class Speeds:
         about. So a model that is asked about one member of a group is shown all of them, and can compute what they have in common once.
         """
         now, model = self.state.now, self.model
+        if model is None and self.shown.set_divided(rows):
+            return
         rows = self.shown.holding(self.shown.with_mates(rows))
         if not len(rows):
             return

@@ -1,0 +1,107 @@
+"""How fast gangs go that share devices, where no model says: by their options and their parts of the devices. Compiled.
+
+The gangs that started or changed and those beside them are found, asked about and set in one pass.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import kernel
+from gantline.core.phases import RUNNING, STARTING
+from gantline.core.plan import Mode
+from gantline.core.tables import Matrices
+from gantline.engine.gang import set_due, settle
+from gantline.engine.in_force import LINES
+from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats
+from gantline.engine.shared_company import crowd_of
+
+_MODE: Final = LINES["mode"]
+_FRACTION: Final = LINES["fraction"]
+_SHARE: Final = LINES["share"]
+_SPACE: Final = int(Mode.SPACE)
+_TIME: Final = int(Mode.TIME)
+
+
+class WhatDivides(NamedTuple):
+    """What was granted by row, and room for the rows that are looked at."""
+
+    special: Bools  # whether the row has more than a gang with an option
+    number: Floats  # (line, row), see `in_force.LINES`
+    changes: Ints  # how often the speed of a row has changed; empty: not counted
+    marks: Ints  # zero between uses
+    near: Ints
+
+
+@kernel
+def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: Ints, now: float) -> bool:
+    """Set the speeds of these rows and of those on their devices; False: nothing is done, because some of them save in between."""
+    count, saves = 0, False
+    for k in range(rows.shape[0]):
+        count = _note(by, rows[k], count)
+        seat = seats.gang[GANG_FIRST, rows[k]]
+        while seat >= 0:
+            other = seats.device[seats.seat[SEAT_DEVICE, seat]]
+            while other >= 0:
+                count = _note(by, seats.seat[SEAT_ROW, other], count)
+                other = seats.seat[SEAT_BESIDE, other]
+            seat = seats.seat[SEAT_NEXT, seat]
+    for k in range(count):
+        by.marks[by.near[k]] = 0
+        saves = saves or t.F[c.CHECKPOINT, by.near[k]] > 0.0
+    if saves:
+        return False
+    for k in range(count):
+        row = by.near[k]
+        if t.I[c.PHASE, row] == RUNNING or t.I[c.PHASE, row] == STARTING:
+            _set_speed(t, row, _divided(t, seats, by, row), by.changes, now)
+    return True
+
+
+@kernel
+def _note(by: WhatDivides, row: int, count: int) -> int:
+    if by.marks[row] == 0:
+        by.marks[row], by.near[count] = 1, row
+        return count + 1
+    return count
+
+
+@kernel
+def _divided(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> float:
+    """Work per second by its part of what it shares: in space by fractions, in time by shares; stages do not collide."""
+    alone = _alone(t, seats, row)
+    if not by.special[row]:
+        return alone
+    mode = by.number[_MODE, row]
+    asked = by.number[_SHARE] if mode == _TIME else by.number[_FRACTION]
+    crowd = max(1.0, crowd_of(seats, row, asked)) if mode == _TIME or mode == _SPACE else 1.0
+    return float(alone * asked[row] / crowd)
+
+
+@kernel
+def _alone(t: Matrices, seats: SharedSeats, row: int) -> float:
+    """Work per second by its option, by whether it sits on as few nodes as it can."""
+    option, spread = t.I[c.OPTION, row], t.I[c.SPREAD, row]
+    if spread > 1:
+        seat = seats.gang[GANG_FIRST, row]
+        first = seats.seat[SEAT_DEVICE, seat] if seat >= 0 else t.I[c.HEAD, row]
+        size = t.NI[c.N_GPUS, t.D[c.D_NODE, first]]
+        if spread > (t.I[c.HELD, row] + size - 1) // size:
+            return float(t.OF[c.O_RATE_SPREAD, option])
+    return float(t.OF[c.O_RATE, option])
+
+
+@kernel
+def _set_speed(t: Matrices, row: int, rate: float, changes: Ints, now: float) -> None:
+    t.F[c.SPEED_UNTIL, row] = np.inf
+    if rate == t.F[c.RATE, row]:
+        return
+    if changes.shape[0] > 0 and t.F[c.LAST_START, row] < now:
+        changes[row] += 1
+    settle(t.F, t.I, row, now)
+    t.F[c.RATE, row] = rate
+    set_due(t.F, row)
