@@ -104,6 +104,21 @@ class Rota(Policy):
 
 
 @dataclass(frozen=True)
+class PairedRota(Policy):
+    """Two neighbours share the first devices that can be used; every hundred seconds it is the turn of the next two."""
+
+    pace: float = 100.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        jobs, beat = snapshot.jobs.gpus.tolist(), int(snapshot.now // self.pace)
+        usable = np.flatnonzero(snapshot.cluster.device_open).tolist()
+        first = beat * 2 % (len(jobs) + len(jobs) % 2) if jobs else 0
+        pair = [job for job in range(len(jobs)) if first <= job < first + 2 and jobs[job] <= len(usable)]
+        wanted = [Assignment(job, devices=tuple(usable[: jobs[job]]), mode=Mode.SPACE, fraction=0.5, turns=0) for job in pair]
+        return Plan.assign(wanted, valid_until=self.pace * (beat + 1))
+
+
+@dataclass(frozen=True)
 class Tries(Policy):
     """In the order of arrival; a job that has run for less than `trial` seconds is on trial, and begins again afterwards."""
 

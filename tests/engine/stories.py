@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from tests.engine.assigning import Breathers, Pairs, Rota, Tries, Wanderers
+from tests.engine.assigning import Breathers, PairedRota, Pairs, Rota, Tries, Wanderers
 
 from gantline import Trace
 from gantline.assembly.load import load_tables
@@ -29,7 +29,7 @@ from gantline.policies.registry import make_policy
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
 USUAL = frozenset({Can.SHARE, Can.BATCH})
-ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers, "breathers": Breathers, "rota": Rota, "tries": Tries}
+ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers, "breathers": Breathers, "rota": Rota, "paired rota": PairedRota, "tries": Tries}
 
 
 @dataclass

@@ -47,6 +47,13 @@ def test_a_job_in_two_groups() -> None:
     assert refusal(shares) == ""  # packed pairs of an ideal mechanism
 
 
+def test_a_share_of_the_time_in_turns() -> None:
+    told = refusal([Assignment(0, share=0.5, turns=1), Assignment(1)])
+
+    assert "job 'wide' takes turns and has a share of the time on no device in particular" in told
+    assert refusal([Assignment(0, turns=1), *members(1, turns=1)]) == ""
+
+
 def test_parts_in_a_group() -> None:
     assert "job 'wide' has parts and shares devices in mode SPACE" in refusal(members(0, parts=WORKER))
     assert refusal([Assignment(0, parts=WORKER)]) == ""

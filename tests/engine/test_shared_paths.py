@@ -42,10 +42,11 @@ def wish(draw: st.DrawFn, job: int) -> Assignment:
     more: dict[str, Any] = {"fraction": draw(st.sampled_from([1.0, 0.5, 0.3])), "share": 1.0 if mode != Mode.TIME else 0.5}
     cpus = draw(st.sampled_from([np.nan, np.nan, 1.0, 3.0]))
     option = draw(st.sampled_from([-1, -1, 0, 1, 2]))
+    turns = draw(st.sampled_from([-1, 0, 4]))  # in turns with no other gang, or with those of a group
     found = {
         "group": Assignment(job, option, group=group, mode=mode, together=group == 2, cpus=cpus, **more),
-        "open": Assignment(job, devices=devices, mode=Mode.SPACE, fraction=0.5),
-        "exact": Assignment(job, devices=devices, cpus=cpus),
+        "open": Assignment(job, devices=devices, mode=Mode.SPACE, fraction=0.5, turns=turns),
+        "exact": Assignment(job, devices=devices, cpus=cpus, turns=turns),
         "group exact": Assignment(job, devices=devices, group=group + 3, mode=mode, offset=0.5 * job, **more),
         "plain": Assignment(job, option),
         "cpus": Assignment(job, cpus=cpus),

@@ -22,7 +22,7 @@ class Costs:
     move: float = 0.0
     checkpoint: float = 0.0
     doubling: float = 0.0
-    switch: float | None = None  # when its turn comes in a time-shared group; None: as `resume`
+    switch: float | None = None  # when its turn comes again in a rotation; None: as `resume`
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -42,7 +42,7 @@ class Costs:
 
     @property
     def of_switch(self) -> float:
-        """Seconds when a job's turn comes in its time-shared group."""
+        """Seconds when a job's turn comes again in its rotation."""
         return self.resume if self.switch is None else self.switch
 
     @staticmethod

@@ -67,8 +67,9 @@ class Assignment:
 
     Which devices: ``option``, or ``type`` and ``gpus``: the engine places; ``nodes``, ``span``, ``within`` narrow that; ``devices`` names
     them; ``parts`` is for several roles. Shared with: ``group``, ``mode``, ``together``, ``size``, ``fraction``, ``share``, ``offset``; or
-    without a group: ``mode=SPACE`` with ``devices`` shares each of them with every other gang that does the same. How: ``cpus``,
-    ``memory``, ``storage``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
+    without a group: ``mode=SPACE`` with ``devices`` shares each of them with every other gang that does the same. In turns with: ``turns``,
+    and the TIME group. How: ``cpus``, ``memory``, ``storage``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``,
+    ``purpose``.
     """
 
     job: int  # position in snapshot.jobs
@@ -88,6 +89,7 @@ class Assignment:
     mode: Mode = Mode.EXCLUSIVE
     together: bool = False  # all members of the group start in one commit, or none does; all of them say so
     size: int = 0  # devices that the group shares in all: members stack only beyond it (0: what its widest member needs)
+    turns: int = -1  # the rotation in which it takes turns, whatever its mode (-1: the number of its TIME group, else none)
     fraction: float = 1.0  # of each device
     memory_cap: float = math.inf  # device memory, GB
     offset: float = 0.0  # start of its phase within the group's period (Muri's stages, CASSINI's shifts), seconds
@@ -97,6 +99,11 @@ class Assignment:
     until: float = math.inf  # lease
     purpose: str = "train"  # or "profile", or "trial": what is done in a trial is discarded when it ends
     limit: float = math.inf  # seconds after which the run ends by itself
+
+    @property
+    def rotation(self) -> int:
+        """The number of the rotation in which it takes turns; -1: none."""
+        return self.turns if self.turns >= 0 or self.mode != Mode.TIME else self.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,7 @@ _SCALARS: dict[str, Any] = {
     "mode": np.int64,
     "together": np.bool_,
     "size": np.int64,
+    "turns": np.int64,
     "fraction": np.float64,
     "memory_cap": np.float64,
     "offset": np.float64,
@@ -193,6 +201,11 @@ class Assignments(Sequence[Assignment]):
         if stored is None:
             return np.full(len(self.job), ASSIGNMENT_DEFAULTS[name], dtype=_SCALARS[name])
         return stored
+
+    def rotations(self) -> NDArray[np.int64]:
+        """Per assignment the number of the rotation in which it takes turns; -1: none."""
+        turns = self.column("turns")
+        return np.where((turns < 0) & (self.column("mode") == int(Mode.TIME)), self.column("group"), turns)
 
     def entries(self, name: str) -> tuple[Any, ...]:
         """A ragged column."""

@@ -37,7 +37,7 @@ class Reason(IntEnum):
     OVER_QUOTA = 26  # larger than its queue may ever hold
     LOSS = 27  # completed before its work was done, because its loss said so
     WINDOW = 28  # devices are reserved for a window
-    TURN = 29  # others of its time-shared group have their turn
+    TURN = 29  # others of its rotation have their turn
     TOGETHER = 30  # its group starts whole or not at all, and another member has no place
     DEVICE_MEMORY = 31  # too little device memory is left beside those that it would share with
 
@@ -73,7 +73,7 @@ _SENTENCES = {
     Reason.LOSS: "was ended by its loss",
     Reason.WINDOW: "devices that it would have are reserved for a window",
     Reason.TOGETHER: "its group starts together, and another member has no place",
-    Reason.TURN: "waits for its next turn in its time-shared group",
+    Reason.TURN: "waits for its next turn in its rotation",
     Reason.DEVICE_MEMORY: "the devices that it would share have too little memory left",
 }
 

@@ -12,7 +12,7 @@ from gantline.core.arrays import Ints
 from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignment, Assignments, Mode
+from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
@@ -197,7 +197,7 @@ class CommitGeneral:
         """The row takes a place that is free."""
         change = self.changes.get(w.row)
         home = self.before[w.row][0] if change is not None else None
-        if w.item.mode == Mode.TIME and w.row in self.state.tables.waits_for_turn:
+        if w.item.rotation >= 0 and w.row in self.state.tables.waits_for_turn:
             self.transitions.turns.add(w.row)
             self.state.tables.waits_for_turn.discard(w.row)
         if change is None or home is None:

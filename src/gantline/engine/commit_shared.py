@@ -36,6 +36,7 @@ _COLUMNS = frozenset(
         "group",
         "mode",
         "together",
+        "turns",
         "fraction",
         "offset",
         "batch",
@@ -206,7 +207,7 @@ class CommitShared:
         ask[w.A_FIRST], ask[w.A_COUNT] = self.first, self.count
         room = np.maximum(np.maximum(need, t.I[c.HELD][self.mine]), self.count)
         ask[w.A_GETS] = np.cumsum(room) - room
-        self.returns = self.mode == int(Mode.TIME)
+        self.returns = self.table.rotations()[self.at] >= 0
         if t.waits_for_turn:
             ask[w.A_RETURNS] = self.returns & np.fromiter(map(t.waits_for_turn.__contains__, self.mine.tolist()), np.bool_, count)
         if self.table.has("together"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -156,11 +157,17 @@ class Commit:
         return over
 
     def _is_turn(self, row: int) -> bool:
-        """Whether others of its time-shared group go on, known by the number that the plan gives the group: it only waits for its turn."""
+        """Whether others of its rotation go on, known by the number that the plan gives it: it only waits for its turn."""
         grant = self.grants.by_row.get(row)
-        if grant is None or grant.assignment.mode != Mode.TIME:
+        if grant is None or grant.assignment.rotation < 0:
             return False
-        return grant.assignment.group in self.groups.taking_turns or any(self.named[mate] for mate in grant.members[0])
+        in_group = grant.assignment.mode == Mode.TIME and any(self.named[mate] for mate in grant.members[0])
+        return in_group or grant.assignment.rotation in self.rotations
+
+    @cached_property
+    def rotations(self) -> frozenset[int]:
+        """The rotations in which this plan gives a turn."""
+        return frozenset(self.table.rotations().tolist())
 
     # --- 3. and 4. changes ------------------------------------------------------------------------------------------
     def _change(self, moving: Ints) -> None:
@@ -219,7 +226,7 @@ class Commit:
         shared = (self.groups.number >= 0) & ((self.table.column("mode") != Mode.EXCLUSIVE) | self.table.column("together"))
         if shared[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
-        placed = self.made_up | _filled(self.table, "nodes", "within")
+        placed = self.made_up | _filled(self.table, "nodes", "within") | (self.table.column("turns") >= 0)
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
         if any(self.t.cluster.device_memory):  # it may be short on a type that is not among the job's options, or of what the plan allows
             if self.table.has("type") and c.DEVICE_MEMORY in self.t.metrics:

@@ -116,6 +116,8 @@ class Grants:
         if turn:
             t.I[c.PREEMPTIONS, row] -= 1
             t.waits_for_turn.add(row)
+        else:
+            t.waits_for_turn.discard(row)
 
     def let_go(self, row: int) -> None:
         """The row holds nothing any more; its progress columns stay as they are."""

@@ -14,7 +14,7 @@ from gantline.engine.wanted import divides_time
 
 def check_groups(snapshot: Snapshot, table: Assignments, regime: Regime) -> None:
     """Whether the members of each group go together, and keep to what the regime allows groups."""
-    if not (table.has("group") or table.has("mode") or table.has("together")):
+    if not any(map(table.has, ("group", "mode", "together", "turns"))):
         return
     fluid = divides_time(table.job, table)
     _check_members(snapshot, table, fluid)
@@ -33,6 +33,9 @@ def _check_members(snapshot: Snapshot, table: Assignments, fluid: Bools) -> None
             numbers = sorted(set(group[table.job == job].tolist()))
             what = f"{_name(snapshot, job)} is in several groups ({', '.join(map(str, numbers))}), of mode {Mode(mode[whole][0]).name}"
             raise InfeasiblePlanError(what, fix="name a job once; only shares of the time, in mode SPACE, may be of several groups")
+    if table.has("turns") and (both := fluid & (table.column("turns") >= 0)).any():
+        what = f"{_name(snapshot, table.job[both][0])} takes turns and has a share of the time on no device in particular"
+        raise InfeasiblePlanError(what, fix="leave out `turns`, or give it whole turns on devices")
     if len(mode) and mode.min() != mode.max():  # else no two members can differ
         inside = np.flatnonzero((group >= 0) & ~fluid)
         order = inside[np.argsort(group[inside], kind="stable")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
 from gantline.engine.state import State
 
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
-SCALARS = ("required", "mode", "together", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
+SCALARS = ("required", "mode", "together", "size", "turns", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 RAGGED = ("devices", "nodes", "parts", "within", "purpose")
 RAW = (
     "option",
@@ -34,7 +33,7 @@ class Groups:
 
     def __init__(self, rows: Ints, table: Assignments) -> None:
         self.rows = rows
-        self.number, self._mode = table.column("group"), table.column("mode")
+        self.number = table.column("group")
         self.team: Ints = np.zeros(len(rows), dtype=np.int64)
         self.codes = 0  # the codes of groups are below this
         self.inside: Ints = np.flatnonzero(self.number >= 0) if table.has("group") else self.team[:0]
@@ -53,11 +52,6 @@ class Groups:
         if len(self.inside):
             found[self.inside] = self._which
         return found
-
-    @cached_property
-    def taking_turns(self) -> frozenset[int]:
-        """The numbers of time-shared groups."""
-        return frozenset(self.number[(self.number >= 0) & (self._mode == int(Mode.TIME))].tolist())
 
     def spoil(self, quiet: Bools) -> None:
         """A group of which one member changes changes as a whole."""

@@ -1,8 +1,8 @@
-"""What can be done to a gang that runs without stopping it: another grant, a rest while its time-shared group goes on, a save.
+"""What can be done to a gang that runs without stopping it: another grant, a rest while others of its rotation go on, a save.
 
 What an executor cannot do is planned as a stop and a start, and charged for. A gang that goes on under a new grant (`carry_over`) gets the
 new epoch while it runs: until that is acknowledged it may be on its old devices and on the new ones. After its turn, a gang rests where
-it is, if only its group uses those devices: its processes stay, and others of the group may begin when it is known to stand still.
+it is, if only its rotation uses those devices: its processes stay, and others of the rotation may begin when it is known to stand still.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING, RUNNING
-from gantline.core.plan import Assignment, Mode
+from gantline.core.plan import Assignment
 from gantline.engine.executor import USUAL, Can, Executor, Verb
 from gantline.engine.gang import set_due, settle
 from gantline.engine.holdings import Holdings
@@ -133,11 +133,10 @@ class InPlace:
 
 
 def _take_turns(one: Grant | None, other: Grant | None) -> bool:
-    """Whether two grants are turns of the same time-shared group: plans name groups by number."""
+    """Whether two grants are turns of the same rotation: plans name them by number."""
     if one is None or other is None:
         return False
-    a, b = one.assignment, other.assignment
-    return a.mode is Mode.TIME and b.mode is Mode.TIME and a.group == b.group
+    return one.assignment.rotation == other.assignment.rotation >= 0
 
 
 def _terms(grant: Grant | None) -> tuple[tuple[float, ...], ...]:

@@ -9,7 +9,7 @@ from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
 
 #: lines of `SharedTurns.ask`: the row and its option (below zero: impossible); what it wants; its group; the devices that it names, in
-#: `named`; where its list of devices is in `gets`; whether it comes back to its time-shared group; whether its group starts whole; the
+#: `named`; where its list of devices is in `gets`; whether its turn in its rotation comes again; whether its group starts whole; the
 #: first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
 (A_ROW, A_OPTION, A_WANTS, A_GROUP, A_FIRST, A_COUNT, A_GETS, A_RETURNS, A_WHOLE, A_LEAD, A_MATE, A_WIDEST, ASK_LINES) = range(13)
 #: lines of `SharedTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps meanwhile;
@@ -42,7 +42,7 @@ class SharedTurns(NamedTuple):
 class CommitMoment(NamedTuple):
     """When a commit takes place, what holds for every gang in it, and where it is written down."""
 
-    times: Floats  # now, and the seconds that a turn in a time-shared group costs
+    times: Floats  # now, and the seconds that a turn costs
     rules: EngineRules
     log: LogColumns
     scratch: Ints

@@ -19,7 +19,7 @@ class Transitions:
     def __init__(self, state: State, books: Holdings) -> None:
         self.state, self.books = state, books
         self.acts: dict[int, Act] = {}  # what each row paid for
-        self.turns: set[int] = set()  # rows that have their turn in a time-shared group that they have been in
+        self.turns: set[int] = set()  # rows that have their turn again in a rotation
 
     def start(self, row: int, target: Holding) -> None:
         """A row that waits takes its place and begins; it pays for a start or a resume."""

@@ -36,7 +36,7 @@ class Act(IntEnum):
     RESUME = 1  # after a stop
     RESIZE = 2  # another number of devices of the same type, without a stop
     MOVE = 3  # other devices, without a stop
-    SWITCH = 4  # its turn comes on the devices of its time-shared group
+    SWITCH = 4  # its turn in its rotation comes again
 
 
 class Observed(NamedTuple):

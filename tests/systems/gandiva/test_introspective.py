@@ -36,7 +36,7 @@ def spells(found: Run, name: str) -> list[tuple[float, float, list[int], str]]:
 
 def homes(gpus: list[int], *jobs: tuple[int, dict[int, int]]) -> Homes:
     """Jobs of a size, and where they live."""
-    found = Homes(gpus, [range(len(gpus))] * (len(jobs) + 1))
+    found = Homes(gpus, lambda job: range(len(gpus)))
     for number, (size, seats) in enumerate(jobs):
         found.move_in(number, size, seats)
     return found
@@ -77,6 +77,16 @@ def test_a_pair_that_pays_stays_and_one_that_does_not_is_undone() -> None:
     assert paid.jobs["finish"].to_list() == [660.0, 660.0]
     # the trial from 120 to 180 s did nine tenths of a slice
     assert max(undone.jobs["finish"]) == pytest.approx(1206.0)
+
+
+def test_a_pair_that_loses_its_turn_waits_for_the_next_and_is_not_preempted() -> None:
+    jobs = [job(f"j{k}", 1, 600.0, gpu_util=0.4) for k in range(4)]
+
+    found = run(*jobs, cluster="1x1", packing=True, options={"costs": "start=10,resume=30,switch=1"})
+
+    assert found.jobs["preemptions"].to_list() == [0, 0, 0, 0]
+    assert {why for name in ("j0", "j3") for _, _, _, why in spells(found, name)} == {"turn", "finished"}
+    assert max(found.jobs["restarts"]) > 5
 
 
 def test_a_pair_is_judged_by_its_speeds_alone_and_not_tried_again() -> None:

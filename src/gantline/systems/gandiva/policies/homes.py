@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Seats = dict[int, int]
@@ -14,7 +14,7 @@ class Homes:
     """Servers with their GPUs, and the jobs that live on each; a server may host more than it can run at once."""
 
     gpus: list[int]
-    may_use: Sequence[Sequence[int]]
+    may_use: Callable[[int], Sequence[int]]
     """Position of a job -> the servers that have its type of device."""
     of_job: dict[int, Seats] = field(default_factory=dict)
     """Position -> where it lives."""

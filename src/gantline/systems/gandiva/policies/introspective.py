@@ -96,7 +96,7 @@ def _homes(seating: ServerSeating, memory: dict[str, Memory], rows: list[int]) -
         if stays and sum(count for _, count in there) == seating.size[job]:
             homes.move_in(job, seating.size[job], {server_of[node]: count for node, count in there})
     for job in range(len(rows)):
-        if job not in homes.of_job and (seats := homes.choose(seating.size[job], seating.may_use[job])):
+        if job not in homes.of_job and (seats := homes.choose(seating.size[job], seating.may_use(job))):
             homes.move_in(job, seating.size[job], seats)
     return homes
 
@@ -107,20 +107,27 @@ def _packing(snapshot: Snapshot, homes: Homes, memory: dict[str, Memory], trial:
     rows = jobs.rows.tolist()
     packing = Packing.remembered(memory, set(rows))
     rates = {row: rate for row, rate, works in zip(rows, jobs.rate.tolist(), jobs.progressing.tolist()) if works}
-    shares = {rows[job] for job in range(len(rows)) if (grant := jobs.grant(job)) is not None and grant.assignment.mode == Mode.SPACE}
+    place, beside = _places(rows), packing.mates()
+    shares = {row for row in beside if (grant := jobs.grant(place[row])) is not None and grant.assignment.mode == Mode.SPACE}
     packing.alone |= {row: rate for row, rate in rates.items() if row not in shares and rate > 0}
     packing.judge(rates, snapshot.now, trial)
-    packing.since = {pair: at for pair, at in packing.since.items() if _stands(homes, rows, pair)}
+    packing.since = {pair: at for pair, at in packing.since.items() if _stands(homes, place, pair)}
     return packing
 
 
 def _mates(packing: Packing, rows: list[int]) -> dict[int, int]:
-    return {rows.index(row): rows.index(mate) for row, mate in packing.mates().items()}
+    place = _places(rows)
+    return {place[row]: place[mate] for row, mate in packing.mates().items()}
 
 
-def _stands(homes: Homes, rows: list[int], pair: tuple[int, int]) -> bool:
+def _places(rows: list[int]) -> dict[int, int]:
+    """Row -> its position."""
+    return {row: job for job, row in enumerate(rows)}
+
+
+def _stands(homes: Homes, place: dict[int, int], pair: tuple[int, int]) -> bool:
     """Whether the two live together where jobs take turns; elsewhere each has GPUs of its own."""
-    first, second = (homes.of_job.get(rows.index(row)) for row in pair)
+    first, second = (homes.of_job.get(place[row]) for row in pair)
     return first is not None and first == second and any(homes.room(server) < 0 for server in first)
 
 

@@ -13,7 +13,7 @@ def for_locality(homes: Homes) -> dict[int, Seats]:
         if len(seats) < 2 or size > max(homes.gpus):
             continue
         homes.move_out(job)
-        fitting = [server for server in homes.may_use[job] if homes.room(server) >= size]
+        fitting = [server for server in homes.may_use(job) if homes.room(server) >= size]
         goal = {min(fitting, key=lambda server: (server not in seats, homes.room(server), server)): size} if fitting else seats
         homes.move_in(job, size, goal)
         if fitting:
@@ -28,7 +28,7 @@ def against_fragments(homes: Homes) -> dict[int, Seats]:
         return {}
     source = max(used, key=lambda server: (homes.room(server), -server))
     goal = min((server for server in used if server != source), key=lambda server: (homes.room(server), server))
-    small = [job for job, seats in homes.of_job.items() if seats == {source: 1} and goal in homes.may_use[job]]
+    small = [job for job, seats in homes.of_job.items() if seats == {source: 1} and goal in homes.may_use(job)]
     if not small or homes.room(goal) >= homes.room(source):
         return {}
     homes.move_out(small[0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gantline.core.plan import Assignment, Mode
+from gantline.core.options import Option
+from gantline.core.plan import Assignments, Mode
 from gantline.core.snapshot import Snapshot
 from gantline.systems.gandiva.policies.homes import Homes
 
@@ -21,8 +22,10 @@ class ServerSeating:
     devices: list[list[int]]
     size: list[int]
     held: list[tuple[int, ...]]
-    may_use: list[list[int]]
-    """Job -> the servers that have its type of device."""
+    type: list[int]
+    """Server -> its type of device."""
+    options: Callable[[int], Sequence[Option]]
+    """Job -> the ways in which it may run."""
     free: list[int] = field(default_factory=list)
 
     @staticmethod
@@ -36,9 +39,12 @@ class ServerSeating:
             if is_open[device] and (device in ours or holder[device] < 0):
                 by_node.setdefault(node, []).append(device)
         nodes, types = list(by_node), cluster.node_type.tolist()
-        kinds = [{way.type for way in jobs.options(job)} for job in range(len(jobs))]
-        may_use = [[server for server, node in enumerate(nodes) if types[node] in kinds[job]] for job in range(len(jobs))]
-        return ServerSeating(nodes, list(by_node.values()), jobs.gpus.tolist(), held, may_use)
+        return ServerSeating(nodes, list(by_node.values()), jobs.gpus.tolist(), held, [types[node] for node in nodes], jobs.options)
+
+    def may_use(self, job: int) -> list[int]:
+        """The servers that have its type of device."""
+        kinds = {way.type for way in self.options(job)}
+        return [server for server, kind in enumerate(self.type) if kind in kinds]
 
     @property
     def gpus(self) -> list[int]:
@@ -83,8 +89,8 @@ class ServerSeating:
                 self.free[server] -= grown[job]
         return grown
 
-    def assignments(self, homes: Homes, running: Turns, grown: Mapping[int, int]) -> list[Assignment]:
-        """What each job gets whose turn it is. The jobs of a server are a group that takes turns; a pair shares its devices."""
+    def assignments(self, homes: Homes, running: Turns, grown: Mapping[int, int]) -> Assignments:
+        """What each job gets whose turn it is. The jobs of a server take turns; a pair shares its devices."""
         pairs = [(job, mate) for job, mate in running.items() if mate < 0 or job < mate]
         chosen: dict[int, list[int]] = {}
         taken: set[int] = set()
@@ -97,14 +103,11 @@ class ServerSeating:
                     lacking = count + grown.get(job, 0) - sum(device in self.devices[server] for device in before)
                     before += here[:lacking]
                     taken.update(here[:lacking])
-        given = []
+        given: list[tuple[int, tuple[int, ...], int, int]] = []
         for job, mate in pairs:
             same = set(chosen[job]) == set(self.held[job])
-            devices, group = self.held[job] if same else tuple(chosen[job]), next(iter(homes.of_job[job]))
-            if mate >= 0:
-                given += [Assignment(one, devices=devices, mode=Mode.SPACE) for one in (job, mate)]
-            elif devices and len(homes.of_job[job]) == 1:
-                given.append(Assignment(job, devices=devices, group=group, mode=Mode.TIME))
-            else:
-                given.append(Assignment(job, devices=devices))
-        return given
+            devices, server = self.held[job] if same else tuple(chosen[job]), next(iter(homes.of_job[job]))
+            mode = int(Mode.SPACE if mate >= 0 else Mode.EXCLUSIVE)
+            given += [(one, devices, mode, server) for one in (job, mate) if one >= 0]
+        jobs, devices_of, modes, servers = zip(*given) if given else ((), (), (), ())
+        return Assignments(jobs, devices=devices_of, mode=modes, turns=servers)
