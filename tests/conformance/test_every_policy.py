@@ -18,7 +18,7 @@ from tests.systems.gavel.tiny_world import table, trace
 from gantline.conformance.scenarios import CARBON
 from gantline.core.facts import Facts
 from gantline.core.grid import PowerGrid
-from gantline.core.inputs import Action, JobRequest
+from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.signal import Signal
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy, policy_names
@@ -99,8 +99,21 @@ def placed(policy: str) -> None:
     assert not said or ruled.summary["log_hash"] == plain.summary["log_hash"]
 
 
+def on_one_node(policy: str) -> None:
+    """A job that must be on one node never spans two, whatever sizes the policy gives it, and is served."""
+    if "pairs" in make_policy(policy).needs:
+        return  # speeds of pairs come from a table, which lists no jobs that are submitted later
+    first = {"job": "a", "arrival": 0.0, "gpus": 2, "duration": 900.0}
+    asked = {"gpus": 2, "min_gpus": 1, "max_gpus": 3, "consolidate": 1}
+    jobs = [Submit(float(k), {"id": f"s{k}", **asked, "estimate": 600.0 + 40.0 * k}, 600.0 + 40.0 * k) for k in range(1, 6)]
+    run = simulate([first], "3x3", policy, settings=BRIEF.get(policy, {}), inputs=jobs, round=60.0, until=20_000, carbon=CARBON)
+    mine = run.allocations.filter(run.allocations["job"].str.starts_with("s"))
+    assert set(mine["job"]) == {f"s{k}" for k in range(1, 6)}
+    assert mine["nodes"].list.len().max() == 1
+
+
 @pytest.mark.each_value(times=2)
-@pytest.mark.parametrize("check", [two_clocks, explained, within_quotas, resized, placed])
+@pytest.mark.parametrize("check", [two_clocks, explained, within_quotas, resized, placed, on_one_node])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy(policy: str, check: Callable[[str], None]) -> None:
     check(policy)

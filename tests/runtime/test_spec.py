@@ -15,7 +15,6 @@ from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, Submit
-from gantline.placement.compiled import CONSOLIDATED, FIRST_FREE
 from gantline.policies.registry import make_policy
 from gantline.runtime import amounts
 from gantline.runtime.history import history_rows
@@ -23,17 +22,6 @@ from gantline.runtime.launch import Launch, Submittable
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
-
-
-def test_one_process_is_not_put_on_two_nodes() -> None:
-    spec, two = parse_spec("run: [a]\nresources: {gpus: 2}"), parse_cluster("gpu:2x2")
-    check_promises(spec, two, make_policy("fifo"), CONSOLIDATED)
-    check_promises(parse_spec("run: [a]\nprocesses: gpus\nresources: {gpus: 4}"), two, make_policy("fifo"), FIRST_FREE)
-    check_promises(spec, parse_cluster("gpu:1x2"), make_policy("fifo"), FIRST_FREE)
-    with pytest.raises(RefusedError, match="1 process cannot use 2 devices of two nodes, and placement 'first-free' may choose such"):
-        check_promises(spec, two, make_policy("fifo"), FIRST_FREE)
-    with pytest.raises(RefusedError, match="a node of type 'gpu' has at most 2"):
-        check_promises(parse_spec("run: [a]\nresources: {gpus: 3}"), two, make_policy("fifo"), CONSOLIDATED)
 
 
 def test_an_image_is_refused_where_jobs_are_plain_processes(tmp_path: Path) -> None:
@@ -147,7 +135,7 @@ def test_metrics_are_numbers_with_names(metrics: str, message: str) -> None:
 
 @pytest.mark.parametrize("policy", ["afs", "ffdl", "optimus", "sia", "voda.elastic_tiresias", "las"])
 def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
-    spec = parse_spec("run: a\nresources: {gpus: 4}\nelastic: {min: 2, max: 9, step: 2}\nestimate: 400").on(["gpu"], 0.0)
+    spec = parse_spec("run: a\nprocesses: gpus\nresources: {gpus: 4}\nelastic: {min: 2, max: 9, step: 2}\nestimate: 400").on(["gpu"], 0.0)
     inputs: list[Input] = [Submit(10.0 * k, spec.to_submit(f"s{k}", 10.0 * k).job, work=400.0) for k in range(3)]
     inputs.append(JobRequest(45.0, Action.RESIZE, "s1", 6, 4, 8))
     one = [{"job": "one", "arrival": 0.0, "gpus": 1, "duration": 300.0}]

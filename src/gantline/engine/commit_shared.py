@@ -175,7 +175,16 @@ class CommitShared:
             asked = {name: column[rest] for name, column in asked.items()}
             sized = Assignments(np.zeros(int(rest.sum())), gpus=self.count[where][rest], type=kind[where][rest], **asked)
             found[where[rest]] = self.grants.options.of_table(rows[rest], sized)
-        return found
+        return np.where(self._torn(found), IMPOSSIBLE, found)
+
+    def _torn(self, options: Ints) -> Bools:
+        """Which rows name devices of several nodes though they must be on one."""
+        t = self.state.tables
+        torn: Bools = (options != IMPOSSIBLE) & (t.options.I[c.O_NODES][options] == 1) & (t.I[c.CONSOLIDATE][self.mine] == c.ASKED_TOGETHER)
+        for k in np.flatnonzero(torn).tolist():
+            nodes = t.D[c.D_NODE][self.flat[self.first[k] : self.first[k] + self.count[k]]]
+            torn[k] = len(np.unique(nodes)) > 1
+        return torn
 
     def _in_common(self, linked: Bools) -> Bools:
         """Which rows of interleaved groups name a device that another member names."""

@@ -134,7 +134,9 @@ def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int,
                 left -= count
                 NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
         device = D[c.D_NEXT, device]
-    if left > 0:
+    if left > 0 and OI[c.O_NODES, option] == 1:
+        used = 0
+    elif left > 0:
         rest_of = choose(supply, left, 0, manner_of(t, rules, row), NodeCounts(nodes[used:], counts[used:]))
         used = used + rest_of if rest_of > 0 else 0
     for h in range(homes):

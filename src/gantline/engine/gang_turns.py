@@ -57,7 +57,7 @@ def change_of(I: Ints, OI: Ints, row: int, option: int) -> int:
         return LEAVES
     if need == I[c.HELD, row]:
         return STAYS
-    return LEAVES if spread > 0 else KEEPS
+    return LEAVES if spread > 0 and I[c.CONSOLIDATE, row] != c.ASKED_TOGETHER else KEEPS
 
 
 @kernel

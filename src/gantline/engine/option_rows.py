@@ -83,7 +83,10 @@ class OptionRows:
             return base
         if (size == 0 and OI[c.O_GPUS, base] > 0) or not self._can_span(type_code, size, span):
             return IMPOSSIBLE  # an empty gang, or more nodes than devices
-        span = span or (int(OI[c.O_NODES, base]) if same else 0)
+        one = bool(OI[c.O_NODES, base] == 1 and self.tables.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER)
+        if one and span > 1:
+            return IMPOSSIBLE
+        span = span or (int(OI[c.O_NODES, base]) if same or one else 0)
         key = (base, type_code, size, span, *(-1.0 if math.isnan(amount) else amount for amount in beside))
         found = self.derived.get(key)
         if found is None:

@@ -54,6 +54,8 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
             NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
     left = need - len(devices) - len(more)
     if left > 0:
+        if t.options.I[c.O_NODES, option] == 1:
+            return None
         rest = _choose(state, row, option, left, 0, item, NF, NI)
         if rest is None:
             return None

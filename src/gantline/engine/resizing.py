@@ -69,7 +69,7 @@ def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest)
     def resized(kind: int, size: int) -> Option:
         like = next(option for option in old if option.type == kind and option.gpus > 0)
         rate = like.rate * (size / max(was, 1) if t.performance is None else 1.0)
-        return Option(kind, size, rate, rate, like.cpus, like.memory, storage=like.storage)
+        return Option(kind, size, rate, rate, like.cpus, like.memory, int(like.nodes == 1), like.storage)
 
     options = [*(resized(kind, size) for kind in kinds for size in sizes), *rest]
     least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)

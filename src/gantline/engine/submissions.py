@@ -91,6 +91,9 @@ class Submissions:
         if state.placement.picks and any(max(amounts_beside(option)) > 0 for option in own):
             what = f"placement '{state.placement.name}' picks devices: it does not count the CPUs, memory or storage of job '{name}'"
             raise RefusedError(what, where="submit", fix="leave cpus, memory and storage out, or use another placement")
+        if state.placement.picks and any(option.nodes for option in own):
+            what = f"placement '{state.placement.name}' picks devices: it does not keep job '{name}' on {own[0].nodes} node"
+            raise RefusedError(what, where="submit", fix="start a process for each device (processes: gpus), or use another placement")
         least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
         self.quotas.check_size(name, reader.text("queue", ""), least)
         return reader, names, own
@@ -104,6 +107,10 @@ class Submissions:
                 raise RejectedError(Reason.NO_SUCH_TYPE, name, near(kind, cluster.types))
         own = [decode_option(Reader(item, path), cluster.types) for item, path in reader.items("options")]
         own = own or default_options(self.state.tables, gpus)
+        if reader.whole("consolidate", 0):
+            from gantline.engine.one_node import on_one_node  # few jobs ask for it
+
+            own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
         if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         check_side_demands(cluster, name, own)

@@ -161,12 +161,15 @@ def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int
     if len(there) > 1:
         return IMPOSSIBLE
     size, kind = len(devices), there.pop()
-    if item is None:
-        return options.find(row, -1, size, kind)
     spans = len({int(t.D[c.D_NODE, d]) for d in devices})
-    if item.type not in (-1, kind) or item.gpus not in (-1, size) or item.span not in (0, spans):
+    if item is None:
+        found = options.find(row, -1, size, kind)
+    elif item.type not in (-1, kind) or item.gpus not in (-1, size) or item.span not in (0, spans):
         return IMPOSSIBLE
-    return options.find(row, item.option, size, kind, amounts_beside(item))
+    else:
+        found = options.find(row, item.option, size, kind, amounts_beside(item))
+    torn = found != IMPOSSIBLE and t.options.I[c.O_NODES, found] == 1 < spans and t.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER
+    return IMPOSSIBLE if torn else found
 
 
 def sound_numbers(table: Assignments) -> Bools:

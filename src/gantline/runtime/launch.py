@@ -13,6 +13,8 @@ from gantline.core.json_reader import json_number
 from gantline.core.slices import is_cpu, is_slice
 from gantline.engine.executor import Can
 
+PER_NODE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -22,7 +24,7 @@ class Launch:
     shell: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = ""  # empty: the folder of the incarnation
-    processes: int = 1  # how many ranks; 0: one per device
+    processes: int = 1  # how many ranks; 0: one per device; PER_NODE: one on each node
     stop_signal: str = "TERM"
     grace: float = 10.0  # from the signal to the kill
     stopped_exit: int | None = None  # its exit code when it was asked to stop and has saved; None: any but 0, which means that it is done
@@ -61,6 +63,15 @@ class Launch:
         if self.save_signal or "save" in self.changes:
             found.add(Can.SAVE)
         return frozenset(found)
+
+    @property
+    def per_node(self) -> bool:
+        """Whether one process on each node uses all devices that the gang has there, and starts others itself: torchrun does."""
+        return self.processes == PER_NODE
+
+    def ranks(self, devices: int, nodes: int = 1) -> int:
+        """How many processes a gang of that size has."""
+        return nodes if self.per_node else self.processes or max(devices, 1)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, without what is at its default."""

@@ -6,16 +6,14 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.core.slices import is_slice
-from gantline.placement.rule import PlacementRule, Together
 from gantline.runtime import amounts
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_parts import Resources
 
 
-def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy, placement: PlacementRule | None = None) -> None:
+def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy) -> None:
     """Refuse requirements on racks, nodes and parts of devices that nothing here would enforce."""
     wanted = spec.resources
-    _check_one_node(spec, cluster, placement)
     if wanted.topology.within == "rack":
         fix = "within: node (devices of one type are on one node here), or cluster"
         raise RefusedError("racks are not known here", where="resources.topology.within", fix=fix)
@@ -66,22 +64,3 @@ def _check_slices(spec: JobSpec, cluster: Cluster, kind: str, low: int, cpus: fl
     if cpus > low * max(1.0, cores):
         what = f"asks for {cpus:g} CPUs, and {low} x '{kind}' is bound to {low * max(1.0, cores):g}"
         raise RefusedError(what, where="resources.cpus", fix="ask for more slices, or for fewer CPUs")
-
-
-def _check_one_node(spec: JobSpec, cluster: Cluster, placement: PlacementRule | None) -> None:
-    """A process cannot use devices of two nodes: where nothing keeps a gang on one, a job with fewer processes than devices is refused."""
-    most = max(spec.sizes[1], spec.elastic.max if spec.elastic is not None else 0)
-    if spec.processes == "gpus" or spec.processes >= most or most < 2:
-        return
-    kinds = {amounts.devices(way.accelerators or 1, "accelerators")[0] for way in spec.resources.ways}
-    for kind in cluster.types if "" in kinds else kinds:
-        sizes = [node.gpus for node in cluster.nodes if node.type == kind]
-        if len(sizes) < 2 or is_slice(kind):  # the GPUs of a machine in slices are nodes of their own, and have rules of their own
-            continue
-        what = f"{spec.processes} {'process' if spec.processes == 1 else 'processes'} cannot use {most} devices"
-        if most > max(sizes):
-            fix = "processes: gpus starts one for each device"
-            raise RefusedError(f"{what}, and a node of type '{kind}' has at most {max(sizes)}", where="processes", fix=fix)
-        if placement is not None and placement.together is not Together.ALWAYS:
-            fix = "processes: gpus, or gantline up --placement consolidated"
-            raise RefusedError(f"{what} of two nodes, and placement '{placement.name}' may choose such", where="processes", fix=fix)

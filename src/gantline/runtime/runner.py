@@ -39,6 +39,10 @@ class Runner(Executor, Protocol):
     #: whether it can import modules once for all Python jobs (``--preload``)
     preloads: ClassVar[bool] = False
 
+    #: whether its jobs see the files of the service's machine: they then learn of changes of their grant from a folder
+    #: (``GANTLINE_FOLDER``); others report over the network, and learn it from the answers
+    shares_files: ClassVar[bool] = False
+
     #: which account the jobs of a user run as; by default all run as the service does
     accounts: Accounts = AsTheService()
 

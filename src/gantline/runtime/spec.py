@@ -17,7 +17,7 @@ from gantline.core.inputs import Submit
 from gantline.core.slices import is_slice
 from gantline.core.units import SHORTEST_STEP
 from gantline.runtime import amounts
-from gantline.runtime.launch import Launch
+from gantline.runtime.launch import PER_NODE, Launch
 from gantline.runtime.spec_parts import (
     After,
     Array,
@@ -45,6 +45,7 @@ from gantline.runtime.spec_parts import (
 )
 
 _GRACE, _LOG = Launch(()).grace, Launch(()).log_bytes
+_RANKS = {"gpus": 0, "nodes": PER_NODE}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -123,7 +124,7 @@ class JobSpec(Part):
     env: Environment = Field(default_factory=dict)
     setup: Command | None = None
     shell: StrictBool = False
-    processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus"] = 1
+    processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus", "nodes"] = 1
     workdir: Folder = ""
     image: Text = ""
     mounts: tuple[Annotated[Text, AfterValidator(_mount)], ...] = ()
@@ -217,7 +218,7 @@ class JobSpec(Part):
             cwd=self.workdir,
             image=self.image,
             mounts=self.mounts,
-            processes=0 if self.processes == "gpus" else self.processes,
+            processes=_RANKS[self.processes] if isinstance(self.processes, str) else self.processes,
             stop_signal=saves.signal if saves is not None else "TERM",
             grace=saves.grace if saves is not None else _GRACE,
             save_signal=(saves.save or "") if saves is not None else "",
@@ -280,9 +281,13 @@ class JobSpec(Part):
         part = self.resources.share.fraction
         known = {**self.metrics, **({"gpu_demand": part} if part < 1.0 else {})}  # the latter is what the policy 'sharing' reads
         job |= {"metrics": known} if known else {}
-        topology = self.resources.topology
-        job |= {"consolidate": 1} if topology.within == "node" and topology.mode == "required" else {}
+        job |= {"consolidate": 1} if self.on_one_node(most) else {}
         return Submit(now, job)
+
+    def on_one_node(self, size: int) -> bool:
+        """Whether a gang of that size must be on one node: as it requires, or because a process of its uses several devices."""
+        required = self.resources.topology.within == "node" and self.resources.topology.mode == "required"
+        return size > 1 and (required or (isinstance(self.processes, int) and self.processes < size))
 
     def on_one_gpu(self, kind: str, size: int) -> bool:
         """Whether so many slices must be cut from one GPU: as it requires, or because each of its processes uses all of them."""

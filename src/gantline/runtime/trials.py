@@ -23,6 +23,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.slices import is_slice
 from gantline.performance.bundle import Pairing, Speed
 from gantline.performance.sampled_line import fit_line, two_points
+from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine
 from gantline.train.store import Checkpoints
@@ -182,7 +183,6 @@ class Trials:
                 trial.end()
 
     def _begun(self, command: Sequence[str], place: Place, steps: int, folder: Path, done: int) -> _Trial:
-        count = self.processes or place.gpus
         variables = {
             "GANTLINE_CHECKPOINT": str(folder / "checkpoint"),
             "GANTLINE_GPUS": str(place.gpus),
@@ -196,7 +196,7 @@ class Trials:
         shared = environment.common(self.env, variables, place.cuda)
         try:
             with open(folder / "log", "wb") as log:
-                for own in environment.ranks(count):
+                for own in environment.ranks(Launch((), processes=self.processes), place.gpus):
                     trial.begin(words, {**shared, **own}, log.fileno())
         except BaseException:
             trial.end()

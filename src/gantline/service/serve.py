@@ -82,7 +82,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         settings=options.settings,
         setup=setup,
         anew=options.anew,
-        job_env=_env_of(jobs, options.certificate),
+        job_env=_env_of(jobs, options.certificate, runner.shares_files),
         wall=options.wall,
     )
     access = Access(store, jobs)
@@ -97,7 +97,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     service.leave, service.leaving = ending.begin, lambda: server.should_exit
     scheduler.rehearse()
     scheduler.start()
-    for line in runner.notes():
+    for line in (*runner.notes(), *_out_of_reach(runner, options.host)):
         tell(line)
     service.retention.start()
     try:
@@ -150,10 +150,19 @@ def _keep(options: Options, store: SqlStore) -> Keep:
     return Keep.from_json(keep)
 
 
-def _env_of(jobs: JobTokens, certificate: Path | None) -> Callable[[str], dict[str, str]]:
-    """What a job needs to report: its token, and the certificate where one is used."""
-    trusted = {"GANTLINE_CA": str(certificate.absolute())} if certificate is not None else {}
+def _env_of(jobs: JobTokens, certificate: Path | None, shares_files: bool) -> Callable[[str], dict[str, str]]:
+    """What a job needs to report: its token, and the certificate where one is used, as a file or as the text of one."""
+    trusted: dict[str, str] = {}
+    if certificate is not None:
+        trusted["GANTLINE_CA"] = str(certificate.absolute()) if shares_files else certificate.read_text(encoding="ascii")
     return lambda job: {"GANTLINE_JOB_TOKEN": jobs.token(job), **trusted}
+
+
+def _out_of_reach(runner: Runner, host: str) -> list[str]:
+    """What the operator is told where jobs on other machines cannot report to this service."""
+    if runner.shares_files or host not in LOOPBACK or len(runner.cluster.nodes) < 2:
+        return []
+    return [f"warning: jobs on other machines cannot reach {host}: they run, and report no progress; give --host, --name and a certificate"]
 
 
 def _called(options: Options, host: str) -> str:

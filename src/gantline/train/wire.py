@@ -55,8 +55,12 @@ class Wire:
     def __init__(self, url: str, token: str, job: str, epoch: int, *, interval: float = 1.0) -> None:
         self._address = f"{url}/v1/jobs/{job}/progress"
         self._token, self._epoch, self._interval = token, epoch, interval
-        trusted = os.environ.get("GANTLINE_CA")  # the service's own certificate
-        secure = [request.HTTPSHandler(context=ssl.create_default_context(cafile=trusted))] if trusted else []
+        trusted = os.environ.get(
+            "GANTLINE_CA", ""
+        )  # the service's own certificate: a file, or its text where the job does not see the file
+        text = trusted if trusted.startswith("-----BEGIN") else None
+        trust = ssl.create_default_context(cafile=None if text else trusted, cadata=text) if trusted else None
+        secure = [request.HTTPSHandler(context=trust)] if trust is not None else []
         self._open = request.build_opener(request.ProxyHandler({}), *secure).open  # the service is near: no proxy stands between
         self._changed = threading.Condition()
         self._pending: dict[str, Any] = {}

@@ -60,7 +60,7 @@ def submit(
     retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
     asked: ResourceOptions | None = None,
     model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
-    processes: Annotated[str | None, Parameter(help="How many ranks to start, or 'gpus' for one per device.")] = None,
+    processes: Annotated[str | None, Parameter(help="How many ranks to start; 'gpus': one per device; 'nodes': one on each node.")] = None,
     label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
     metric: Annotated[
         list[str] | None, Parameter(negative="", help="A number that policies and models read, NAME=NUMBER; may be repeated.")

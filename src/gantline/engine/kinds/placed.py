@@ -28,7 +28,7 @@ class PlacedGang(Kind):
             return LEAVES
         if need == len(held.devices):
             return STAYS
-        if spread:
+        if spread and self.state.tables.I[c.CONSOLIDATE, w.row] != c.ASKED_TOGETHER:
             return LEAVES
         return Change(Manner.KEEPS, self.books.gang(held.option, held.devices[:need], held.shared))
 

@@ -1,11 +1,12 @@
-"""What a job's processes find in their environment; `docs/design/live.md` lists the names."""
+"""What a job's processes have of this machine in their environment, beside what every runner gives them (`job_environment`)."""
 
 from __future__ import annotations
 
 import os
-import socket
-from collections import deque
 from collections.abc import Mapping, Sequence
+
+from gantline.runtime.job_environment import free_port, seats
+from gantline.runtime.launch import Launch
 
 #: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
 _HANDED_ON = (
@@ -24,7 +25,7 @@ _HANDED_ON = (
     "CUDA_HOME",
 )
 
-_HANDED_OUT: deque[int] = deque(maxlen=1000)
+_HERE = "127.0.0.1"
 
 
 def handed_on() -> dict[str, str]:
@@ -42,25 +43,11 @@ def common(
     return found
 
 
-def ranks(count: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str, str]]:
-    """What differs from rank to rank, by torchrun's names: all see the devices of the job, and a rank of one per device uses its own.
+def ranks(launch: Launch, devices: int, slices: Sequence[Mapping[str, str]] = ()) -> list[dict[str, str]]:
+    """What differs from rank to rank: all see the devices of the job, and a rank of one per device uses its own.
 
-    `slices`: what each is told of its slices (`slices.by_rank`); such a rank sees the GPU of its slice and no other.
+    All nodes are this machine. `slices`: what each rank is told of its slices (`slices.by_rank`); such a rank sees the GPU of its slice and
+    no other. The port is of its own for a single rank, too: libraries listen there although no other rank comes.
     """
-    found = []
-    port = str(free_port())  # of its own for a single rank, too: libraries listen there although no other rank comes
-    for rank in range(count):
-        one = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "NODE_RANK": 0, "NNODES": 1}
-        found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+    found = [seat.env for seat in seats(launch, {"": range(devices)}, _HERE, free_port(_HERE))]
     return [{**one, **own} for one, own in zip(found, slices)] if slices else found
-
-
-def free_port() -> int:
-    """A port of the loopback device that is free now, and was not handed out of late: its gang may not listen yet."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in _HANDED_OUT:
-            _HANDED_OUT.append(port)
-            return port

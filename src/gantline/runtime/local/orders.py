@@ -11,6 +11,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.plan import Mode
 from gantline.engine.executor import Order
 from gantline.engine.trial_runs import is_trial
+from gantline.runtime import job_environment
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.accounts import LocalAccounts
@@ -48,18 +49,9 @@ class Writer:
         account, work = self.accounts.of(task.user), one.folder / "work"
         if account is not None:
             account.give(self.home, one.folder, work, checkpoint)
-        variables = {
-            "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
-            "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
-            "GPUS_PER_NODE": str(max(len(order.devices), 1)),
-            **self._about(order, order.devices),
-        }  # fmt: skip
-        variables |= self._beside(order, task)
-        if "CHECKPOINT_PATH" in launch.env:
-            variables["CHECKPOINT_PATH"] = launch.env["CHECKPOINT_PATH"].replace("${JOB_ID}", task.job).replace("$JOB_ID", task.job)
-        if launch.array_index >= 0:
-            variables["ARRAY_INDEX"] = str(launch.array_index)
-        cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
+        devices = list(map(self.name, order.devices))
+        variables = job_environment.of_job(task, order, devices, self.url, str(checkpoint), str(one.folder)) | self._beside(order, task)
+        cuda, count = self.cuda(order.devices), launch.ranks(len(order.devices))
         beside = 0.0 if launch.share == "time" else _part(order, launch)
         memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
         groups = self.groups.of(name, launch.pids, memory, account is not None, closing.numbers(cuda))
@@ -69,8 +61,10 @@ class Writer:
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd or (str(work) if account is not None else ""),
             "account": None if account is None else account.to_json(),
-            "env": environment.common(launch.env, variables | dict(task.env), closing.visible(cuda), of_account),
-            "ranks": environment.ranks(count, by_rank(self.slices(order.devices), count, self.mps.serve, beside or 1.0)),
+            "env": environment.common(launch.env, variables, closing.visible(cuda), of_account),
+            "ranks": environment.ranks(
+                launch, len(order.devices), by_rank(self.slices(order.devices), count, self.mps.serve, beside or 1.0)
+            ),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
             "resumes": launch.resumes, "trial": one.is_trial,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
@@ -79,11 +73,12 @@ class Writer:
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
         }  # fmt: skip
 
-    def change(self, order: Order, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
+    def change(self, order: Order, launch: Launch, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
         """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
-        env = {**self._about(order, devices), "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
+        about = job_environment.of_grant(order, list(map(self.name, devices)))
+        env = {**about, "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
         told = by_rank(self.slices(devices), len(devices), self.mps.serve)
-        ranks = environment.ranks(len(devices), told)[len(members) :]
+        ranks = environment.ranks(launch, len(devices), told)[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
@@ -94,17 +89,6 @@ class Writer:
     def part(self, order: Order, task: Task) -> float:
         """Its part of the time on a device that it takes turns on; 0: it takes no turns."""
         return 0.0 if not task.launch.share or self._beside(order, task) else _part(order, task.launch)
-
-    def _about(self, order: Order, devices: Sequence[int]) -> dict[str, str]:
-        variables = {
-            "GANTLINE_EPOCH": str(order.epoch),
-            "GANTLINE_DEVICES": ",".join(map(self.name, devices)),
-            "GANTLINE_GPUS": str(len(devices)),
-        }
-        grant = order.grant.assignment if order.grant is not None else None
-        if grant is not None and grant.batch:
-            variables["GANTLINE_BATCH"] = str(grant.batch)
-        return variables
 
     def _beside(self, order: Order, task: Task) -> dict[str, str]:
         """Variables for a job that runs beside others on its GPUs; none where that is not possible, or not wanted."""

@@ -50,6 +50,7 @@ class LocalRunner(Runner):
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
     preloads: ClassVar[bool] = True
+    shares_files: ClassVar[bool] = True
 
     home: Path
     devices: str | None = None

@@ -44,7 +44,7 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
             one.believed = order.done
             one.write_order(**about, want="stop", believed=order.done)
             return
-        change = writer.change(order, members, one.target)
+        change = writer.change(order, task.launch, members, one.target)
         grant = writer.grant(order, one.target) | {"members": list(members), "world": len(one.target)}
     one.switching = time.monotonic()
     before = list(one.devices)

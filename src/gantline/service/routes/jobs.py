@@ -80,7 +80,7 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
             where="elastic.live",
             fix="leave live out",
         )
-    check_promises(spec, loop.state.tables.cluster, loop.engine.policy, loop.state.rule)
+    check_promises(spec, loop.state.tables.cluster, loop.engine.policy)
     if dry_run:
         here.scheduler.check(spec)
         return _would_be(here, spec)
