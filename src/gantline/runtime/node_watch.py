@@ -43,7 +43,7 @@ class NodeWatch:
             self.drained.add(event.name)
 
     def _events(self, news: NodeNews, shapes: dict[str, tuple[str, int]], at: float) -> list[NodeEvent]:
-        name, known = news.name, shapes.get(news.name)
+        name, known = news.name, shapes.get(news.name) or _device_of(news.name, shapes)
 
         def event(kind: str, node: Node | None = None) -> NodeEvent:
             return NodeEvent(at, name, kind, node, reported=True)
@@ -52,6 +52,8 @@ class NodeWatch:
             return [event("down")] if known is not None and name not in self.absent else []
         if news.state is NodeState.DRAINED:
             return [event("drain")] if known is not None and name not in self.absent | self.drained else []
+        if name not in shapes and known is not None:
+            return [event("up")] if name in self.drained else []
         assert news.node is not None, f"nothing is known about node {name}"
         if known is None:
             return [event("join", replace(news.node, name=name))]
@@ -59,6 +61,13 @@ class NodeWatch:
             lost = [] if name in self.absent else [event("down")]
             return [*lost, event("join", replace(news.node, name=name))]
         return [event("up")] if name in self.absent | self.drained else []
+
+
+def _device_of(name: str, shapes: dict[str, tuple[str, int]]) -> tuple[str, int] | None:
+    """The shape of one device of a node, ``node0:3``: what others use of a node is drained device by device."""
+    node, _, place = name.rpartition(":")
+    kind, devices = shapes.get(node, ("", 0))
+    return (kind, 1) if place.isdigit() and int(place) < devices else None
 
 
 def shape(node: Node) -> tuple[str, int]:

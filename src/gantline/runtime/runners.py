@@ -22,7 +22,11 @@ _PARTS = (
     "check", "open", "notes", "abilities", "refusal", "can", "cluster", "roll_call", "attach", "alive", "is_same_life", "switched",
     "forget", "incarnations", "output", "jobs_kept", "remove", "accounts", "leave", "close", "send", "fail",
 )  # fmt: skip
-RUNNERS = Register("runners", {"local": ("gantline.runtime.local.runner:LocalRunner", "processes on this machine")}, where="--executor")
+_OURS = {
+    "local": ("gantline.runtime.local.runner:LocalRunner", "processes on this machine"),
+    "kubernetes": ("gantline.runtime.kubernetes.runner:KubernetesRunner", "pods of a Kubernetes cluster"),
+}
+RUNNERS = Register("runners", _OURS, where="--executor")
 
 
 def find_runner(name: str) -> type[Runner]:

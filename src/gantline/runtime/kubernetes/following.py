@@ -1,0 +1,70 @@
+"""Follows the objects of one kind: listed once, then watched. A watch that ends is resumed where it was; only one that has fallen too far
+behind (410 Gone) is listed again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gantline.runtime.kubernetes.client import ApiError, AwayError, Client, Object
+
+_SOON, _LATER = 0.1, 2.0  # seconds before a watch that broke off is resumed: at first, and at most
+_GONE = 410
+
+See = Callable[[Object, bool], None]  # an object, and whether it was deleted
+
+
+class Follower:
+    """One kind of objects. `first` lists them in the caller's thread; `start` follows them in one of its own."""
+
+    def __init__(self, client: Client, path: str, see: See, relisted: Callable[[set[str]], None], **query: Any) -> None:
+        self.client, self.path, self.see, self.query = client, path, see, query
+        self.relisted = relisted  # called after a list with the uids of all objects: others are gone
+        self.failure: BaseException | None = None
+        self.is_away = False
+        self._version = ""
+        self._stop = threading.Event()
+
+    def first(self) -> None:
+        """List all objects."""
+        seen: set[str] = set()
+        for items, version in self.client.pages(self.path, **self.query):
+            for one in items:
+                seen.add(str(one["metadata"]["uid"]))
+                self.see(one, False)
+            self._version = version
+        self.relisted(seen)
+
+    def start(self) -> None:
+        threading.Thread(target=self._follow, name=f"gantline-follow-{self.path.rpartition('/')[2]}", daemon=True).start()
+
+    def stop(self) -> None:
+        """End with the next event or bookmark; the thread does not keep a process from ending."""
+        self._stop.set()
+
+    def _follow(self) -> None:
+        pause = _SOON
+        while not self._stop.is_set():
+            try:
+                if not self._version:
+                    self.first()
+                for event in self.client.watch(self.path, self._version, **self.query):
+                    if self._stop.is_set():
+                        return
+                    self.is_away, pause = False, _SOON
+                    self._version = str(event["object"]["metadata"]["resourceVersion"])
+                    if event["type"] != "BOOKMARK":
+                        self.see(event["object"], event["type"] == "DELETED")
+            except ApiError as error:
+                if error.code != _GONE:
+                    self.failure = error
+                    return
+                self._version = ""
+            except AwayError:
+                self.is_away = True
+                self._stop.wait(pause)
+                pause = min(2 * pause, _LATER)
+            except BaseException as error:
+                self.failure = error
+                return

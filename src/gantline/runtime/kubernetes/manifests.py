@@ -1,0 +1,190 @@
+"""The objects that make up a gang: one pod for each of its nodes, and the name under which they find each other.
+
+A pod's first process is a shell that starts the ranks of its node, hands the stop signal on and ends with the exit code of the first rank
+that fails: a program that is process 1 itself would not be ended by a signal that it does not handle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gantline.engine.executor import Order
+from gantline.runtime.kubernetes.client import Object
+from gantline.runtime.kubernetes.pods import FINALIZER, MARK, SCHEDULER, gang_name
+from gantline.runtime.kubernetes.quantities import thousandths
+from gantline.runtime.launch import Launch
+from gantline.runtime.premises import Task
+
+_PORT = 29500  # every pod has ports of its own
+_LAUNCH = """\
+mine=$$; stopped=; failed=; pids=; rank=0; hand_on=TERM
+[ $LOCAL_WORLD_SIZE -gt 1 ] || hand_on=$GANTLINE_STOP_SIGNAL
+stop() { stopped=1; for p in $pids; do kill -$hand_on $p 2>/dev/null; done; }
+fail() { failed=1; [ -z "$stopped" ] || return; for p in $pids; do kill -ALRM $p 2>/dev/null; done; }
+trap stop TERM
+trap fail USR1
+one() {
+  own=; told=
+  trap 'told=$GANTLINE_STOP_SIGNAL; [ -z "$own" ] || kill -$told $own' TERM
+  trap 'told=KILL; [ -z "$own" ] || kill -KILL $own' ALRM
+  trap - USR1
+  "$@" & own=$!
+  [ -z "$told" ] || kill -$told $own
+  while :; do wait $own; code=$?; kill -0 $own 2>/dev/null || break; done
+  [ $code -eq 0 ] || kill -USR1 $mine 2>/dev/null
+  exit $code
+}
+while [ $rank -lt $LOCAL_WORLD_SIZE ]; do
+  export RANK=$((GANTLINE_FIRST_RANK + rank)) LOCAL_RANK=$rank
+  if [ $LOCAL_WORLD_SIZE -eq 1 ]; then "$@" & else ( one "$@" ) & fi
+  pids="$pids $!"; rank=$((rank + 1))
+done
+[ -z "$stopped" ] || stop
+[ -z "$failed" ] || fail
+worst=0
+for p in $pids; do
+  while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || break; done
+  if [ $worst -eq 0 ] || { [ $worst -eq 137 ] && [ $code -ne 0 ]; }; then worst=$code; fi
+done
+exit $worst
+"""
+
+
+@dataclass(frozen=True)
+class PodTerms:
+    """What all pods of a service have in common."""
+
+    namespace: str
+    home: str  # the identity of its home
+    url: str  # of the service, as pods reach it
+    image: str = ""
+    checkpoints: str = ""  # a claim, or a path of every node
+
+
+def manifests(terms: PodTerms, order: Order, task: Task, places: Mapping[str, Sequence[int]], resource: str) -> list[Object]:
+    """The pods of a gang, in the order of its nodes; `places`: the devices on each node, `resource`: what counts them."""
+    name, nodes = gang_name(task.job, order.epoch), list(places)
+    counts = ranks_by_node(task.launch, [len(places[node]) for node in nodes])
+    found: list[Object] = []
+    first = 0
+    for number, (node, ranks) in enumerate(zip(nodes, counts)):
+        env = {
+            **_common(terms, order, task, places),
+            "NNODES": str(len(nodes)), "NODE_RANK": str(number), "WORLD_SIZE": str(sum(counts)), "LOCAL_WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": _address(name, terms.namespace) if len(nodes) > 1 else "127.0.0.1", "MASTER_PORT": str(_PORT),
+            "GPUS_PER_NODE": str(max(len(places[node]), 1)), "GANTLINE_FIRST_RANK": str(first),
+            "GANTLINE_STOP_SIGNAL": task.launch.stop_signal or "TERM",
+        }  # fmt: skip
+        notes = {"home": terms.home, "epoch": str(order.epoch), "node": node, "places": ",".join(map(str, places[node]))}
+        head = {
+            "name": f"{name}.{number}", "namespace": terms.namespace, "finalizers": [FINALIZER],
+            "labels": {f"{MARK}/job": task.job, f"{MARK}/epoch": str(order.epoch), f"{MARK}/node-rank": str(number)},
+            "annotations": {f"{MARK}/{key}": value for key, value in notes.items()},
+        }  # fmt: skip
+        spec = _spec(terms, task, env, order, len(places[node]), resource)
+        spec |= {"hostname": f"rank-{number}", "subdomain": _subdomain(name)} if len(nodes) > 1 else {}
+        found.append({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
+        first += ranks
+    return found
+
+
+def meeting_point(terms: PodTerms, job: str, epoch: int) -> Object:
+    """A headless service, by which the ranks of several pods find the first one."""
+    name = gang_name(job, epoch)
+    head = {"name": _subdomain(name), "namespace": terms.namespace, "labels": {f"{MARK}/job": job, f"{MARK}/epoch": str(epoch)}}
+    spec = {
+        "clusterIP": "None", "publishNotReadyAddresses": True, "selector": {f"{MARK}/job": job, f"{MARK}/epoch": str(epoch)},
+        "ports": [{"name": "meet", "port": _PORT}],
+    }  # fmt: skip
+    return {"apiVersion": "v1", "kind": "Service", "metadata": head, "spec": spec}
+
+
+def ranks_by_node(launch: Launch, devices: Sequence[int]) -> list[int]:
+    """How many ranks each node of a gang has: one per device, one per node, or as evenly as the devices are."""
+    total = sum(devices)
+    if launch.processes in (0, total) and total:
+        return list(devices)
+    wanted, nodes = max(launch.processes, len(devices)), len(devices)
+    return [wanted // nodes + (number < wanted % nodes) for number in range(nodes)]
+
+
+def _subdomain(name: str) -> str:
+    return name.replace(".", "-")
+
+
+def _address(name: str, namespace: str) -> str:
+    return f"rank-0.{_subdomain(name)}.{namespace}.svc"
+
+
+def _common(terms: PodTerms, order: Order, task: Task, places: Mapping[str, Sequence[int]]) -> dict[str, str]:
+    launch, grant = task.launch, order.grant.assignment if order.grant is not None else None
+    names = [f"{node}:{place}" for node, at in places.items() for place in at]
+    found = {
+        "PYTHONUNBUFFERED": "1", **launch.env, "GANTLINE_URL": terms.url, "GANTLINE_JOB_ID": task.job, "JOB_ID": task.job,
+        "GANTLINE_EPOCH": str(order.epoch), "GANTLINE_DEVICES": ",".join(names), "GANTLINE_GPUS": str(len(names)),
+        "RESTART_COUNT": str(task.restarts), **task.env,
+    }  # fmt: skip
+    if terms.checkpoints:
+        found["GANTLINE_CHECKPOINT"] = _checkpoint(terms, task.job)
+    if grant is not None and grant.batch:
+        found["GANTLINE_BATCH"] = str(grant.batch)
+    if launch.array_index >= 0:
+        found["ARRAY_INDEX"] = str(launch.array_index)
+    return found
+
+
+def _checkpoint(terms: PodTerms, job: str) -> str:
+    """Where a pod sees the saved work of its job; a path of the nodes has the same name inside."""
+    root = terms.checkpoints if terms.checkpoints.startswith("/") else "/gantline"
+    return f"{root.rstrip('/')}/{job}"
+
+
+def _spec(terms: PodTerms, task: Task, env: Mapping[str, str], order: Order, devices: int, resource: str) -> Object:
+    launch = task.launch
+    command = ["/bin/sh", "-c", launch.command[0]] if launch.shell else list(launch.command)
+    volumes, mounts = _volumes(terms, task)
+    container: Object = {
+        "name": "main", "image": launch.image or terms.image, "command": ["/bin/sh", "-c", _LAUNCH, "gantline", *command],
+        "env": [{"name": name, "value": value} for name, value in sorted(env.items())],
+        "resources": _resources(order, launch, devices, resource),
+    }  # fmt: skip
+    container |= ({"workingDir": launch.cwd} if launch.cwd else {}) | ({"volumeMounts": mounts} if mounts else {})
+    spec: Object = {
+        "schedulerName": SCHEDULER, "restartPolicy": "Never", "terminationGracePeriodSeconds": max(1, math.ceil(launch.grace)),
+        "containers": [container],
+    }  # fmt: skip
+    if resource and resource != "cpu":
+        spec["tolerations"] = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}]
+    return spec | ({"volumes": volumes} if volumes else {})
+
+
+def _resources(order: Order, launch: Launch, devices: int, resource: str) -> Object:
+    """Slots of CPUs are shared in equal parts by gangs that are on them together."""
+    if resource == "cpu":
+        found: Object = {"requests": {"cpu": thousandths(max(devices, 1) / (1 + len(order.mates)))}}
+    else:
+        found = {"requests": {}, "limits": {resource: str(devices)}} if devices else {"requests": {}}
+        cpus = order.grant.assignment.cpus if order.grant is not None else math.nan
+        if math.isfinite(cpus) and cpus > 0.0:
+            found["requests"]["cpu"] = thousandths(cpus * devices / max(len(order.devices), 1) if devices else cpus)
+    if launch.memory:
+        found.setdefault("limits", {})["memory"] = str(int(launch.memory * 2**30))
+    return {key: value for key, value in found.items() if value}
+
+
+def _volumes(terms: PodTerms, task: Task) -> tuple[list[Object], list[Object]]:
+    """Volumes and where they are seen: what the job asks for (FROM:TO[:ro]), and its saved work."""
+    volumes: list[Object] = []
+    mounts: list[Object] = []
+    asked = [(one.split(":"), "") for one in task.launch.mounts]
+    if terms.checkpoints:
+        asked.append(([terms.checkpoints, _checkpoint(terms, task.job)], task.job))
+    for number, (parts, below) in enumerate(asked):
+        source, name = parts[0], f"mount-{number}"
+        kind: Object = {"hostPath": {"path": source}} if source.startswith("/") else {"persistentVolumeClaim": {"claimName": source}}
+        volumes.append({"name": name, **kind})
+        mount = {"name": name, "mountPath": parts[1], "readOnly": parts[2:] == ["ro"]}
+        mounts.append(mount | ({"subPath": below} if below else {}))
+    return volumes, mounts

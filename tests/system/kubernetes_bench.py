@@ -1,0 +1,87 @@
+"""A runner of a real API server under test: jobs are shell loops that save, and end when a file says so."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from pathlib import Path
+
+from tests.runtime.specs import contact_of
+from tests.system.kubernetes import KubernetesCluster
+
+from gantline.conformance.runner import Told
+from gantline.engine.executor import Order, Report
+from gantline.runtime.bulletins import Bulletin, NodeNews
+from gantline.runtime.kubernetes.runner import KubernetesRunner
+from gantline.runtime.launch import Launch
+from gantline.runtime.premises import Premises
+from gantline.runtime.roll_call import Present
+
+JOB = """
+trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM
+echo rank $RANK of $WORLD_SIZE on node $NODE_RANK of $NNODES
+while [ ! -e $GANTLINE_CHECKPOINT/end ]; do sleep 0.05; done
+exit $(cat $GANTLINE_CHECKPOINT/end)
+"""
+
+
+class KubernetesBench:
+    """One runner after another, on one cluster, with one home."""
+
+    def __init__(self, cluster: KubernetesCluster, home: Path, launch: Launch | None = None, **options: str) -> None:
+        self.cluster, self.home = cluster, home
+        self.launch = launch or Launch((JOB,), shell=True, resumes=True, grace=10.0)
+        self.checkpoints = home / "checkpoints"
+        own = {"kubeconfig": str(cluster.kubeconfig), "image": "any", "checkpoints": str(self.checkpoints)}
+        self.premises = Premises(home, "cpu", {**own, **options}, "http://127.0.0.1:1")
+        self.attach()
+
+    def attach(self) -> list[Present]:
+        self._told: list[Told] = []
+        self.news: list[NodeNews] = []
+        self._new: deque[Report] = deque()
+        self.runner = self.executor = KubernetesRunner.open(self.premises)
+        present = list(self.runner.roll_call())
+        self.runner.attach(contact_of(self.runner, lambda row: self.launch, self._receive))
+        return present
+
+    def _receive(self, bulletin: Bulletin) -> None:
+        self.news += bulletin.nodes
+        self._told += bulletin.reports
+        self._new += (report for report, _ in bulletin.reports)
+
+    # --- of an executor -------------------------------------------------------------------------------------------------
+    def now(self) -> float:
+        return time.time()
+
+    def finish(self, row: int) -> None:
+        self._say(row, 0)
+
+    def receive(self) -> list[Report]:
+        time.sleep(0.05)
+        return [self._new.popleft() for _ in range(len(self._new))]
+
+    # --- of a runner ----------------------------------------------------------------------------------------------------
+    def send(self, order: Order) -> None:
+        self.runner.send(order, 0.0)
+
+    def told(self) -> list[Told]:
+        return list(self._told)
+
+    def end(self, code: int) -> None:
+        self._say(0, code)
+
+    def has_saved(self) -> bool:
+        return (self.checkpoints / "job0" / "left").exists()
+
+    def begin_again(self) -> list[Present]:
+        self.runner.close()
+        return self.attach()
+
+    def close(self) -> None:
+        self.runner.close()
+
+    def _say(self, row: int, code: int) -> None:
+        folder = self.checkpoints / f"job{row}"
+        (folder / "draft").write_text(str(code))
+        (folder / "draft").rename(folder / "end")
