@@ -60,6 +60,8 @@ def options() -> frozenset[str]:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"--[a-z][\w-]*", node.value):
                 found.add(node.value)
             found |= {"--" + name.strip("_").replace("_", "-") for name in names}
+    for file in (SOURCE / "runtime").glob("*/options.py"):  # what `gantline up` takes for its executor
+        found |= {f"--{name}" for name in re.findall(r'RunnerOption\("([\w-]+)"', file.read_text(encoding="utf-8"))}
     return frozenset(found | {f"--no-{one[2:]}" for one in found} | {"--help", "--version"})
 
 

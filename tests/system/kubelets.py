@@ -28,7 +28,8 @@ import yaml
 
 from gantline.core.errors import GantlineError
 from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import ApiError, Client, path_of
+from gantline.runtime.kubernetes.client import ApiClient, ApiError
+from gantline.runtime.kubernetes.objects import path_of
 from gantline.runtime.kubernetes.quantities import amount
 
 _TICK = 0.03
@@ -140,7 +141,7 @@ class Kubelets:
     silent: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.client = Client(find_access(str(self.home / "admin.kubeconfig")))
+        self.client = ApiClient(find_access(str(self.home / "admin.kubeconfig")))
         self.nodes = {one["name"]: one for one in yaml.safe_load((self.home / "nodes.yaml").read_text())}
         self.events: list[dict[str, Any]] = []
         self.lock = threading.Lock()

@@ -21,7 +21,8 @@ import yaml
 
 from gantline.core.errors import GantlineError
 from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import Client, path_of
+from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.objects import path_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0  # seconds; a quiet machine needs nine
@@ -58,7 +59,7 @@ class KubernetesCluster:
         self.ports = _free_ports(4)
         self.authority = trustme.CA()
         self._write_identities()
-        self.client = Client(find_access(str(self.kubeconfig)))
+        self.client = ApiClient(find_access(str(self.kubeconfig)))
 
     @property
     def kubeconfig(self) -> Path:

@@ -12,7 +12,8 @@ from tests.system.kubernetes_bench import KubernetesBench
 
 from gantline.conformance.executor import ExecutorContract
 from gantline.conformance.runner import RunnerContract
-from gantline.runtime.kubernetes.client import ApiError, path_of
+from gantline.runtime.kubernetes.client import ApiError
+from gantline.runtime.kubernetes.objects import path_of
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

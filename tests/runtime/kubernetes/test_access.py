@@ -9,7 +9,7 @@ import yaml
 
 from gantline.core.errors import GantlineError
 from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import Client
+from gantline.runtime.kubernetes.client import ApiClient
 from gantline.runtime.kubernetes.runner import KubernetesRunner
 
 
@@ -55,7 +55,7 @@ def test_no_cluster_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with pytest.raises(GantlineError) as error:
-        Client(find_access(write(tmp_path / "config"))).get("/version")
+        ApiClient(find_access(write(tmp_path / "config"))).get("/version")
     assert "http://127.0.0.1:9" in str(error.value)
     assert error.value.exit_code == 5
 

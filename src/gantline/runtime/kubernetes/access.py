@@ -8,15 +8,14 @@ import os
 import ssl
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
 from gantline.core.errors import NotFoundError, UnreachableError, UsageError, near
+from gantline.runtime.kubernetes.objects import Shown
 
 _IN_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PLUGIN_SECONDS = 60.0
@@ -31,7 +30,7 @@ class ClusterAccess:
     trust: ssl.SSLContext | None = None
     token: str = ""
     token_file: Path | None = None  # renewed by the kubelet: read again for every connection
-    plugin: Mapping[str, Any] | None = field(default=None, compare=False)  # a program that prints a token
+    plugin: Shown | None = field(default=None, compare=False)  # a program that prints a token
 
     @property
     def host(self) -> str:
@@ -99,16 +98,16 @@ def _from_file(path: Path, context: str, namespace: str) -> ClusterAccess:
     return ClusterAccess(server, space, trust, str(user.get("token", "")), token_file, user.get("exec"))
 
 
-def _named(config: Mapping[str, Any], kind: str, part: str, name: str, where: str) -> Mapping[str, Any]:
+def _named(config: Shown, kind: str, part: str, name: str, where: str) -> Shown:
     """One entry of a kubeconfig's lists."""
     entries = {str(one.get("name")): one.get(part) or {} for one in config.get(kind) or () if isinstance(one, dict)}
     if name not in entries:
         raise NotFoundError(f"no {part} '{name}' in it", where=where, fix=near(name, entries))
-    found: Mapping[str, Any] = entries[name]
+    found: Shown = entries[name]
     return found
 
 
-def _trust(cluster: Mapping[str, Any], user: Mapping[str, Any], beside: Path, where: str) -> ssl.SSLContext:
+def _trust(cluster: Shown, user: Shown, beside: Path, where: str) -> ssl.SSLContext:
     """Which certificates are believed, and our own. Files of a kubeconfig are named relative to it."""
     try:
         authority = _content(cluster, "certificate-authority", beside)
@@ -126,13 +125,13 @@ def _trust(cluster: Mapping[str, Any], user: Mapping[str, Any], beside: Path, wh
     return trust
 
 
-def _content(entry: Mapping[str, Any], name: str, beside: Path) -> bytes:
+def _content(entry: Shown, name: str, beside: Path) -> bytes:
     if entry.get(f"{name}-data"):
         return base64.b64decode(str(entry[f"{name}-data"]))
     return (beside / str(entry[name])).read_bytes() if entry.get(name) else b""
 
 
-def _token_of(plugin: Mapping[str, Any]) -> str:
+def _token_of(plugin: Shown) -> str:
     """What a credential plugin prints: managed clusters have one."""
     command = [str(plugin.get("command", "")), *map(str, plugin.get("args") or ())]
     env = {**os.environ, **{str(one["name"]): str(one["value"]) for one in plugin.get("env") or ()}}

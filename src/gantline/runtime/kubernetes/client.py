@@ -13,13 +13,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from email.utils import parsedate_to_datetime
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import TypeAlias
+from urllib.parse import urlencode
 
 from gantline.core.errors import GantlineError, UnreachableError
 from gantline.runtime.kubernetes.access import ClusterAccess
+from gantline.runtime.kubernetes.objects import Object
 
-Object = dict[str, Any]
+Asked: TypeAlias = str | int | None  # a part of a query; None: it is left out
 MANAGER = "gantline"  # the owner of the fields that server-side apply sets
 _SECONDS = 20.0  # for an answer
 _WATCH_SECONDS = 300  # after which the server ends a watch, and it is resumed
@@ -42,14 +43,7 @@ class AwayError(UnreachableError):
     """The API server does not answer, or is not ready: the same request may be made again."""
 
 
-def path_of(kind: str, namespace: str = "", name: str = "", group: str = "") -> str:
-    """Of objects (``pods``), an object, or what belongs to one (name ``a/binding``); `group` with its version: ``apps/v1``."""
-    root = f"/apis/{group}" if group else "/api/v1"
-    space = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{space}/{kind}" + (f"/{quote(name)}" if name else "")
-
-
-class Client:
+class ApiClient:
     """Requests to one API server."""
 
     def __init__(self, access: ClusterAccess) -> None:
@@ -59,7 +53,7 @@ class Client:
         self._own = threading.local()
 
     # --- requests -------------------------------------------------------------------------------------------------------
-    def get(self, path: str, **query: Any) -> Object:
+    def get(self, path: str, **query: Asked) -> Object:
         return self._json("GET", path, query)
 
     def create(self, path: str, value: Object) -> Object:
@@ -83,7 +77,7 @@ class Client:
         options |= {"preconditions": {"uid": uid}} if uid else {}
         return self._json("DELETE", path, {}, options)
 
-    def pages(self, path: str, **query: Any) -> Iterator[tuple[list[Object], str]]:
+    def pages(self, path: str, **query: Asked) -> Iterator[tuple[list[Object], str]]:
         """All objects of a kind, page by page, each with the resource version to watch from."""
         self.lists += 1
         more = ""
@@ -94,7 +88,7 @@ class Client:
             if not more:
                 return
 
-    def watch(self, path: str, version: str, **query: Any) -> Iterator[Object]:
+    def watch(self, path: str, version: str, **query: Asked) -> Iterator[Object]:
         """Changes from a resource version on, until the server ends the watch; a version that is too old is an `ApiError` 410."""
         asked = {**query, "watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": _WATCH_SECONDS}
         for line in self.lines(path, _SILENCE, **asked):
@@ -103,7 +97,7 @@ class Client:
                 raise _error(int(event["object"].get("code") or 500), event["object"], "GET", path)
             yield event
 
-    def lines(self, path: str, silence: float | None = None, **query: Any) -> Iterator[bytes]:
+    def lines(self, path: str, silence: float | None = None, **query: Asked) -> Iterator[bytes]:
         """The lines of an answer as they come, on a connection of its own."""
         with closing(self._connect(silence)) as connection:
             try:
@@ -115,7 +109,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 raise AwayError(f"the API server's answer broke off: {error}", where=self.access.server) from None
 
-    def read(self, path: str, **query: Any) -> bytes:
+    def read(self, path: str, **query: Asked) -> bytes:
         """The bytes of an answer."""
         return self._whole("GET", path, query)
 
@@ -126,13 +120,13 @@ class Client:
             self._own.connection = None
 
     # --- inside ---------------------------------------------------------------------------------------------------------
-    def _json(self, method: str, path: str, query: Mapping[str, Any], value: Object | None = None, kind: str = _JSON) -> Object:
+    def _json(self, method: str, path: str, query: Mapping[str, Asked], value: Object | None = None, kind: str = _JSON) -> Object:
         if method != "GET":
             self.writes += 1
         found: Object = json.loads(self._whole(method, path, query, value, kind))
         return found
 
-    def _whole(self, method: str, path: str, query: Mapping[str, Any], value: Object | None = None, kind: str = _JSON) -> bytes:
+    def _whole(self, method: str, path: str, query: Mapping[str, Asked], value: Object | None = None, kind: str = _JSON) -> bytes:
         """The answer to one request; a connection that the server has closed meanwhile is opened again, once."""
         for last in (False, True):
             fresh = getattr(self._own, "connection", None) is None
@@ -159,7 +153,7 @@ class Client:
         return http.client.HTTPConnection(access.host, access.port, timeout=seconds)
 
     def _send(
-        self, connection: http.client.HTTPConnection, method: str, path: str, query: Mapping[str, Any], value: Object | None = None,
+        self, connection: http.client.HTTPConnection, method: str, path: str, query: Mapping[str, Asked], value: Object | None = None,
         kind: str = _JSON,
     ) -> http.client.HTTPResponse:  # fmt: skip
         given = urlencode({name: one for name, one in query.items() if one is not None})

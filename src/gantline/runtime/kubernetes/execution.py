@@ -14,19 +14,19 @@ from pathlib import Path
 
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Verb
-from gantline.runtime.kubernetes.gang import Gang, Verdict
+from gantline.runtime.kubernetes.gang import GangEnd, PodGang
 from gantline.runtime.kubernetes.pods import identity_of
 from gantline.runtime.kubernetes.upkeep import Upkeep
 from gantline.runtime.premises import Task
 
 
 @dataclass
-class Execution(Upkeep):
+class PodExecution(Upkeep):
     """One order at a time, in the runner's thread."""
 
     waiting: dict[str, Order] = field(default_factory=dict)  # orders that may not be carried out yet, by job
 
-    def begin(self, adopted: Iterable[Gang]) -> None:
+    def begin(self, adopted: Iterable[PodGang]) -> None:
         """Take over what was found; gangs of jobs that the engine has forgotten end."""
         for gang in adopted:
             row = self.contact.row_of(gang.job)
@@ -39,7 +39,7 @@ class Execution(Upkeep):
             if row is None:
                 gang.is_stopping, gang.grace = True, 1
             elif not gang.seen and gang.is_bound and not gang.is_stopping:
-                gang.verdict = Verdict(News.FAILED, None, "its pods were gone when the service came back", Fault.ENGINE)
+                gang.verdict = GangEnd(News.FAILED, None, "its pods were gone when the service came back", Fault.ENGINE)
             self.settle(gang)
         for pod in list(self.sight.pods.values()):
             self.clear(pod)
@@ -74,7 +74,7 @@ class Execution(Upkeep):
         """Devices are declared lost: what is on them is over."""
         for gang in list(self.live.values()):
             if devices & set(gang.devices) and not gang.is_leaving:
-                gang.verdict, gang.grace = Verdict(News.FAILED, None, "its node was declared lost", Fault.NODE), 1
+                gang.verdict, gang.grace = GangEnd(News.FAILED, None, "its node was declared lost", Fault.NODE), 1
                 self.settle(gang)
 
     # --- inside ---------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Execution(Upkeep):
         if self._is_in_the_way(order, task.job):
             return
         del self.waiting[task.job]
-        gang = Gang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row, order.devices, order=order)
+        gang = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row, order.devices, order=order)
         gang.places = self.contact.by_node(order.devices)
         if not gang.places and order.node >= 0:
             gang.places = {self.contact.cluster().nodes[order.node].name: []}
@@ -111,7 +111,7 @@ class Execution(Upkeep):
                     return True
         return False
 
-    def _end(self, gang: Gang) -> None:
+    def _end(self, gang: PodGang) -> None:
         if not gang.is_leaving:
             gang.is_stopping = True
             gang.write_order()
@@ -125,9 +125,9 @@ class Execution(Upkeep):
             self._end(known)
             return
         self.waiting.pop(task.job, None)
-        ghost = Gang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row)
+        ghost = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row)
         ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved
-        ghost.verdict = Verdict(News.STOPPED)
+        ghost.verdict = GangEnd(News.STOPPED)
         ghost.write_end()
         self.gangs[task.job] = ghost
         self.repeat(ghost)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
-from gantline.runtime.kubernetes.client import ApiError, AwayError, Client, Object
+from gantline.runtime.kubernetes.client import ApiClient, ApiError, AwayError
+from gantline.runtime.kubernetes.objects import Object
 
 _SOON, _LATER = 0.1, 2.0  # seconds before a watch that broke off is resumed: at first, and at most
 _GONE = 410
@@ -18,7 +18,7 @@ See = Callable[[Object, bool], None]  # an object, and whether it was deleted
 class Follower:
     """One kind of objects. `first` lists them in the caller's thread; `start` follows them in one of its own."""
 
-    def __init__(self, client: Client, path: str, see: See, relisted: Callable[[set[str]], None], **query: Any) -> None:
+    def __init__(self, client: ApiClient, path: str, see: See, relisted: Callable[[set[str]], None], **query: str) -> None:
         self.client, self.path, self.see, self.query = client, path, see, query
         self.relisted = relisted  # called after a list with the uids of all objects: others are gone
         self.failure: BaseException | None = None

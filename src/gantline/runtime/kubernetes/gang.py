@@ -21,7 +21,7 @@ _TAIL = 8192  # bytes in which they are looked for
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GangEnd:
     """How a gang ended, or has to end."""
 
     news: News
@@ -32,7 +32,7 @@ class Verdict:
 
 
 @dataclass
-class Gang:
+class PodGang:
     """One incarnation."""
 
     job: str
@@ -51,7 +51,7 @@ class Gang:
     order: Order | None = None  # None: adopted, and not repeated yet
     seen: set[str] = field(default_factory=set)  # pods that exist, or did
     bound: set[str] = field(default_factory=set)
-    verdict: Verdict | None = None  # it has to end, or has: this is why
+    verdict: GangEnd | None = None  # it has to end, or has: this is why
     since: float = 0.0  # when it was made, by the monotonic clock
     is_running: bool = False  # that all its pods run was told
     over: bool = False
@@ -73,7 +73,7 @@ class Gang:
 
     def write_end(self) -> None:
         """Nothing of it is left, and this is how it ended."""
-        found = self.verdict or Verdict(News.STOPPED)
+        found = self.verdict or GangEnd(News.STOPPED)
         cause = {News.FINISHED: "finished", News.STOPPED: "stopped"}.get(found.news, "failed")
         fault = None if found.fault is None else found.fault.value
         make_private(self.folder)
@@ -82,20 +82,20 @@ class Gang:
         self.over = True
 
     @staticmethod
-    def read(job: str, epoch: int, folder: Path) -> Gang:
+    def read(job: str, epoch: int, folder: Path) -> PodGang:
         """What is written in a folder."""
-        one = Gang(job, epoch, folder)
+        one = PodGang(job, epoch, folder)
         order, state = read_json(str(folder / "order.json")), read_json(str(folder / "state.json"))
         for name, value in (order if isinstance(order, dict) else {}).items():
             setattr(one, name, tuple(value) if name == "devices" else value)
         if isinstance(state, dict) and state.get("phase") == "over":
             news = {"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(state.get("cause")), News.FAILED)
             fault = Fault(state["fault"]) if state.get("fault") else None
-            one.verdict, one.over = Verdict(news, state.get("exit"), str(state.get("why") or ""), fault, bool(state.get("forced"))), True
+            one.verdict, one.over = GangEnd(news, state.get("exit"), str(state.get("why") or ""), fault, bool(state.get("forced"))), True
         return one
 
     # --- judgement ------------------------------------------------------------------------------------------------------
-    def ended(self, pods: dict[str, Pod | None]) -> Verdict:
+    def ended(self, pods: dict[str, Pod | None]) -> GangEnd:
         """How it ended where it was told to: as the exit codes of its pods say."""
         codes = [pod.exit for pod in pods.values() if pod is not None and pod.exit is not None]
         bad = next((code for code in codes if code), 0)
@@ -103,9 +103,9 @@ class Gang:
         if self.verdict is not None:
             return self.verdict
         if whole and bad == 0 and self.stopped_exit != 0:
-            return Verdict(News.FINISHED, 0)  # it had done all its work before it could stop
+            return GangEnd(News.FINISHED, 0)  # it had done all its work before it could stop
         forced = 137 in codes or (self.stopped_exit is not None and bad != self.stopped_exit) or (self.is_running and not whole)
-        return Verdict(News.STOPPED, bad if codes else None, forced=forced)
+        return GangEnd(News.STOPPED, bad if codes else None, forced=forced)
 
     # --- reports --------------------------------------------------------------------------------------------------------
     def report(self, news: News, saved: float, now: float) -> tuple[Report, Ending | None]:
@@ -130,24 +130,24 @@ class Gang:
             return ()
 
 
-def judge(gang: Gang, pods: dict[str, Pod | None], lost: set[str]) -> Verdict | None:
+def judge(gang: PodGang, pods: dict[str, Pod | None], lost: set[str]) -> GangEnd | None:
     """Why a gang that shall run cannot go on, or that it has finished; None: it goes on. `lost`: nodes that are gone."""
     for node in gang.places:
         if node in lost and gang.bound:
-            return Verdict(News.FAILED, None, f"node {node} is lost", Fault.NODE)
+            return GangEnd(News.FAILED, None, f"node {node} is lost", Fault.NODE)
     for name, pod in pods.items():
         if pod is None:
             if name in gang.seen:
-                return Verdict(News.FAILED, None, f"pod {name} was deleted by force", Fault.ENGINE)
+                return GangEnd(News.FAILED, None, f"pod {name} was deleted by force", Fault.ENGINE)
         elif pod.phase == "Failed":
             if pod.exit is None or pod.reason in ("Evicted", "Preempting", "NodeShutdown", "Terminated"):
-                return Verdict(News.FAILED, pod.exit, f"pod {name}: {pod.reason}: {pod.message}", Fault.ENGINE)
+                return GangEnd(News.FAILED, pod.exit, f"pod {name}: {pod.reason}: {pod.message}", Fault.ENGINE)
             why = "it used more memory than its limit" if pod.reason == "OOMKilled" else ""
-            return Verdict(News.FAILED, pod.exit, why)
+            return GangEnd(News.FAILED, pod.exit, why)
         elif pod.is_deleted and pod.phase != "Succeeded":
-            return Verdict(News.FAILED, None, f"pod {name} was deleted, and not by this service", Fault.ENGINE)
+            return GangEnd(News.FAILED, None, f"pod {name} was deleted, and not by this service", Fault.ENGINE)
         elif why := pod.cannot_start:
-            return Verdict(News.FAILED, None, why, Fault.JOB)
+            return GangEnd(News.FAILED, None, why, Fault.JOB)
     if pods and all(pod is not None and pod.phase == "Succeeded" for pod in pods.values()):
-        return Verdict(News.FINISHED, 0)
+        return GangEnd(News.FINISHED, 0)
     return None

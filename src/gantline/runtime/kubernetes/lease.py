@@ -12,7 +12,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from gantline.core.errors import GantlineError, RefusedError
-from gantline.runtime.kubernetes.client import ApiError, Client, Object, path_of
+from gantline.runtime.kubernetes.client import ApiClient, ApiError
+from gantline.runtime.kubernetes.objects import Object, path_of
 
 _GROUP, _NAME = "coordination.k8s.io/v1", "gantline"
 _SECONDS = 15  # without renewal after which it is another's to take
@@ -28,7 +29,7 @@ class LostLeaseError(GantlineError):
 class Leadership:
     """The lease, in a thread of its own once it is held."""
 
-    def __init__(self, client: Client, namespace: str, home: str, lost: Callable[[LostLeaseError], None]) -> None:
+    def __init__(self, client: ApiClient, namespace: str, home: str, lost: Callable[[LostLeaseError], None]) -> None:
         self.client, self.home, self._lost = client, f"{home}@{socket.gethostname()}", lost
         self._path = path_of("leases", namespace, _NAME, _GROUP)
         self._all = path_of("leases", namespace, group=_GROUP)

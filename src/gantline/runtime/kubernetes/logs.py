@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gantline.core.errors import GantlineError
-from gantline.runtime.kubernetes.client import Client, path_of
+from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.objects import path_of
 from gantline.runtime.local.files import make_private
 from gantline.runtime.local.output import Lines, Log
 
@@ -22,7 +23,7 @@ _BYTES = 64 << 20
 class LogCopy:
     """The copy of one gang's output, written by a thread for each pod."""
 
-    client: Client
+    client: ApiClient
     namespace: str
     names: list[str]
     path: Path
@@ -77,7 +78,7 @@ class LogCopy:
 class LogCopies:
     """Copies under way, by job and epoch; from any thread."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: ApiClient, namespace: str) -> None:
         self.client, self.namespace = client, namespace
         self._copies: dict[tuple[str, int], LogCopy] = {}
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gantline.engine.executor import Order
-from gantline.runtime.kubernetes.client import Object
+from gantline.runtime.kubernetes.objects import Object
 from gantline.runtime.kubernetes.pods import FINALIZER, MARK, SCHEDULER, gang_name
 from gantline.runtime.kubernetes.quantities import thousandths
 from gantline.runtime.launch import Launch

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.core.nodes import Node
 from gantline.runtime.bulletins import NodeNews, NodeState
+from gantline.runtime.kubernetes.objects import Shown
 from gantline.runtime.kubernetes.quantities import amount
 from gantline.runtime.local.devices import short_name
 
@@ -36,7 +35,7 @@ class ClusterNode:
         return NodeNews(self.name, self.state, self.node if self.state is NodeState.UP else None, self.why)
 
 
-def read_node(value: Mapping[str, Any], slots: bool) -> ClusterNode:
+def read_node(value: Shown, slots: bool) -> ClusterNode:
     """A node; `slots`: its CPUs are its devices."""
     head, status = value["metadata"], value.get("status") or {}
     room, labels = status.get("allocatable") or {}, head.get("labels") or {}
@@ -49,9 +48,9 @@ def read_node(value: Mapping[str, Any], slots: bool) -> ClusterNode:
     return ClusterNode(node.name, str(head.get("uid", "")), node, resource, state, why)
 
 
-def _state(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[NodeState, str]:
+def _state(spec: Shown, status: Shown) -> tuple[NodeState, str]:
     """Silence is a loss; a node that says itself that it is not ready lets what runs there go on."""
-    ready: Mapping[str, Any] = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), {})
+    ready: Shown = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), {})
     if ready.get("status") == "Unknown":
         return NodeState.LOST, f"its kubelet has been silent: {ready.get('message') or ready.get('reason') or 'unknown'}"
     if ready.get("status") != "True":

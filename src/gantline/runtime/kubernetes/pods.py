@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from gantline.runtime.kubernetes.objects import Shown
 from gantline.runtime.kubernetes.quantities import amount
 
 SCHEDULER = "gantline"  # the scheduler name of our pods
@@ -59,7 +59,7 @@ class Pod:
         return f"{what} on node {self.node}: {self.message or self.reason}"
 
 
-def read_pod(value: Mapping[str, Any]) -> Pod:
+def read_pod(value: Shown) -> Pod:
     """The fields of an object of the API."""
     head, spec, status = value["metadata"], value.get("spec") or {}, value.get("status") or {}
     notes = head.get("annotations") or {}
@@ -82,7 +82,7 @@ def read_pod(value: Mapping[str, Any]) -> Pod:
     )  # fmt: skip
 
 
-def _uses(spec: Mapping[str, Any]) -> dict[str, float]:
+def _uses(spec: Shown) -> dict[str, float]:
     """What all containers together request; an init container counts where it alone requests more."""
     total: dict[str, float] = {}
     for one in spec.get("containers") or ():
@@ -94,7 +94,7 @@ def _uses(spec: Mapping[str, Any]) -> dict[str, float]:
     return total
 
 
-def _requests(container: Mapping[str, Any]) -> dict[str, float]:
+def _requests(container: Shown) -> dict[str, float]:
     room = container.get("resources") or {}
     return {name: amount(value) for name, value in {**(room.get("limits") or {}), **(room.get("requests") or {})}.items()}
 

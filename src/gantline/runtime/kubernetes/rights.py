@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gantline.core.errors import RefusedError
-from gantline.runtime.kubernetes.client import Client, path_of
+from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.objects import path_of
 
 _REVIEWS = "authorization.k8s.io/v1"
 
@@ -36,7 +37,7 @@ RIGHTS = (
 )
 
 
-def check_rights(client: Client, namespace: str) -> None:
+def check_rights(client: ApiClient, namespace: str) -> None:
     """Refuse to start where a right is missing, and name all of them that are."""
     missing = [right for right in RIGHTS if not _has(client, right, namespace)]
     if missing:
@@ -47,7 +48,7 @@ def check_rights(client: Client, namespace: str) -> None:
         raise RefusedError(f"may not {' and may not '.join(parts)}", where=client.access.server, fix="apply deploy/kubernetes/rbac.yaml")
 
 
-def _has(client: Client, right: Right, namespace: str) -> bool:
+def _has(client: ApiClient, right: Right, namespace: str) -> bool:
     resource, _, sub = right.resource.partition("/")
     asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": sub}
     asked |= {} if right.cluster_wide else {"namespace": namespace}

@@ -14,14 +14,15 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
 from gantline.engine.executor import Can, Order
 from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import Client, Object, path_of
-from gantline.runtime.kubernetes.execution import Execution
+from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.execution import PodExecution
 from gantline.runtime.kubernetes.following import Follower
-from gantline.runtime.kubernetes.gang import Gang
+from gantline.runtime.kubernetes.gang import PodGang
 from gantline.runtime.kubernetes.lease import Leadership, LostLeaseError
 from gantline.runtime.kubernetes.logs import LogCopies
 from gantline.runtime.kubernetes.manifests import PodTerms
 from gantline.runtime.kubernetes.nodes import read_node
+from gantline.runtime.kubernetes.objects import Object, path_of
 from gantline.runtime.kubernetes.options import OPTIONS
 from gantline.runtime.kubernetes.pods import identity_of, read_pod
 from gantline.runtime.kubernetes.rights import check_rights
@@ -45,14 +46,14 @@ class KubernetesRunner(Runner):
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
 
-    def __init__(self, home: Path, client: Client, terms: PodTerms, slots: bool, timeout: float) -> None:
+    def __init__(self, home: Path, client: ApiClient, terms: PodTerms, slots: bool, timeout: float) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
         self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
         self.lease = Leadership(client, terms.namespace, terms.home, self._lost_lease)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._work: Execution | None = None
-        self._adopted: list[Gang] = []
+        self._work: PodExecution | None = None
+        self._adopted: list[PodGang] = []
         self._thread: threading.Thread | None = None
         self._nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
         self._pods = Follower(client, path_of("pods"), self._see_pod, self._only_pods)
@@ -70,7 +71,7 @@ class KubernetesRunner(Runner):
         cls.check(premises.devices, premises.options)
         options = premises.options
         access = find_access(options.get("kubeconfig", ""), options.get("context", ""), options.get("namespace", ""))
-        client = Client(access)
+        client = ApiClient(access)
         _check_version(client)
         check_rights(client, access.namespace)
         terms = PodTerms(
@@ -124,10 +125,10 @@ class KubernetesRunner(Runner):
             epochs = [int(one.name) for one in (folder / job).iterdir() if one.name.isdigit()]
             if epochs:
                 newest[job] = max(epochs)
-        self._adopted = [Gang.read(job, epoch, folder / job / str(epoch)) for job, epoch in newest.items()]
+        self._adopted = [PodGang.read(job, epoch, folder / job / str(epoch)) for job, epoch in newest.items()]
         return [self._present(gang) for gang in self._adopted]
 
-    def _present(self, gang: Gang) -> Present:
+    def _present(self, gang: PodGang) -> Present:
         starts = [pod.started for name in gang.names if (pod := self.sight.pods.get(name)) is not None and pod.started is not None]
         named = tuple(f"{node}:{place}" for node, places in gang.places.items() for place in places)
         since = max(starts) - self.client.skew if len(starts) == len(gang.names) and starts else None
@@ -135,7 +136,7 @@ class KubernetesRunner(Runner):
 
     def attach(self, contact: Contact) -> None:
         writes = Writes(self.client, self._inbox.put, lambda: self.lease.is_held)
-        self._work = work = Execution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
+        self._work = work = PodExecution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
         for node in self.sight.nodes.values():
             if node.node.gpus:
                 work.saw_node(node.news)
@@ -202,7 +203,7 @@ class KubernetesRunner(Runner):
 
     # --- the thread -----------------------------------------------------------------------------------------------------
     @property
-    def _execution(self) -> Execution:
+    def _execution(self) -> PodExecution:
         assert self._work is not None, "attach comes first"
         return self._work
 
@@ -283,7 +284,7 @@ def _seconds(options: Mapping[str, str]) -> float:
     return found
 
 
-def _check_version(client: Client) -> None:
+def _check_version(client: ApiClient) -> None:
     said = client.get("/version")
     minor = "".join(sign for sign in str(said.get("minor", "")) if sign.isdigit())
     if str(said.get("major")) == "1" and minor.isdigit() and int(minor) < _OLDEST:

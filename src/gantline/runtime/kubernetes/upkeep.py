@@ -15,10 +15,11 @@ from pathlib import Path
 from gantline.core.inputs import Fault, Report
 from gantline.engine.executor import News
 from gantline.runtime.bulletins import Bulletin, Ending, NodeNews, NodeState
-from gantline.runtime.kubernetes.client import ApiError, Client, Object, path_of
-from gantline.runtime.kubernetes.gang import Gang, Verdict, judge
+from gantline.runtime.kubernetes.client import ApiClient, ApiError
+from gantline.runtime.kubernetes.gang import GangEnd, PodGang, judge
 from gantline.runtime.kubernetes.logs import LogCopies, LogCopy
 from gantline.runtime.kubernetes.manifests import PodTerms, manifests, meeting_point
+from gantline.runtime.kubernetes.objects import Object, path_of
 from gantline.runtime.kubernetes.pods import Pod, identity_of, read_pod
 from gantline.runtime.kubernetes.sight import Sight
 from gantline.runtime.kubernetes.writes import Done, Writes
@@ -33,14 +34,14 @@ class Upkeep:
 
     home: Path
     contact: Contact
-    client: Client
+    client: ApiClient
     sight: Sight
     writes: Writes
     logs: LogCopies
     terms: PodTerms
     timeout: float  # seconds after which a gang is given back whose pods do not all run
-    gangs: dict[str, Gang] = field(default_factory=dict)
-    live: dict[str, Gang] = field(default_factory=dict)  # those of them that are not over
+    gangs: dict[str, PodGang] = field(default_factory=dict)
+    live: dict[str, PodGang] = field(default_factory=dict)  # those of them that are not over
     _nodes: list[NodeNews] = field(default_factory=list)
     _reports: list[tuple[Report, Ending | None]] = field(default_factory=list)
     _closing: dict[str, float] = field(default_factory=dict)  # job -> when its end no longer waits for output
@@ -56,7 +57,7 @@ class Upkeep:
             self._nodes, self._reports = [], []
             self.contact.tell(Bulletin(nodes, reports))
 
-    def repeat(self, gang: Gang) -> None:
+    def repeat(self, gang: PodGang) -> None:
         """Say what it is, if it is anything yet."""
         if gang.row < 0:
             return
@@ -65,7 +66,7 @@ class Upkeep:
         elif gang.is_running and not gang.is_leaving:
             self._say(News.STARTED, gang)
 
-    def _say(self, news: News, gang: Gang) -> None:
+    def _say(self, news: News, gang: PodGang) -> None:
         saved, clock = self.contact.task(gang.row).saved, self.contact.clock
         self._reports.append(gang.report(news, saved, clock.now()))
 
@@ -106,7 +107,7 @@ class Upkeep:
                 self.settle(gang)
 
     # --- a gang ---------------------------------------------------------------------------------------------------------
-    def settle(self, gang: Gang) -> None:
+    def settle(self, gang: PodGang) -> None:
         """The next step of a gang, whatever it is."""
         if gang.over:
             return
@@ -122,7 +123,7 @@ class Upkeep:
         else:
             self._bring_up(gang, pods)
 
-    def _overdue(self, gang: Gang, pods: dict[str, Pod | None]) -> Verdict | None:
+    def _overdue(self, gang: PodGang, pods: dict[str, Pod | None]) -> GangEnd | None:
         """Half a gang does not keep its devices for ever."""
         late = [(name, pod) for name, pod in pods.items() if pod is None or not pod.runs]
         if gang.is_running or not late or time.monotonic() < gang.since + self.timeout:
@@ -130,9 +131,9 @@ class Upkeep:
         name, pod = late[0]
         why = "it was not made" if pod is None else (pod.message or pod.reason or "its node has not started it")
         what = f"{len(late)} of {len(pods)} pods did not start within {self.timeout:g} s, so the gang is given back; {name}: {why}"
-        return Verdict(News.FAILED, None, what, Fault.ENGINE)
+        return GangEnd(News.FAILED, None, what, Fault.ENGINE)
 
-    def _bring_up(self, gang: Gang, pods: dict[str, Pod | None]) -> None:
+    def _bring_up(self, gang: PodGang, pods: dict[str, Pod | None]) -> None:
         if any(pod is None for pod in pods.values()):
             if gang.order is not None:  # None: adopted while its pods were being made; the order is repeated
                 self._make(gang, pods)
@@ -149,7 +150,7 @@ class Upkeep:
             gang.is_running = True
             self.repeat(gang)
 
-    def _make(self, gang: Gang, pods: dict[str, Pod | None]) -> None:
+    def _make(self, gang: PodGang, pods: dict[str, Pod | None]) -> None:
         assert gang.order is not None
         resource = next((self.sight.nodes[node].resource for node in gang.places if node in self.sight.nodes), "")
         if len(pods) > 1:
@@ -162,7 +163,7 @@ class Upkeep:
             if pods[name] is None:
                 self._write(gang, name, partial(self.client.apply, self._path("pods", name), wanted))
 
-    def _take_down(self, gang: Gang, pods: dict[str, Pod | None]) -> None:
+    def _take_down(self, gang: PodGang, pods: dict[str, Pod | None]) -> None:
         for name, pod in pods.items():
             if pod is not None and not pod.is_over and not pod.is_deleted:
                 if pod.runs:
@@ -180,7 +181,7 @@ class Upkeep:
         elif time.monotonic() >= self._closing[gang.job]:
             self._close(gang)
 
-    def _close(self, gang: Gang) -> None:
+    def _close(self, gang: PodGang) -> None:
         """Write the end down, then let the pods go and tell it."""
         if gang.over:
             return
@@ -211,23 +212,23 @@ class Upkeep:
             self.writes.begin(pod.name, partial(self.client.merge, self._path("pods", pod.name), freed), self._saw(pod))
 
     # --- inside ---------------------------------------------------------------------------------------------------------
-    def _gang_of(self, pod: Pod) -> Gang | None:
+    def _gang_of(self, pod: Pod) -> PodGang | None:
         """The gang that a pod belongs to, while it is there."""
         owner = identity_of(pod.name)
         gang = self.live.get(owner[0]) if owner is not None else None
         return gang if gang is not None and owner is not None and gang.epoch == owner[1] else None
 
-    def _pods(self, gang: Gang) -> dict[str, Pod | None]:
+    def _pods(self, gang: PodGang) -> dict[str, Pod | None]:
         return {name: self.sight.pods.get(name) for name in gang.names}
 
-    def _lost(self, gang: Gang) -> set[str]:
+    def _lost(self, gang: PodGang) -> set[str]:
         return {node for node in gang.places if not self.sight.is_standing(node)}
 
-    def _copy(self, gang: Gang) -> LogCopy:
+    def _copy(self, gang: PodGang) -> LogCopy:
         most = self.contact.task(gang.row).launch.log_bytes if gang.row >= 0 else 1 << 20
         return self.logs.of(gang.job, gang.epoch, gang.names, gang.folder / "log", most)
 
-    def _write(self, gang: Gang, name: str, write: Callable[[], Object]) -> None:
+    def _write(self, gang: PodGang, name: str, write: Callable[[], Object]) -> None:
         """A write for a gang; it is settled again with the answer."""
 
         def done(answer: Object | None, refusal: ApiError | None) -> None:
@@ -236,7 +237,7 @@ class Upkeep:
                     self.sight.see_pod(known, is_gone=True)
             elif refusal is not None and not gang.is_leaving:
                 fault = Fault.JOB if refusal.code == 422 else Fault.ENGINE
-                gang.verdict = Verdict(News.FAILED, None, f"{refusal.where}: {refusal.what}", fault)
+                gang.verdict = GangEnd(News.FAILED, None, f"{refusal.where}: {refusal.what}", fault)
             elif answer is not None and answer.get("kind") == "Pod":
                 self.sight.see_pod(read_pod(answer))
             elif answer is not None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from gantline.core.errors import GantlineError
-from gantline.runtime.kubernetes.client import ApiError, AwayError, Client, Object
+from gantline.runtime.kubernetes.client import ApiClient, ApiError, AwayError
+from gantline.runtime.kubernetes.objects import Object
 
 _THREADS = 8
 _PAUSE = 0.5  # seconds before a write is repeated that the server could not take
@@ -18,7 +19,7 @@ Done = Callable[[Object | None, ApiError | None], None]
 class Writes:
     """Writes under way. `post` brings what follows back to the thread that asked."""
 
-    def __init__(self, client: Client, post: Callable[[Callable[[], None]], None], may_write: Callable[[], bool]) -> None:
+    def __init__(self, client: ApiClient, post: Callable[[Callable[[], None]], None], may_write: Callable[[], bool]) -> None:
         self.client, self.post, self._may_write = client, post, may_write
         self._pool = ThreadPoolExecutor(_THREADS, "gantline-write")
         self._closing = False
