@@ -25,6 +25,7 @@ _PARTS = (
 _OURS = {
     "local": ("gantline.runtime.local.runner:LocalRunner", "processes on this machine"),
     "kubernetes": ("gantline.runtime.kubernetes.runner:KubernetesRunner", "pods of a Kubernetes cluster"),
+    "ray": ("gantline.runtime.ray.runner:RayRunner", "actors of a Ray cluster"),
 }
 RUNNERS = Register("runners", _OURS, where="--executor")
 

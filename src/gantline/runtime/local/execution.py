@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Verb
@@ -27,16 +29,31 @@ from gantline.runtime.local.terms import tell_terms
 from gantline.runtime.premises import Contact, Task
 
 
+class Keepers(Protocol):
+    """How keepers begin: on this machine, or through an engine that has others."""
+
+    def begin(self, one: Incarnation, launch: Launch) -> None:
+        """Let a keeper begin with the order that the incarnation has. OSError: none can be had."""
+        ...
+
+    def judge(self, one: Incarnation, alive: Sequence[Incarnation]) -> None:
+        """It has just ended: correct what its keeper wrote down, where more is known."""
+        ...
+
+
 @dataclass(frozen=True)
-class KeeperStarts:
-    """Which process keepers are forked from."""
+class LocalKeepers:
+    """Keepers are forked from a process that has imported what they need, or what their jobs need, too."""
 
     plain: KeeperForkServer
+    crashes: SliceCrashes
     template: WarmTemplate | None = None
 
-    def of(self, launch: Launch) -> KeeperForkServer:
-        """The one for such a job."""
-        return self.template if self.template is not None and self.template.suits(launch) else self.plain
+    def begin(self, one: Incarnation, launch: Launch) -> None:
+        one.begin(self.template if self.template is not None and self.template.suits(launch) else self.plain)
+
+    def judge(self, one: Incarnation, alive: Sequence[Incarnation]) -> None:
+        self.crashes.judge(one, alive)
 
 
 @dataclass
@@ -47,8 +64,7 @@ class Execution:
     contact: Contact
     known: Incarnations
     writer: Writer
-    starts: KeeperStarts
-    crashes: SliceCrashes
+    keepers: Keepers
     orders: deque[Order] = field(default_factory=deque)
     waiting: dict[str, Order] = field(default_factory=dict)  # starts that may not be carried out yet, by job
     join_limit: float = switching.JOIN_LIMIT
@@ -103,16 +119,18 @@ class Execution:
                 self.waiting[task.job] = order
                 return
         self.waiting.pop(task.job, None)
-        folder = self.home / "jobs" / task.job / str(order.epoch)
-        one = Incarnation(task.job, order.epoch, folder, order.row, order.devices)
+        one = self._new(task.job, order.epoch, order.row, order.devices)
         one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
         self.known.enter(one)
         try:
             one.order = self.writer.order(order, task, one) | tell_terms(one, order)
-            one.begin(self.starts.of(task.launch))
+            self.keepers.begin(one, task.launch)
         except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)
+
+    def _new(self, job: str, epoch: int, row: int, devices: tuple[int, ...] = ()) -> Incarnation:
+        return self.known.new(job, epoch, self.home / "jobs" / job / str(epoch), row, devices)
 
     def _change(self, one: Incarnation, order: Order) -> None:
         """Continue the incarnation as the order says."""
@@ -139,7 +157,7 @@ class Execution:
             known.write_order(want="stop")  # an older one is still there: it goes, too
             self.orders.append(order)  # and then this order is repeated
             return
-        ghost = Incarnation(task.job, order.epoch, self.home / "jobs" / task.job / str(order.epoch), order.row)
+        ghost = self._new(task.job, order.epoch, order.row)
         ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved
         ghost.close()
         self.known.newest[task.job] = ghost
@@ -159,7 +177,7 @@ class Execution:
             one.saved, one.saving = one.saving, None
             self._say(News.SAVED, one)
         if news and one.over:
-            self.crashes.judge(one, self.known.alive())
+            self.keepers.judge(one, self.known.alive())
         if news and one.row >= 0:
             self.repeat(one)
         if one.over:

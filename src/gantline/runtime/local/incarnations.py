@@ -12,7 +12,8 @@ from gantline.runtime.roll_call import Present
 class Incarnations:
     """The newest incarnation of each job."""
 
-    def __init__(self) -> None:
+    def __init__(self, new: Callable[..., Incarnation] = Incarnation) -> None:
+        self.new = new
         self.newest: dict[str, Incarnation] = {}  # by job
         self.live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
 
@@ -41,7 +42,7 @@ class Incarnations:
         for folder in sorted(one for one in jobs.glob("*") if not is_over(one.name)):
             epochs = sorted((int(one.name) for one in folder.iterdir() if one.name.isdigit()), reverse=True) if folder.is_dir() else []
             for place, epoch in enumerate(epochs):
-                one = Incarnation(folder.name, epoch, folder / str(epoch))
+                one = self.new(folder.name, epoch, folder / str(epoch))
                 alive = one.adopt()
                 if place == 0:
                     self.enter(one)

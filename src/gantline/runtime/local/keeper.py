@@ -99,8 +99,9 @@ class Keeper:
     def start(self) -> bool:
         """Start all ranks, or none."""
         self.log = Log(self.path("log"), self.order.get("log_bytes", 64 << 20))
-        self.lines = Lines(self.log, self.ranks.rank_of)
-        self.lines.numbered = len(self.order["ranks"]) > 1
+        first = int(self.order.get("first_rank", 0))  # other than 0 where ranks before it run on other nodes
+        self.lines = Lines(self.log, lambda process: first + self.ranks.rank_of(process))
+        self.lines.numbered = len(self.order["ranks"]) > 1 or "first_rank" in self.order
         self.spawner.enter(self.order)
         try:
             for extra in self.order["ranks"]:

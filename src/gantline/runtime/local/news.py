@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gantline.core.inputs import Fault
 from gantline.drivers.message_queue import Clock
 from gantline.engine.executor import News, Report
 from gantline.runtime.bulletins import Ending
@@ -34,7 +35,8 @@ def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple
     now = clock.now()
     at = _when(one.state, "started" if news is News.STARTED else "ended", clock, now)
     revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
-    report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision)
+    lost = Fault(one.state["fault"]) if one.over and one.state.get("fault") else None
+    report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision, lost=lost)
     if not one.over:
         return report, None
     lines = tuple(one.last_lines()) if news is News.FAILED else ()

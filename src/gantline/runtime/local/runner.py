@@ -7,7 +7,7 @@ import os
 import select
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
@@ -20,11 +20,12 @@ from gantline.runtime.local.accounts import LocalAccounts
 from gantline.runtime.local.capacity import with_capacity
 from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine, declared, find_machine, too_many
-from gantline.runtime.local.execution import Execution, KeeperStarts
+from gantline.runtime.local.execution import Execution, LocalKeepers
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.fork_server import KeeperForkServer
+from gantline.runtime.local.home_runner import HomeRunner
 from gantline.runtime.local.incarnations import Incarnations
-from gantline.runtime.local.kept import KeptJobs, KeptOutput
+from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.options import OPTIONS, storage_of
@@ -34,8 +35,8 @@ from gantline.runtime.local.slices import check_slices, unbounded
 from gantline.runtime.local.templates import WarmTemplate
 from gantline.runtime.local.time_slices import let_take_turns
 from gantline.runtime.premises import Contact, Premises
-from gantline.runtime.roll_call import KeptIncarnation, Present
-from gantline.runtime.runner import Runner, RunnerOption
+from gantline.runtime.roll_call import Present
+from gantline.runtime.runner import RunnerOption
 
 What = TypeVar("What")
 _LOG = logging.getLogger("gantline.runtime")
@@ -45,7 +46,7 @@ _TOGETHER = "jobs of all users run as root: any user who may submit can do every
 
 
 @dataclass
-class LocalRunner(Runner):
+class LocalRunner(HomeRunner):
     """A runner for one machine. `attach` before the first order."""
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
@@ -118,8 +119,8 @@ class LocalRunner(Runner):
         if self.preload:
             self.template = WarmTemplate(self.preload, self.fork_server)
             self.template.warm_up()
-        starts = KeeperStarts(self.fork_server, self.template)
-        self._execution = Execution(self.home, contact, self.known, self.writer, starts, crashes, self._orders)
+        self._crashes, keepers = crashes, LocalKeepers(self.fork_server, crashes, self.template)
+        self._execution = Execution(self.home, contact, self.known, self.writer, keepers, self._orders)
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()
 
@@ -147,48 +148,17 @@ class LocalRunner(Runner):
         self._orders.append(order)
         os.eventfd_write(self._bell, 1)
 
-    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
-        """End the incarnations on devices that are declared lost."""
-        for one in list(self.known.live.values()):
-            if one.occupies(devices):
-                one.write_order(want="stop", grace=0.0)
-
     # --- jobs -----------------------------------------------------------------------------------------------------------
-    def forget(self, jobs: Iterable[str]) -> None:
-        self.known.forget(jobs)
-
     def switched(self, job: str, epoch: int) -> None:
         one = self.known.get(job)
         if one is not None and one.epoch == epoch and one.switching:
             write_json(str(one.folder / "switched"), epoch)
             os.eventfd_write(self._bell, 1)
 
-    def is_same_life(self, job: str, epoch: int) -> bool:
-        one = self.known.get(job)
-        return one is not None and not one.over and one.order.get("want") != "stop" and int(one.folder.name) <= epoch <= one.epoch
-
-    def incarnations(self, job: str) -> Sequence[KeptIncarnation]:
-        return self.kept.incarnations(job)
-
-    def output(self, job: str, epoch: int) -> KeptOutput:
-        return self.kept.output(job, epoch)
-
-    def jobs_kept(self) -> set[str]:
-        return self.kept.jobs()
-
-    def remove(self, job: str) -> None:
-        self.kept.remove(job)
-
     # --- inside ---------------------------------------------------------------------------------------------------------
     @property
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
-
-    def _work_watched(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:  # the thread that watches this one reports it and ends the service
-            self.failure = error
 
     def _work(self) -> None:
         work, known = self._execution, self.known
@@ -204,15 +174,8 @@ class LocalRunner(Runner):
                 self._try(work.look, one)
             for order in list(work.waiting.values()):
                 self._try(work.start, order)
-            self._try(work.crashes.look, known.alive())
+            self._try(self._crashes.look, known.alive())
             let_take_turns(known.alive())
-
-    def _try(self, act: Callable[[What], None], what: What) -> None:
-        """Carry out one order; a failure must not stop the others, and orders are repeated until they are answered."""
-        try:
-            act(what)
-        except Exception:
-            _LOG.exception("while carrying out %s", what)
 
     def _wait(self) -> None:
         """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""

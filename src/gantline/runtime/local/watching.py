@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import time
 
@@ -21,11 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RECEIVED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+_PARTED = signal.SIGUSR1  # the process at the other end of the tether has ended
+_RECEIVED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT, _PARTED)
 
 
-def watch_over(folder: str, keep: Callable[[], int]) -> int:
-    """Run `keep` in a process of its own; when that is gone, end whatever it has left."""
+def watch_over(folder: str, keep: Callable[[], int], tether: int | None = None) -> int:
+    """Run `keep` in a process of its own; when that is gone, end whatever it has left.
+
+    `tether`: a socket or pipe; when its other end is closed, everything here ends.
+    """
     lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,6 +44,8 @@ def watch_over(folder: str, keep: Callable[[], int]) -> int:
     if keeper == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number for number in _RECEIVED if number != signal.SIGHUP])
         return keep()
+    if tether is not None:
+        _tell_when_parted(tether)
     code = _wait_for(keeper)
     end_children()
     return code
@@ -47,12 +54,23 @@ def watch_over(folder: str, keep: Callable[[], int]) -> int:
 def _wait_for(keeper: int) -> int:
     while True:
         number = signal.sigwait(_RECEIVED)
-        if number != signal.SIGCHLD:
+        if number == _PARTED:
+            os.kill(keeper, signal.SIGKILL)
+        elif number != signal.SIGCHLD:
             os.kill(keeper, number)  # it is meant for the keeper
             continue
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             if found[0] == keeper:
                 return os.waitstatus_to_exitcode(found[1]) & 0xFF
+
+
+def _tell_when_parted(tether: int) -> None:
+    """Have a signal sent to this process when the other end is closed; a parent's death would be told of a thread, not of a process."""
+    fcntl.fcntl(tether, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(tether, fcntl.F_SETSIG, _PARTED)
+    fcntl.fcntl(tether, fcntl.F_SETFL, fcntl.fcntl(tether, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    if select.select([tether], [], [], 0)[0]:  # it was closed before
+        os.kill(os.getpid(), _PARTED)
 
 
 def end_children(seconds: float = 10.0) -> None:

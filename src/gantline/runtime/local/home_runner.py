@@ -1,0 +1,67 @@
+"""What runners have in common whose incarnations have a folder in the home: what is known, what is kept, a thread that works."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from gantline.runtime.local.incarnations import Incarnations
+from gantline.runtime.local.kept import KeptJobs, KeptOutput
+from gantline.runtime.roll_call import KeptIncarnation
+from gantline.runtime.runner import Runner
+
+What = TypeVar("What")
+_LOG = logging.getLogger("gantline.runtime")
+
+
+class HomeRunner(Runner):
+    """Derive from it, and say how orders are carried out."""
+
+    known: Incarnations
+    kept: KeptJobs
+
+    # --- jobs -----------------------------------------------------------------------------------------------------------
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """End the incarnations on devices that are declared lost."""
+        for one in list(self.known.live.values()):
+            if one.occupies(devices):
+                one.write_order(want="stop", grace=0.0)
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        self.known.forget(jobs)
+
+    def is_same_life(self, job: str, epoch: int) -> bool:
+        one = self.known.get(job)
+        return one is not None and not one.over and one.order.get("want") != "stop" and int(one.folder.name) <= epoch <= one.epoch
+
+    def incarnations(self, job: str) -> Sequence[KeptIncarnation]:
+        return self.kept.incarnations(job)
+
+    def output(self, job: str, epoch: int) -> KeptOutput:
+        return self.kept.output(job, epoch)
+
+    def jobs_kept(self) -> set[str]:
+        return self.kept.jobs()
+
+    def remove(self, job: str) -> None:
+        self.kept.remove(job)
+
+    # --- the thread -----------------------------------------------------------------------------------------------------
+    def _work_watched(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # the thread that watches this one reports it and ends the service
+            self.failure = error
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Carry out orders until the runner is closed."""
+
+    def _try(self, act: Callable[[What], None], what: What) -> None:
+        """Carry out one order; a failure must not stop the others, and orders are repeated until they are answered."""
+        try:
+            act(what)
+        except Exception:
+            _LOG.exception("while carrying out %s", what)

@@ -1,0 +1,91 @@
+"""Keepers as Ray's actors: where they run, what they are called, and the placement group that holds the devices of a gang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.util.placement_group import PlacementGroup, get_current_placement_group, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from gantline.runtime.ray.gang import Gang
+from gantline.runtime.ray.hands import Hands
+
+NAMESPACE = "gantline"
+_CALLS = 8  # that a keeper answers at once: one waits for news while an order comes
+
+
+class HandsActor(Hands):
+    """A gang on one node, or a node's part of one."""
+
+    def __init__(self, name: str, order: Mapping[str, Any]) -> None:
+        super().__init__(name, order, ray.util.get_node_ip_address())
+
+
+class GangActor(Gang):
+    """A gang on several nodes."""
+
+    def __init__(self, name: str, order: Mapping[str, Any]) -> None:
+        super().__init__(name, order, ray.util.get_node_ip_address())
+
+
+def begin(name: str, order: Mapping[str, Any], nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Any:
+    """Ask Ray for the devices on these nodes and for a keeper there, both of which outlive this process; nothing waits for them."""
+    pinned = [{"ray.io/node-id": node} for node in nodes]
+    group = placement_group([dict(one) for one in bundles], strategy="PACK", name=name, lifetime="detached", bundle_label_selector=pinned)
+    kind = HandsActor if len(nodes) == 1 else GangActor
+    options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS}
+    return _in_bundle(kind, group, 0, bundles[0], options).remote(_folder(name), order)
+
+
+def far_hands(name: str, order: Mapping[str, Any], bundle: int) -> Any:
+    """An actor in another bundle of the placement group in which this actor runs; Ray ends it with this one."""
+    group = get_current_placement_group()
+    assert group is not None
+    return _in_bundle(HandsActor, group, bundle, order["bundles"][bundle], {"max_concurrency": _CALLS}).remote(name, order)
+
+
+def _in_bundle(kind: type, group: PlacementGroup, bundle: int, amounts: Mapping[str, float], options: Mapping[str, Any]) -> Any:
+    strategy = PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=bundle)
+    devices = {"num_cpus": amounts.get("CPU", 0), "num_gpus": amounts.get("GPU", 0)}
+    return ray.remote(kind).options(scheduling_strategy=strategy, **devices, **options)
+
+
+def _folder(name: str) -> str:
+    return name.replace("/", ".")
+
+
+def find(name: str) -> Any | None:
+    """The keeper of that name; None: there is none."""
+    try:
+        return ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
+
+
+def names(prefix: str) -> set[str]:
+    """Keepers whose names begin so, also those that wait for their devices."""
+    return {
+        one["name"]
+        for one in ray.util.list_named_actors(all_namespaces=True)
+        if one["namespace"] == NAMESPACE and one["name"].startswith(prefix)
+    }
+
+
+def groups(prefix: str) -> set[str]:
+    """Placement groups whose names begin so."""
+    table = ray.util.placement_group_table()
+    return {one["name"] for one in table.values() if one["name"].startswith(prefix) and one["state"] != "REMOVED"}
+
+
+def release(name: str) -> None:
+    """End the keeper, if it is there, and give the devices back."""
+    actor = find(name)
+    if actor is not None:
+        ray.kill(actor)
+    try:
+        group = ray.util.get_placement_group(name)
+    except ValueError:
+        return
+    remove_placement_group(group)

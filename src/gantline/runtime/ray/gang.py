@@ -1,0 +1,161 @@
+"""The keeper of a gang on several nodes: an actor on the first of them, which has an actor with `Hands` on each of the others.
+
+These belong to it: Ray ends them when it ends. A gang runs whole or not at all: where one part fails or is lost, the others are ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gantline.runtime.local.output import Log
+from gantline.runtime.ray.hands import Hands, KeeperNews
+
+_WAIT = 10.0  # seconds after which a part is asked again though nothing is new
+_ENDS_ALL = ("failed", "stopped")
+
+
+class Part(Protocol):
+    """One node's part of the gang."""
+
+    def order(self, order: Mapping[str, Any]) -> None: ...
+
+    def news(self, seen: int, offset: int, wait: float) -> KeeperNews: ...
+
+    def dismiss(self) -> None: ...
+
+
+class FarPart:
+    """A part on another node."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        self.actor.order.remote(order)
+
+    def news(self, seen: int, offset: int, wait: float) -> KeeperNews:
+        import ray
+        from ray.exceptions import ActorUnavailableError
+
+        while True:
+            try:
+                return KeeperNews(*ray.get(self.actor.news.remote(seen, offset, wait)))
+            except ActorUnavailableError:  # for a while
+                time.sleep(1.0)
+
+    def dismiss(self) -> None:
+        self.actor.dismiss.remote()
+
+
+class Gang(Hands):
+    """All parts as one: it is asked and answers as a gang on one node does."""
+
+    def _begin(self, order: Mapping[str, Any]) -> None:
+        from gantline.runtime.ray.actors import far_hands
+
+        self._log = Log(str(self.folder / "log"), int(order.get("log_bytes", 64 << 20)))
+        self._asked_stop = self._ended_all = False
+        self._order = dict(order)
+        own = Hands(f"{self.name}.0", self._part(order, 0), self.address)
+        far = (far_hands(f"{self.name}.{k}", self._part(order, k), k) for k in range(1, len(order["parts"])))
+        self._parts: list[Part] = [own, *(FarPart(actor) for actor in far)]
+        self._states: list[Mapping[str, Any]] = [{} for _ in self._parts]
+        for number in range(len(self._parts)):
+            threading.Thread(target=self._follow, args=(number,), name=f"gantline-part-{number}", daemon=True).start()
+
+    def _obey(self, order: Mapping[str, Any]) -> None:
+        self._order = dict(order)
+        self._asked_stop |= order.get("want") == "stop"
+        for number, part in enumerate(self._parts):
+            part.order(self._part(order, number))
+
+    def dismiss(self) -> None:
+        for part in self._parts:
+            part.dismiss()
+        super().dismiss()
+
+    def _part(self, order: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """The order for one part: its ranks, and where all of them meet."""
+        sizes = order["parts"]
+        first = sum(sizes[:number])
+        meet = {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
+        return {**order, "ranks": order["ranks"][first : first + sizes[number]], "first_rank": first, "meet": meet}
+
+    def _follow(self, number: int) -> None:
+        """Collect state and output of one part until it is over."""
+        part, seen, offset, over = self._parts[number], -1, 0, False
+        while True:
+            try:
+                news = part.news(seen, offset, 0.0 if over else _WAIT)
+            except Exception as error:  # Ray has many words for an actor that is gone
+                news = KeeperNews(
+                    seen + 1, {"phase": "over", "cause": "failed", "exit": None, "fault": "?", "why": _why(error)}, offset, b""
+                )
+            seen, offset = news.version, news.offset
+            with self.changed:
+                self._log.write(news.output)
+                over = news.state.get("phase") == "over"
+                if over and news.output:
+                    continue  # there may be more
+                self._states[number] = news.state
+                if over and news.state.get("cause") in _ENDS_ALL and not self._asked_stop and not self._ended_all:
+                    self._ended_all = True
+                    self._end_others(number)
+                self._see(combined(self._states, self._asked_stop))
+            if over:
+                return
+
+    def _end_others(self, number: int) -> None:
+        for other, part in enumerate(self._parts):
+            if other != number:
+                order = {**self._part(self._order, other), "want": "stop", "grace": 0.0, "serial": self.serial + 0.5}
+                part.order(order)
+
+
+def _why(error: Exception) -> str:
+    return f"a node's part of the gang was lost: {str(error).splitlines()[0]}"
+
+
+def combined(states: Sequence[Mapping[str, Any]], asked_stop: bool) -> dict[str, Any]:
+    """What the gang is, by what its parts are."""
+    phases = [str(state.get("phase", "starting")) for state in states]
+    found: dict[str, Any] = {
+        "revision": min(int(one.get("revision", 0)) for one in states),
+        "lost": sum(int(one.get("lost", 0)) for one in states),
+    }
+    found["mark"] = max(int(one.get("mark", -1)) for one in states)
+    for name in ("started", "ended"):
+        known = [float(one[name]) for one in states if name in one]
+        found |= {name: max(known)} if len(known) == len(states) else {}
+    if any(phase != "over" for phase in phases):
+        rest = {phase for phase in phases if phase != "over"}
+        found["phase"] = rest.pop() if len(rest) == 1 and len(phases) == phases.count(phases[0]) else _mixed(phases)
+        return found
+    bad = next((one for one in _by_end(states) if one.get("fault") or (one.get("cause") == "failed" and not asked_stop)), None)
+    causes = {one.get("cause") for one in states}
+    cause = "failed" if bad is not None else "stopped" if "stopped" in causes else "failed" if "failed" in causes else "finished"
+    first = bad or next((one for one in states if one.get("cause") == cause), states[0])
+    found |= {
+        "phase": "over",
+        "cause": cause,
+        "exit": first.get("exit"),
+        "forced": cause == "stopped" and any(one.get("forced") for one in states),
+    }
+    found |= {name: first[name] for name in ("why", "fault") if first.get(name)}
+    return {"ended": time.time(), **found}
+
+
+def _mixed(phases: Sequence[str]) -> str:
+    """Parts that have finished before the others do not stop the gang from running."""
+    for phase in ("starting", "stopping"):
+        if phase in phases:
+            return phase
+    return "suspended" if "suspended" in phases else "running"
+
+
+def _by_end(states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that ended first; a part that was lost is not known to have ended at any time, and comes before all."""
+    return sorted(states, key=lambda one: float(one.get("ended", 0.0)))

@@ -1,0 +1,131 @@
+"""What an actor does on its node: a folder, a keeper in it, and what the keeper writes there, told to whoever waits for news.
+
+The keeper is that of one machine (`local.keeper`). The actor brings its orders into the folder and its state and output out of it, so that
+the service has a copy of the folder in its home, and sees an incarnation on a cluster as it sees one on its own machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gantline.runtime.job_environment import free_port
+from gantline.runtime.local.environment import handed_on
+from gantline.runtime.local.files import read_json, started_at, write_json
+from gantline.runtime.local.moments import stamp
+from gantline.runtime.ray.tail import Tail
+from gantline.runtime.ray.tethered import begin_keeper
+
+_LOOK = 0.05  # seconds between looks at what the keeper has written
+_OUTPUT = 0.5  # seconds for which output is collected before it is told
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class KeeperNews(NamedTuple):
+    """What has become of a keeper since it was last asked."""
+
+    version: int  # of the state
+    state: Mapping[str, Any]
+    offset: int  # behind the output that comes with it
+    output: bytes
+
+
+class Hands:
+    """One node's part of a gang, or all of a gang on one node. Calls come from several threads."""
+
+    def __init__(self, name: str, order: Mapping[str, Any], address: str) -> None:
+        self.name, self.address, self.port = name, address, free_port(address)
+        self.folder = Path(tempfile.gettempdir()) / f"gantline-{os.getuid()}" / f"{name}.{os.getpid()}"
+        self.folder.mkdir(mode=0o700, parents=True)
+        self.tail, self.state, self.version = Tail(self.folder), dict[str, Any](), 0
+        self.serial = order["serial"]  # of the newest order
+        self.changed = threading.Condition()
+        self._begin(order)
+
+    def order(self, order: Mapping[str, Any]) -> None:
+        """What shall be, unless something newer was said already."""
+        with self.changed:
+            if order["serial"] <= self.serial:
+                return
+            self.serial = order["serial"]
+            self._obey(order)
+
+    def news(self, seen: int, offset: int, wait: float) -> KeeperNews:
+        """What is new: at once when the state has changed, a little later when there is output only, and after so many seconds at last."""
+        end = time.monotonic() + wait
+        spoken = 0.0  # since when there is output
+        with self.changed:
+            while self.version == seen and (now := time.monotonic()) < end:
+                if self.tail.end > offset:
+                    spoken = spoken or now
+                    if now >= spoken + _OUTPUT:
+                        break
+                self.changed.wait(min(_OUTPUT, end - now))
+            return KeeperNews(self.version, dict(self.state), *self.tail.read(offset))
+
+    def dismiss(self) -> None:
+        """It is over, and all that is kept of it is kept elsewhere."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- the keeper of this node ----------------------------------------------------------------------------------------
+    def _begin(self, order: Mapping[str, Any]) -> None:
+        self._write(order)
+        threading.Thread(target=self._watch, name="gantline-keeper", daemon=True).start()
+
+    def _obey(self, order: Mapping[str, Any]) -> None:
+        self._write(order)
+        pid = int(self.state.get("pid", -1))
+        if pid > 0 and started_at(pid) == self.state.get("born"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGHUP)
+
+    def _write(self, order: Mapping[str, Any]) -> None:
+        """The order for processes on this node: where they meet, and what the engine has given this actor."""
+        meet = order.get("meet") or {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
+        env = {**handed_on(), **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: os.environ.get(_VISIBLE, "")}
+        self._saved = os.path.join(env["GANTLINE_CHECKPOINT"], "saved")
+        with contextlib.suppress(OSError):
+            os.makedirs(env["GANTLINE_CHECKPOINT"], mode=0o700, exist_ok=True)
+        write_json(str(self.folder / "terms.json"), order.get("terms", {}), lasting=False)
+        here = {**order, "env": env, "ranks": [{**rank, **meet} for rank in order["ranks"]]}
+        write_json(str(self.folder / "order.json"), here, lasting=False)
+
+    def _watch(self) -> None:
+        """Until the keeper is gone; in a thread that nothing waits for, because the actor may be ended at any time."""
+        try:
+            keeper = begin_keeper(str(self.folder))
+        except Exception as error:
+            self._see({"phase": "over", "cause": "failed", "exit": 126, "why": f"its keeper cannot be started: {error}", **stamp("ended")})
+            return
+        poll = select.poll()
+        poll.register(keeper, select.POLLIN)
+        while not poll.poll(1000.0 * _LOOK):
+            self._see(self._read())
+        state = self._read()
+        if state.get("phase") != "over":
+            state |= {"phase": "over", "cause": "failed", "exit": None, "why": "its keeper was killed", **stamp("ended")}
+        self._see(state)
+
+    def _read(self) -> dict[str, Any]:
+        found = read_json(str(self.folder / "state.json"))
+        if not isinstance(found, dict):
+            return dict(self.state)
+        with contextlib.suppress(OSError):
+            found["mark"] = os.stat(self._saved).st_mtime_ns
+        return found
+
+    def _see(self, state: dict[str, Any]) -> None:
+        with self.changed:
+            if state != self.state:
+                self.state = state
+                self.version += 1
+                self.changed.notify_all()

@@ -1,0 +1,103 @@
+"""One incarnation of a job on a Ray cluster. Its folder in the home has what an actor's folder has: the courier carries it to and fro."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gantline.runtime.local.files import make_private
+from gantline.runtime.local.incarnation import OVERDUE, Incarnation
+
+if TYPE_CHECKING:
+    from gantline.runtime.ray.courier import Courier
+
+START_LIMIT = 120.0  # seconds that Ray has to find the devices and to start a keeper
+_NEVER_BEGAN = 1.0  # seconds after which one that shall stop before it has begun is called back
+
+
+@dataclass
+class RayIncarnation(Incarnation):
+    """One incarnation, under one epoch."""
+
+    courier: Courier = field(kw_only=True)
+    checkpoints: Path = field(kw_only=True)
+    arrived: dict[str, Any] | None = None  # a state that has not been read yet
+    begun: float = field(default_factory=time.monotonic)
+    called_back: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its keeper and its placement group."""
+        return f"{self.courier.prefix}{self.job}/{self.folder.name}"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint" if self.is_trial else self.checkpoints / self.job / "checkpoint"
+
+    def start(self) -> None:
+        """Write the order down, and ask Ray for devices and a keeper."""
+        make_private(self.folder)
+        self.write_order()
+        self.courier.begin(self)
+
+    def write_order(self, **news: Any) -> None:
+        super().write_order(serial=int(self.order.get("serial", 0)) + 1, **news)
+
+    def signal(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            self.courier.send(self)
+
+    def read(self) -> bool:
+        if self.seen < 0:  # what an earlier service has written down
+            found = super().read()
+            self.seen = max(self.seen, 0)
+            return found
+        arrived, self.arrived = self.arrived, None
+        if arrived is None or arrived == self.state:
+            return False
+        self.state = arrived
+        return True
+
+    def keeper_gone(self) -> bool:
+        return False  # the courier says so by a state
+
+    def abandoned(self) -> bool:
+        """Whether an earlier service left no keeper: asked once, at the roll call."""
+        if self.courier.adopt(self):
+            return False
+        lost = {"phase": "over", "cause": "failed", "exit": None, "fault": "engine", "why": "its keeper is not there any more"}
+        self.state = {**self.state, **lost} if self.state or self.order else self.state
+        self.close()
+        return True
+
+    def hurry(self) -> None:
+        """Call back what does not begin, or does not stop, in time."""
+        if self.over or self.called_back:
+            return
+        now = time.monotonic()
+        if self.stopping and now > self.stopping + (float(self.order.get("grace", 10.0)) + OVERDUE if self.state else _NEVER_BEGAN):
+            self._call_back({"cause": "stopped", "forced": bool(self.state)})
+        elif not self.state and now > self.begun + START_LIMIT:
+            why = f"Ray did not start it within {START_LIMIT:g} s: {self.courier.shortage(self)}"
+            self._call_back({"cause": "failed", "fault": "engine", "why": why})
+
+    def _call_back(self, end: dict[str, Any]) -> None:
+        self.called_back = True
+        self.courier.call_back(self, {**self.state, "phase": "over", "exit": None, **end})
+
+    def mark(self) -> int:
+        return int(self.state.get("mark", -1))
+
+    def end_strays(self) -> None:
+        """What an actor has started ends with it."""
+
+    def forget(self) -> None:
+        with contextlib.suppress(OSError):
+            super().forget()
+
+    def _watch_again(self) -> None:
+        """The courier does."""

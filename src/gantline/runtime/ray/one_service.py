@@ -1,0 +1,64 @@
+"""At most one service schedules a Ray cluster: an actor of a well-known name holds its lease, and tells others which one that is."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+from gantline.core.errors import RefusedError
+
+_NAME = "gantline-service"
+LEASE = 30.0  # seconds of silence after which another service may schedule
+
+
+class Lease:
+    """The actor: it has no devices and outlives services."""
+
+    def __init__(self) -> None:
+        self.holder, self.words, self.until = "", "", 0.0
+
+    def take(self, home: str, words: str, seconds: float = LEASE) -> str:
+        """Take or prolong the lease; empty: it is held now, else the words of the holder. A home may take its own at any time."""
+        now = time.monotonic()
+        if self.holder not in ("", home) and now < self.until:
+            return self.words
+        self.holder, self.words, self.until = home, words, now + seconds
+        return ""
+
+    def leave(self, home: str) -> None:
+        """Give it up."""
+        if self.holder == home:
+            self.holder, self.until = "", 0.0
+
+
+class OneService:
+    """A service's side of it."""
+
+    def __init__(self, home_id: str, home: str, namespace: str) -> None:
+        import ray
+
+        self._home, self._words = home_id, f"the service of {home} on {socket.gethostname()} (process {os.getpid()})"
+        self._left = False
+        options = {"name": _NAME, "namespace": namespace, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
+        self._actor: Any = ray.remote(Lease).options(**options).remote()
+
+    def take(self) -> None:
+        """Take the lease, or be refused with the holder's words."""
+        import ray
+
+        holder = ray.get(self._actor.take.remote(self._home, self._words))
+        if holder:
+            fix = f"stop that one, or wait {LEASE:g} s if it is gone for good"
+            raise RefusedError(f"{holder} schedules this Ray cluster already", where="--ray-address", fix=fix)
+
+    def prolong(self) -> None:
+        """Say that this service is there; nothing waits for it."""
+        if not self._left:
+            self._actor.take.remote(self._home, self._words)
+
+    def leave(self) -> None:
+        """Give it up, for good."""
+        self._left = True
+        self._actor.leave.remote(self._home)

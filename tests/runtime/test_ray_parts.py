@@ -1,0 +1,190 @@
+"""What the runner of a Ray cluster is made of, as far as it needs no Ray: keepers' folders, nodes by name, gangs of several parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.specs import until
+
+from gantline.core.errors import UsageError
+from gantline.runtime.bulletins import NodeState
+from gantline.runtime.local.output import Log
+from gantline.runtime.ray.gang import combined
+from gantline.runtime.ray.hands import Hands
+from gantline.runtime.ray.nodes import RayNode, RayNodes, check_devices
+from gantline.runtime.ray.one_service import Lease
+from gantline.runtime.ray.tail import Tail
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------------
+def listed(id: str, alive: bool = True, labels: dict[str, str] | None = None, **resources: float) -> dict[str, Any]:
+    """A line of Ray's list of nodes."""
+    return {
+        "NodeID": id, "Alive": alive, "NodeName": "10.0.0.1", "NodeManagerAddress": "10.0.0.1", "NodeManagerHostname": "host",
+        "NodeManagerPort": 1, "Labels": labels or {}, "Resources": resources or {"CPU": 4.0},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RayNodes:
+    monkeypatch.setattr(RayNode, "answers", lambda self: False)
+    return RayNodes(tmp_path / "nodes.json", slots=True)
+
+
+def test_gpus_are_devices_of_the_type_that_ray_declares(nodes: RayNodes) -> None:
+    nodes.see([listed("a1", labels={"gantline.io/node": "a"}, CPU=8.0, GPU=4.0, **{"accelerator_type:A100": 1.0})])
+    (node,) = nodes.cluster.nodes
+    assert (node.name, node.type, node.gpus, node.cpus) == ("a", "a100", 4, 8.0)
+    assert nodes.resource("a") == "GPU"
+
+
+def test_nodes_without_gpus_have_slots_only_where_that_was_asked_for(nodes: RayNodes) -> None:
+    nodes.see([listed("a1")])
+    assert [(node.type, node.gpus) for node in nodes.cluster.nodes] == [("cpu", 4)]
+    nodes.slots, nodes.present = False, {}
+    nodes.see([listed("b1")])
+    assert not nodes.cluster.nodes
+
+
+def test_two_nodes_of_one_host_have_two_names_and_keep_them(nodes: RayNodes) -> None:
+    nodes.see([listed("a1"), listed("b1")])
+    assert set(nodes.present) == {"host", "host-b1"}
+    later = RayNodes(nodes.file, slots=True)
+    later.see([listed("b1"), listed("a1")])
+    assert {name: one.id for name, one in later.present.items()} == {"host": "a1", "host-b1": "b1"}
+
+
+def test_a_node_that_is_started_again_returns_under_its_name(nodes: RayNodes) -> None:
+    named = {"gantline.io/node": "a"}
+    nodes.see([listed("a1", labels=named)])
+    lost = nodes.see([listed("a1", alive=False, labels=named)])
+    assert [(one.name, one.state) for one in lost] == [("a", NodeState.LOST)]
+    back = nodes.see([listed("a1", alive=False, labels=named), listed("a2", labels=named)])
+    assert [(one.name, one.state) for one in back] == [("a", NodeState.UP)]
+    assert nodes.present["a"].id == "a2"
+
+
+def test_a_node_that_ray_gives_up_is_not_lost_while_it_answers(nodes: RayNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {"gantline.io/node": "a"}
+    nodes.see([listed("a1", labels=named)])
+    monkeypatch.setattr(RayNode, "answers", lambda self: True)
+    assert nodes.see([listed("a1", alive=False, labels=named), listed("a2", labels=named)]) == []
+    monkeypatch.setattr(RayNode, "answers", lambda self: False)
+    told = nodes.see([listed("a1", alive=False, labels=named), listed("a2", labels=named)])
+    assert [(one.name, one.state) for one in told] == [("a", NodeState.LOST), ("a", NodeState.UP)]
+
+
+def test_devices_of_a_cluster_are_not_declared_here() -> None:
+    assert check_devices("cpu")
+    assert not check_devices(None)
+    with pytest.raises(UsageError, match="those that its nodes declare"):
+        check_devices("h200:8")
+
+
+# --- keepers --------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    ranks = [{"RANK": str(rank)} for rank in range(2)]
+    env = {"GANTLINE_CHECKPOINT": str(tmp_path / "saved"), "GANTLINE_JOB_ID": "1"}
+    return {"want": "run", "serial": 1, "env": env, "ranks": ranks, "shell": True, "first_rank": 2, "grace": 5.0}
+
+
+@pytest.fixture
+def begun(order: dict[str, Any]) -> Iterator[list[Hands]]:
+    made: list[Hands] = []
+    yield made
+    for hands in made:
+        hands.order({**order, "command": [""], "want": "stop", "grace": 0.0, "serial": 1000})
+        until(lambda hands=hands: hands.state.get("phase") == "over")  # type: ignore[misc]
+
+
+def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[str, Any], begun: list[Hands]) -> None:
+    begun.append(Hands("x", {**order, "command": ["echo $MASTER_ADDR; exit 3"]}, "127.0.0.1"))
+    until(lambda: begun[0].state.get("phase") == "over")
+    news = begun[0].news(-1, 0, 0.0)
+    assert (news.state["cause"], news.state["exit"]) == ("failed", 3)
+    assert sorted(news.output.decode().splitlines())[0] in ("[2] 127.0.0.1", "[3] 127.0.0.1")
+    assert begun[0].news(news.version, news.offset, 0.0).output == b""
+
+
+def test_an_older_order_changes_nothing(order: dict[str, Any], begun: list[Hands]) -> None:
+    begun.append(Hands("x", {**order, "command": ["sleep 1000"], "serial": 5}, "127.0.0.1"))
+    until(lambda: begun[0].state.get("phase") == "running")
+    begun[0].order({**order, "command": ["sleep 1000"], "want": "stop", "serial": 4})
+    assert json.loads((begun[0].folder / "order.json").read_text())["want"] == "run"
+
+
+_ACTOR = """
+import json, sys, time
+from gantline.runtime.ray.hands import Hands
+hands = Hands("x", json.loads(sys.argv[1]), "127.0.0.1")
+while hands.state.get("phase") != "running":
+    time.sleep(0.01)
+print(hands.state["ranks"][0]["pid"], flush=True)
+time.sleep(1000)
+"""
+
+
+def test_ranks_end_with_their_actor_however_that_ends(order: dict[str, Any], tmp_path: Path) -> None:
+    """Also a process that a rank has put into a session of its own."""
+    told = json.dumps({**order, "command": [f"setsid sleep 1000 & echo $! > {tmp_path}/child; wait"]})
+    actor = subprocess.Popen([sys.executable, "-c", _ACTOR, told], stdout=subprocess.PIPE, text=True)
+    assert actor.stdout is not None
+    rank = int(actor.stdout.readline())
+    child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip()))
+    os.kill(actor.pid, signal.SIGKILL)
+    actor.communicate()
+    until(lambda: not os.path.exists(f"/proc/{rank}") and not os.path.exists(f"/proc/{child}"), "the end of all processes")
+
+
+def test_output_is_read_by_offset_across_the_halves_of_a_log(tmp_path: Path) -> None:
+    log, tail, found, offset = Log(str(tmp_path / "log"), 0), Tail(tmp_path), b"", 0
+    for number in range(40):
+        log.write(b"%04d" % number * 256)
+        offset, data = tail.read(offset)
+        found += data
+    assert found == b"".join(b"%04d" % number * 256 for number in range(40))
+    late, kept = Tail(tmp_path).read(0)
+    assert late == len(kept) < len(found), "only the newest are kept"
+
+
+# --- gangs ----------------------------------------------------------------------------------------------------------------
+RUNS, DONE = {"phase": "running", "started": 1.0}, {"phase": "over", "cause": "finished", "exit": 0, "ended": 5.0}
+FAILED, ENDED = (
+    {"phase": "over", "cause": "failed", "exit": 7, "ended": 3.0},
+    {"phase": "over", "cause": "stopped", "exit": -9, "ended": 4.0},
+)
+LOST = {"phase": "over", "cause": "failed", "exit": None, "fault": "?"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "asked", "phase", "cause", "exit"),
+    [
+        ([RUNS, {}], False, "starting", None, None), ([RUNS, RUNS], False, "running", None, None),
+        ([RUNS, DONE], False, "running", None, None), ([DONE, DONE], False, "over", "finished", 0),
+        ([ENDED, FAILED], False, "over", "failed", 7), ([ENDED, ENDED], True, "over", "stopped", -9),
+        ([DONE, ENDED], True, "over", "stopped", -9), ([ENDED, LOST], False, "over", "failed", None),
+    ],
+)  # fmt: skip
+def test_a_gang_is_what_its_parts_are(parts: list[dict[str, Any]], asked: bool, phase: str, cause: str | None, exit: int | None) -> None:
+    found = combined(parts, asked)
+    assert (found["phase"], found.get("cause"), found.get("exit")) == (phase, cause, exit)
+    assert ("fault" in found) is (LOST in parts)
+
+
+def test_a_lease_is_refused_to_another_home_until_it_runs_out() -> None:
+    lease = Lease()
+    assert lease.take("a", "the service of /a") == ""
+    assert lease.take("b", "the service of /b") == "the service of /a"
+    assert lease.take("a", "the service of /a, started again", seconds=0.0) == ""
+    assert lease.take("b", "the service of /b") == ""
