@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.project.test_named_commands import unknown
 
+from gantline.runtime.runners import RUNNERS, options_of
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "gantline"
 PAGES = [
@@ -20,7 +22,7 @@ PAGES = [
 ]  # fmt: skip
 
 #: names of other programs that a page speaks of
-ELSEWHERE = {"increase()", "--scheme"}
+ELSEWHERE = {"increase()", "--scheme", "--node-name"}
 
 
 @cache
@@ -60,8 +62,7 @@ def options() -> frozenset[str]:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"--[a-z][\w-]*", node.value):
                 found.add(node.value)
             found |= {"--" + name.strip("_").replace("_", "-") for name in names}
-    for file in (SOURCE / "runtime").glob("*/options.py"):  # what `gantline up` takes for its executor
-        found |= {f"--{name}" for name in re.findall(r'RunnerOption\("([\w-]+)"', file.read_text(encoding="utf-8"))}
+    found |= {f"--{option.name}" for runner in RUNNERS.entries() for option in options_of(runner)}
     return frozenset(found | {f"--no-{one[2:]}" for one in found} | {"--help", "--version"})
 
 

@@ -12,7 +12,11 @@ import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from pathlib import Path
+    from typing import Any, TypeAlias
+
+    #: what a JSON file of a keeper or the service holds
+    Values: TypeAlias = dict[str, Any]
 
 
 def private(path: str, flags: int) -> int:
@@ -20,7 +24,7 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def make_private(folder: Any) -> None:
+def make_private(folder: Path) -> None:
     """A folder of the home's jobs/, and those above it there, for their owner alone."""
     for one in (folder.parent.parent, folder.parent, folder):
         if not one.is_dir():

@@ -16,10 +16,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gantline.runtime.local.files import make_private, private, read_json, started_at, write_json
 from gantline.runtime.local.fork_server import KeeperForkServer
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _KILLED = "its keeper was killed"
 _KEPT = ("epoch", "resumes", "base", "revision", "want", "saves", "lost")  # of an order, when it is over
@@ -38,8 +41,8 @@ class Incarnation:
     resumed: float = 0.0  # work that it began with
     believed: float = 0.0  # work that was believed done when it was ordered to stop
     is_trial: bool = False  # what it does is discarded at its end
-    order: dict[str, Any] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
+    order: Values = field(default_factory=dict)
+    state: Values = field(default_factory=dict)
     pidfd: int = -1  # holds the process above the keeper, or the keeper; -1: neither is known
     is_above: bool = False  # it is the process above
     seen: int = -1  # change time of state.json when it was last read

@@ -16,7 +16,7 @@ from gantline.runtime.local.mounts import cover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from gantline.runtime.local.files import Values
 
 _CLOSED = "devices.deny"
 _CORES = "GANTLINE_CORES"
@@ -38,14 +38,14 @@ class Spawner:
         self.bounds = Bounds({})
         self.limits = "none"
         self.files: list[int] | None = None  # how many may be open, soft and hard; None: as many as for the keeper
-        self.account: dict[str, Any] = {}  # the account of the processes, where it is not the keeper's own
+        self.account: Values = {}  # the account of the processes, where it is not the keeper's own
         self.folder = ""
-        self.covered: dict[str, Any] | None = None  # device files of others, and what lies over them
+        self.covered: Values | None = None  # device files of others, and what lies over them
         self.cores: list[int] = []  # that the next process is bound to; none: to no others than the keeper
         self.not_closed = ""  # why devices of others could not be closed; nothing runs then
         self._libc = ctypes.CDLL(None)
 
-    def enter(self, order: dict[str, Any]) -> None:
+    def enter(self, order: Values) -> None:
         """Make control groups with the limits, where the system lets us; what they cannot hold is held otherwise."""
         self.bounds = Bounds(order.get("bounds", {}))
         self.files = order.get("files")
@@ -66,9 +66,7 @@ class Spawner:
         self.covered = order.get("covered")
         self.limits = ", ".join(sorted(set(held))) or "none"
 
-    def start(
-        self, order: dict[str, Any], env: dict[str, str], folder: str, group: int
-    ) -> tuple[subprocess.Popen[bytes] | ForkedRank, int]:
+    def start(self, order: Values, env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes] | ForkedRank, int]:
         """Start one process, and the end of the pipe from which its output is read."""
         if self.not_closed:
             raise OSError(f"devices of other jobs cannot be closed to it: {self.not_closed}")

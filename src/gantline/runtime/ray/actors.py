@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import ray
+from ray.exceptions import ActorUnavailableError
 from ray.util.placement_group import PlacementGroup, get_current_placement_group, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from gantline.runtime.ray.gang import Gang
-from gantline.runtime.ray.hands import Hands
+from gantline.runtime.ray.handle import Handle
+from gantline.runtime.ray.hands import Hands, KeeperNews
+from gantline.runtime.ray.spread_gang import SpreadGang
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 NAMESPACE = "gantline"
 _CALLS = 8  # that a keeper answers at once: one waits for news while an order comes
@@ -19,34 +25,52 @@ _CALLS = 8  # that a keeper answers at once: one waits for news while an order c
 class HandsActor(Hands):
     """A gang on one node, or a node's part of one."""
 
-    def __init__(self, name: str, order: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, order: Values) -> None:
         super().__init__(name, order, ray.util.get_node_ip_address())
 
 
-class GangActor(Gang):
+class FarPart:
+    """A part on another node."""
+
+    def __init__(self, actor: Handle) -> None:
+        self.actor = actor
+
+    def order(self, order: Values) -> None:
+        self.actor.order.remote(order)
+
+    def news(self, seen: int, offset: int, wait: float) -> KeeperNews:
+        while True:
+            try:
+                return KeeperNews(*ray.get(self.actor.news.remote(seen, offset, wait)))
+            except ActorUnavailableError:  # for a while
+                time.sleep(1.0)
+
+    def dismiss(self) -> None:
+        self.actor.dismiss.remote()
+
+
+class SpreadGangActor(SpreadGang):
     """A gang on several nodes."""
 
-    def __init__(self, name: str, order: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, order: Values) -> None:
         super().__init__(name, order, ray.util.get_node_ip_address())
 
+    def far(self, name: str, order: Values, bundle: int) -> FarPart:
+        """An actor in another bundle of the placement group in which this actor runs; Ray ends it with this one."""
+        group = get_current_placement_group()
+        return FarPart(_in_bundle(HandsActor, group, bundle, order["bundles"][bundle], {"max_concurrency": _CALLS}).remote(name, order))
 
-def begin(name: str, order: Mapping[str, Any], nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Any:
+
+def begin(name: str, order: Values, nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Handle:
     """Ask Ray for the devices on these nodes and for a keeper there, both of which outlive this process; nothing waits for them."""
     pinned = [{"ray.io/node-id": node} for node in nodes]
     group = placement_group([dict(one) for one in bundles], strategy="PACK", name=name, lifetime="detached", bundle_label_selector=pinned)
-    kind = HandsActor if len(nodes) == 1 else GangActor
+    kind = HandsActor if len(nodes) == 1 else SpreadGangActor
     options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS}
     return _in_bundle(kind, group, 0, bundles[0], options).remote(_folder(name), order)
 
 
-def far_hands(name: str, order: Mapping[str, Any], bundle: int) -> Any:
-    """An actor in another bundle of the placement group in which this actor runs; Ray ends it with this one."""
-    group = get_current_placement_group()
-    assert group is not None
-    return _in_bundle(HandsActor, group, bundle, order["bundles"][bundle], {"max_concurrency": _CALLS}).remote(name, order)
-
-
-def _in_bundle(kind: type, group: PlacementGroup, bundle: int, amounts: Mapping[str, float], options: Mapping[str, Any]) -> Any:
+def _in_bundle(kind: type, group: PlacementGroup, bundle: int, amounts: Mapping[str, float], options: Values) -> Handle:
     strategy = PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=bundle)
     devices = {"num_cpus": amounts.get("CPU", 0), "num_gpus": amounts.get("GPU", 0)}
     return ray.remote(kind).options(scheduling_strategy=strategy, **devices, **options)
@@ -56,7 +80,7 @@ def _folder(name: str) -> str:
     return name.replace("/", ".")
 
 
-def find(name: str) -> Any | None:
+def find(name: str) -> Handle | None:
     """The keeper of that name; None: there is none."""
     try:
         return ray.get_actor(name, namespace=NAMESPACE)

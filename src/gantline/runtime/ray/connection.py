@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.local.files import read_json, write_json
+from gantline.runtime.ray.handle import Handle
 
 OLDEST = (2, 50)  # bundles of placement groups that are bound to labels of nodes
 _WHERE = "--ray-address"
@@ -23,7 +23,7 @@ _AWAY = "600"  # seconds that Ray's control store may be away before Ray ends a 
 _STORE = 100_000_000  # bytes of shared memory that a cluster of our own sets aside: jobs exchange nothing through it
 
 
-def load() -> Any:
+def load() -> Handle:
     """Ray, if it is there and new enough."""
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", _AWAY)
     try:

@@ -15,13 +15,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.local.output import Log
+from gantline.runtime.ray.handle import Handle
 from gantline.runtime.ray.hands import KeeperNews
 from gantline.runtime.ray.incarnation import RayIncarnation
 from gantline.runtime.ray.nodes import RayNode
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _LOG = logging.getLogger("gantline.runtime")
 _WAIT = 20.0  # seconds for which a keeper may have no news
@@ -34,11 +38,11 @@ class Delivery:
     """An incarnation with a keeper, and how much of its output is here."""
 
     one: RayIncarnation
-    actor: Any
+    actor: Handle
     log: Log
     offset: int = 0
     version: int = -1
-    state: dict[str, Any] = field(default_factory=dict)
+    state: Values = field(default_factory=dict)
 
 
 class Courier:
@@ -53,7 +57,7 @@ class Courier:
         self._held: dict[str, Delivery] = {}  # by name
         self._there: set[str] | None = None  # keepers that were there at the roll call
         self._errands: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._mail: queue.Queue[tuple[Delivery, Any] | None] = queue.Queue()
+        self._mail: queue.Queue[tuple[Delivery, Handle] | None] = queue.Queue()
         self._threads = [
             threading.Thread(target=work, name=f"gantline-ray-{work.__name__[1:]}", daemon=True) for work in (self._run, self._receive)
         ]
@@ -78,7 +82,7 @@ class Courier:
         if held is not None:
             held.actor.order.remote(dict(one.order))
 
-    def call_back(self, one: RayIncarnation, state: dict[str, Any]) -> None:
+    def call_back(self, one: RayIncarnation, state: Values) -> None:
         """End its keeper, wherever that is, and give its devices back; then it is what `state` says."""
         self._errands.put(partial(self._end, one, state))
 
@@ -129,7 +133,7 @@ class Courier:
         actor = self._actors.find(one.name) or self._actors.begin(one.name, dict(one.order), ids, one.order["bundles"])
         self._follow(one, actor)
 
-    def _end(self, one: RayIncarnation, state: dict[str, Any], done: Callable[[], None] | None = None) -> None:
+    def _end(self, one: RayIncarnation, state: Values, done: Callable[[], None] | None = None) -> None:
         """Write the end down, give the devices back, then let it be seen, or say that it is done."""
         write_json(str(one.folder / "state.json"), state)
         self._actors.release(one.name)
@@ -142,7 +146,7 @@ class Courier:
         self.ring()
 
     # --- in -------------------------------------------------------------------------------------------------------------
-    def _follow(self, one: RayIncarnation, actor: Any) -> None:
+    def _follow(self, one: RayIncarnation, actor: Handle) -> None:
         log = Log(str(one.folder / "log"), int(one.order.get("log_bytes", 64 << 20)))
         held = Delivery(one, actor, log, int(read_json(str(one.folder / "fetched")) or 0))
         self._held[one.name] = held
@@ -201,7 +205,7 @@ class Courier:
         self._doubtful[held.one.name] = held
 
     # --- losses ---------------------------------------------------------------------------------------------------------
-    def lose(self, nodes: set[str]) -> list[tuple[RayIncarnation, dict[str, Any]]]:
+    def lose(self, nodes: set[str]) -> list[tuple[RayIncarnation, Values]]:
         """Nodes are lost: end what is left of the gangs on them. What these are then is for the caller to let be seen, with the loss."""
         found = []
         for held in [held for held in list(self._held.values()) if nodes & set(held.one.order["nodes"])]:

@@ -14,9 +14,8 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gantline.runtime.job_environment import free_port
 from gantline.runtime.local.environment import handed_on
@@ -24,6 +23,9 @@ from gantline.runtime.local.files import read_json, started_at, write_json
 from gantline.runtime.local.moments import stamp
 from gantline.runtime.ray.tail import Tail
 from gantline.runtime.ray.tethered import begin_keeper
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _LOOK = 0.05  # seconds between looks at what the keeper has written
 _OUTPUT = 0.5  # seconds for which output is collected before it is told
@@ -34,7 +36,7 @@ class KeeperNews(NamedTuple):
     """What has become of a keeper since it was last asked."""
 
     version: int  # of the state
-    state: Mapping[str, Any]
+    state: Values
     offset: int  # behind the output that comes with it
     output: bytes
 
@@ -42,16 +44,17 @@ class KeeperNews(NamedTuple):
 class Hands:
     """One node's part of a gang, or all of a gang on one node. Calls come from several threads."""
 
-    def __init__(self, name: str, order: Mapping[str, Any], address: str) -> None:
+    def __init__(self, name: str, order: Values, address: str) -> None:
         self.name, self.address, self.port = name, address, free_port(address)
         self.folder = Path(tempfile.gettempdir()) / f"gantline-{os.getuid()}" / f"{name}.{os.getpid()}"
         self.folder.mkdir(mode=0o700, parents=True)
-        self.tail, self.state, self.version = Tail(self.folder), dict[str, Any](), 0
+        self.tail, self.version = Tail(self.folder), 0
+        self.state: Values = {}
         self.serial = order["serial"]  # of the newest order
         self.changed = threading.Condition()
         self._begin(order)
 
-    def order(self, order: Mapping[str, Any]) -> None:
+    def order(self, order: Values) -> None:
         """What shall be, unless something newer was said already."""
         with self.changed:
             if order["serial"] <= self.serial:
@@ -77,18 +80,18 @@ class Hands:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- the keeper of this node ----------------------------------------------------------------------------------------
-    def _begin(self, order: Mapping[str, Any]) -> None:
+    def _begin(self, order: Values) -> None:
         self._write(order)
         threading.Thread(target=self._watch, name="gantline-keeper", daemon=True).start()
 
-    def _obey(self, order: Mapping[str, Any]) -> None:
+    def _obey(self, order: Values) -> None:
         self._write(order)
         pid = int(self.state.get("pid", -1))
         if pid > 0 and started_at(pid) == self.state.get("born"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGHUP)
 
-    def _write(self, order: Mapping[str, Any]) -> None:
+    def _write(self, order: Values) -> None:
         """The order for processes on this node: where they meet, and what the engine has given this actor."""
         meet = order.get("meet") or {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
         env = {**handed_on(), **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: os.environ.get(_VISIBLE, "")}
@@ -115,7 +118,7 @@ class Hands:
             state |= {"phase": "over", "cause": "failed", "exit": None, "why": "its keeper was killed", **stamp("ended")}
         self._see(state)
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> Values:
         found = read_json(str(self.folder / "state.json"))
         if not isinstance(found, dict):
             return dict(self.state)
@@ -123,7 +126,7 @@ class Hands:
             found["mark"] = os.stat(self._saved).st_mtime_ns
         return found
 
-    def _see(self, state: dict[str, Any]) -> None:
+    def _see(self, state: Values) -> None:
         with self.changed:
             if state != self.state:
                 self.state = state

@@ -7,25 +7,41 @@ import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gantline.runtime.local.files import make_private
 from gantline.runtime.local.incarnation import OVERDUE, Incarnation
 
 if TYPE_CHECKING:
-    from gantline.runtime.ray.courier import Courier
+    from gantline.runtime.local.files import Values
 
 START_LIMIT = 120.0  # seconds that Ray has to find the devices and to start a keeper
 _NEVER_BEGAN = 1.0  # seconds after which one that shall stop before it has begun is called back
+
+
+class Carrier(Protocol):
+    """What goes between an incarnation and its keeper (`courier.Courier`)."""
+
+    prefix: str  # of the names of all keepers of this home
+
+    def begin(self, one: RayIncarnation) -> None: ...
+
+    def send(self, one: RayIncarnation) -> None: ...
+
+    def adopt(self, one: RayIncarnation) -> bool: ...
+
+    def call_back(self, one: RayIncarnation, state: Values) -> None: ...
+
+    def shortage(self, one: RayIncarnation) -> str: ...
 
 
 @dataclass
 class RayIncarnation(Incarnation):
     """One incarnation, under one epoch."""
 
-    courier: Courier = field(kw_only=True)
+    courier: Carrier = field(kw_only=True)
     checkpoints: Path = field(kw_only=True)
-    arrived: dict[str, Any] | None = None  # a state that has not been read yet
+    arrived: Values | None = None  # a state that has not been read yet
     begun: float = field(default_factory=time.monotonic)
     called_back: bool = False
 
@@ -85,7 +101,7 @@ class RayIncarnation(Incarnation):
             why = f"Ray did not start it within {START_LIMIT:g} s: {self.courier.shortage(self)}"
             self._call_back({"cause": "failed", "fault": "engine", "why": why})
 
-    def _call_back(self, end: dict[str, Any]) -> None:
+    def _call_back(self, end: Values) -> None:
         self.called_back = True
         self.courier.call_back(self, {**self.state, "phase": "over", "exit": None, **end})
 

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import UsageError
@@ -19,6 +19,9 @@ from gantline.core.slices import is_cpu
 from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.local.devices import short_name
 from gantline.runtime.local.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 LABEL = "gantline.io/node"
 _TYPE, _TYPE_LABEL = "accelerator_type:", "ray.io/accelerator-type"
@@ -65,7 +68,7 @@ class RayNodes:
     def cluster(self) -> Cluster:
         return Cluster(tuple(one.node for one in sorted(self.present.values(), key=lambda one: one.node.name)), spec="ray")
 
-    def see(self, listed: Iterable[Mapping[str, Any]]) -> list[NodeNews]:
+    def see(self, listed: Iterable[Values]) -> list[NodeNews]:
         """What is new in Ray's list. A node that Ray gives up is lost once its process there does not answer either."""
         alive = {str(one["NodeID"]): one for one in listed if one["Alive"]}
         news = [self._lose(one) for one in list(self.present.values()) if one.id not in alive and not one.answers()]
@@ -96,19 +99,19 @@ class RayNodes:
         self.lost[name] = self.present.pop(name)
         return NodeNews(name, NodeState.LOST, why="Ray has lost it, and it does not answer")
 
-    def _new_name(self, id: str, one: Mapping[str, Any]) -> str:
+    def _new_name(self, id: str, one: Values) -> str:
         name = self._name(one)
         self._names[id] = name if name not in self.present else f"{name}-{id[:6]}"
         write_json(str(self.file), self._names)
         return self._names[id]
 
     @staticmethod
-    def _name(one: Mapping[str, Any]) -> str:
+    def _name(one: Values) -> str:
         given = str(one.get("NodeName", ""))
         chosen = "" if given == one["NodeManagerAddress"] else given
         return str(one.get("Labels", {}).get(LABEL) or chosen or one["NodeManagerHostname"])
 
-    def _node(self, name: str, one: Mapping[str, Any]) -> Node | None:
+    def _node(self, name: str, one: Values) -> Node | None:
         """The node with its devices; None: it has none that jobs could use."""
         has: Mapping[str, float] = one["Resources"]
         cpus, memory, gpus = float(has.get("CPU", 0.0)), float(has.get("memory", 0.0)) / _GB, int(has.get("GPU", 0.0))
@@ -117,7 +120,7 @@ class RayNodes:
         return Node(name, "cpu", int(cpus), cpus, memory) if self.slots and cpus >= 1 else None
 
 
-def _gpu_type(one: Mapping[str, Any]) -> str:
+def _gpu_type(one: Values) -> str:
     labelled = one.get("Labels", {}).get(_TYPE_LABEL)
     found = labelled or next((key.removeprefix(_TYPE) for key in one["Resources"] if key.startswith(_TYPE)), "")
     return short_name(str(found)) if found else "gpu"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import Any
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.ray.handle import Handle
 
 _NAME = "gantline-service"
 LEASE = 30.0  # seconds of silence after which another service may schedule
@@ -42,7 +42,7 @@ class OneService:
         self._home, self._words = home_id, f"the service of {home} on {socket.gethostname()} (process {os.getpid()})"
         self._left = False
         options = {"name": _NAME, "namespace": namespace, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
-        self._actor: Any = ray.remote(Lease).options(**options).remote()
+        self._actor: Handle = ray.remote(Lease).options(**options).remote()
 
     def take(self) -> None:
         """Take the lease, or be refused with the holder's words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gantline.engine.executor import Order
 from gantline.runtime.job_environment import seats
@@ -12,6 +12,9 @@ from gantline.runtime.local.environment import handed_on
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.orders import Writer
 from gantline.runtime.premises import Task
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 
 @dataclass
@@ -21,7 +24,7 @@ class RayWriter(Writer):
     by_node: Callable[[tuple[int, ...]], Mapping[str, list[int]]] = lambda devices: {}
     resource: Callable[[str], str] = lambda node: "CPU"  # what Ray calls the devices of a node
 
-    def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
+    def order(self, order: Order, task: Task, one: Incarnation) -> Values:
         written, places = super().order(order, task, one), self.by_node(order.devices)
         ranks = seats(task.launch, places, "", 0)  # where they meet is known when they have a node
         env = {name: value for name, value in written["env"].items() if name not in handed_on() or name in task.launch.env}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
@@ -36,6 +36,9 @@ from gantline.runtime.ray.options import OPTIONS
 from gantline.runtime.ray.orders import RayWriter
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 1.0  # seconds between looks at Ray's list of nodes
@@ -77,7 +80,7 @@ class RayRunner(HomeRunner):
         self.known = Incarnations(partial(RayIncarnation, courier=self.courier, checkpoints=self.checkpoints))
         self.kept = KeptJobs(self.home)
         self._orders: deque[Order] = deque()
-        self._node_news: deque[tuple[list[NodeNews], list[tuple[RayIncarnation, dict[str, Any]]]]] = deque()
+        self._node_news: deque[tuple[list[NodeNews], list[tuple[RayIncarnation, Values]]]] = deque()
         self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
             for work, name in ((self._work_watched, "gantline-runner"), (self._watch, "gantline-ray-nodes"))
@@ -183,7 +186,7 @@ class RayRunner(HomeRunner):
             for order in list(work.waiting.values()):
                 self._try(work.start, order)
 
-    def _tell_nodes(self, news: Sequence[NodeNews], over: Sequence[tuple[RayIncarnation, dict[str, Any]]]) -> None:
+    def _tell_nodes(self, news: Sequence[NodeNews], over: Sequence[tuple[RayIncarnation, Values]]) -> None:
         """Nodes have come or gone: told together with the ends of the gangs on those that are lost."""
         with self._execution.together(news):
             for one, state in over:

@@ -7,66 +7,50 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from gantline.runtime.local.output import Log
 from gantline.runtime.ray.hands import Hands, KeeperNews
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _WAIT = 10.0  # seconds after which a part is asked again though nothing is new
 _ENDS_ALL = ("failed", "stopped")
 
 
-class Part(Protocol):
+class GangPart(Protocol):
     """One node's part of the gang."""
 
-    def order(self, order: Mapping[str, Any]) -> None: ...
+    def order(self, order: Values) -> None: ...
 
     def news(self, seen: int, offset: int, wait: float) -> KeeperNews: ...
 
     def dismiss(self) -> None: ...
 
 
-class FarPart:
-    """A part on another node."""
-
-    def __init__(self, actor: Any) -> None:
-        self.actor = actor
-
-    def order(self, order: Mapping[str, Any]) -> None:
-        self.actor.order.remote(order)
-
-    def news(self, seen: int, offset: int, wait: float) -> KeeperNews:
-        import ray
-        from ray.exceptions import ActorUnavailableError
-
-        while True:
-            try:
-                return KeeperNews(*ray.get(self.actor.news.remote(seen, offset, wait)))
-            except ActorUnavailableError:  # for a while
-                time.sleep(1.0)
-
-    def dismiss(self) -> None:
-        self.actor.dismiss.remote()
-
-
-class Gang(Hands):
+class SpreadGang(Hands):
     """All parts as one: it is asked and answers as a gang on one node does."""
 
-    def _begin(self, order: Mapping[str, Any]) -> None:
-        from gantline.runtime.ray.actors import far_hands
+    _parts: list[GangPart]
 
+    @abstractmethod
+    def far(self, name: str, order: Values, bundle: int) -> GangPart:
+        """A part on another node, in that bundle of the gang's placement group."""
+
+    def _begin(self, order: Values) -> None:
         self._log = Log(str(self.folder / "log"), int(order.get("log_bytes", 64 << 20)))
         self._asked_stop = self._ended_all = False
         self._order = dict(order)
         own = Hands(f"{self.name}.0", self._part(order, 0), self.address)
-        far = (far_hands(f"{self.name}.{k}", self._part(order, k), k) for k in range(1, len(order["parts"])))
-        self._parts: list[Part] = [own, *(FarPart(actor) for actor in far)]
-        self._states: list[Mapping[str, Any]] = [{} for _ in self._parts]
+        self._parts = [own, *(self.far(f"{self.name}.{k}", self._part(order, k), k) for k in range(1, len(order["parts"])))]
+        self._states: list[Values] = [{} for _ in self._parts]
         for number in range(len(self._parts)):
             threading.Thread(target=self._follow, args=(number,), name=f"gantline-part-{number}", daemon=True).start()
 
-    def _obey(self, order: Mapping[str, Any]) -> None:
+    def _obey(self, order: Values) -> None:
         self._order = dict(order)
         self._asked_stop |= order.get("want") == "stop"
         for number, part in enumerate(self._parts):
@@ -77,7 +61,7 @@ class Gang(Hands):
             part.dismiss()
         super().dismiss()
 
-    def _part(self, order: Mapping[str, Any], number: int) -> dict[str, Any]:
+    def _part(self, order: Values, number: int) -> Values:
         """The order for one part: its ranks, and where all of them meet."""
         sizes = order["parts"]
         first = sum(sizes[:number])
@@ -119,10 +103,10 @@ def _why(error: Exception) -> str:
     return f"a node's part of the gang was lost: {str(error).splitlines()[0]}"
 
 
-def combined(states: Sequence[Mapping[str, Any]], asked_stop: bool) -> dict[str, Any]:
+def combined(states: Sequence[Values], asked_stop: bool) -> Values:
     """What the gang is, by what its parts are."""
     phases = [str(state.get("phase", "starting")) for state in states]
-    found: dict[str, Any] = {
+    found: Values = {
         "revision": min(int(one.get("revision", 0)) for one in states),
         "lost": sum(int(one.get("lost", 0)) for one in states),
     }
@@ -156,6 +140,6 @@ def _mixed(phases: Sequence[str]) -> str:
     return "suspended" if "suspended" in phases else "running"
 
 
-def _by_end(states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _by_end(states: Sequence[Values]) -> list[Values]:
     """Those that ended first; a part that was lost is not known to have ended at any time, and comes before all."""
     return sorted(states, key=lambda one: float(one.get("ended", 0.0)))
