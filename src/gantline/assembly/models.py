@@ -21,7 +21,10 @@ _MODELS = Register(
     "performance_models",
     {
         _TRACE: ("gantline.assembly.scaling:scaling_model", "the speeds that the trace lists, and its scaling curves"),
-        "pairs": ("gantline.assembly.pairs:pair_model", "jobs that share devices, by a table of measured pairs (--profiles DIR)"),
+        "pairs": (
+            "gantline.assembly.pairs:pair_model",
+            "jobs that share devices, by a table of measured pairs (--profiles DIR, or Gavel's FILE)",
+        ),
         "shared-links": ("gantline.performance.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
         "link-circles": ("gantline.performance.link_circles:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
         "effective-bandwidth": (

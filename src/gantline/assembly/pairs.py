@@ -4,21 +4,46 @@ from __future__ import annotations
 
 import polars as pl
 
+from gantline.assembly.throughputs import job_types
 from gantline.core.cluster import Cluster
-from gantline.core.errors import RefusedError
+from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.files.pair_tables import PairProfiles, read_pair_profiles
 from gantline.performance.pair_model import PairModel
 from gantline.performance.pair_table import AloneProfile
+from gantline.performance.throughput_table import ThroughputTable
 from gantline.workload.trace import Trace
 
 
-def pair_model(jobs: Trace, cluster: Cluster, profiles: PairProfiles | None = None) -> PairModel:
+def pair_model(jobs: Trace, cluster: Cluster, profiles: PairProfiles | ThroughputTable | None = None) -> PairModel:
     """The model of a run; configurations are the trace's `model`. Without `--profiles` the pairs are made up."""
+    if isinstance(profiles, ThroughputTable):
+        return _by_type(jobs, cluster, profiles)
+    _require_models(jobs)
+    known = read_pair_profiles() if profiles is None else profiles
+    assert isinstance(known, PairProfiles)
+    return PairModel(known.pairs, {**_described(jobs), **known.alone})
+
+
+def _by_type(jobs: Trace, cluster: Cluster, table: ThroughputTable) -> PairModel:
+    """Pairs by device type and gang size; what a job trains is the name in its `throughput_key`, else its `model`."""
+    from gantline.performance.typed_pairs import typed_pair_model
+
+    of_job: dict[str, str] = {}
+    if "throughput_key" in jobs.columns:
+        of_job = dict(zip(jobs.texts("job"), (name for name, _ in job_types(jobs))))
+    else:
+        _require_models(jobs)
+    named = {*(of_job.values() or jobs.texts("model"))}
+    if named.isdisjoint(name for name, _ in table.keys):
+        what, fix = f"the table has no job of the trace, such as '{min(named)}'", near(min(named), sorted({name for name, _ in table.keys}))
+        raise NotFoundError(what, where=f"profiles {table.source}", fix=fix)
+    return typed_pair_model(table, cluster.types, _described(jobs) if "model" in jobs.columns else {}, of_job)
+
+
+def _require_models(jobs: Trace) -> None:
     if "model" not in jobs.columns:
         fix = "add a column model with a configuration per job, such as ResNet18/CIFAR-10/32/amp"
         raise RefusedError("a table of pairs needs to know what jobs train", where="--performance pairs", fix=fix)
-    known = read_pair_profiles() if profiles is None else profiles
-    return PairModel(known.pairs, {**_described(jobs), **known.alone})
 
 
 def _described(jobs: Trace) -> dict[str, AloneProfile]:

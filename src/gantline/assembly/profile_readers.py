@@ -9,6 +9,8 @@ from gantline.core.errors import NotFoundError
 from gantline.registry import Register
 
 _READERS = Register("profile_readers", {"pairs": "gantline.files.pair_tables:read_pair_profiles"}, where="--profiles")
+_OF_FILES = frozenset({"pairs"})
+"""Readers that take a file as well as a folder."""
 
 
 def read_profiles_for(spec: RunSpec) -> object:
@@ -21,10 +23,11 @@ def read_profiles_for(spec: RunSpec) -> object:
     regime = spec.regime if isinstance(spec.regime, str) else spec.regime.name
     for name in (regime, spec.performance):
         if isinstance(name, str) and _READERS.find(name) is not None:
-            folder = Path(given)
-            if not folder.is_dir():
-                raise NotFoundError("no such folder", where=f"profiles {folder}", fix=f"name the folder with the profiles of '{name}'")
-            return _READERS.load(name)(folder)
+            path = Path(given)
+            if not (path.is_dir() or (path.is_file() and name in _OF_FILES)):
+                what = "no such file or folder" if name in _OF_FILES else "no such folder"
+                raise NotFoundError(what, where=f"profiles {path}", fix=f"name the folder with the profiles of '{name}'")
+            return _READERS.load(name)(path)
     from gantline.files.profiles import read_profiles
 
     return read_profiles(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -27,6 +27,13 @@ class PairModel(PerformanceModel):
     alone: Mapping[str, AloneProfile]
     """Configurations that were measured alone, in pairs too or not, and those that only the trace describes."""
 
+    of_job: Mapping[str, str] = field(default_factory=dict)
+    """Job -> its configuration, where the trace names it in other words than its model."""
+
+    def configuration(self, job: str, model: str) -> str:
+        """What a job trains, as the table names it."""
+        return self.of_job.get(job, model)
+
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.table.names)}
@@ -46,13 +53,22 @@ class PairModel(PerformanceModel):
         a, b = self._stand_ins.get(own), self._stand_ins.get(other)
         return None if a is None or b is None else float(self.table.speed[a, b])
 
+    def stand_in(self, name: str) -> str | None:
+        """The configuration of the table that answers for this one; None: nothing is known of it."""
+        place = self._stand_ins.get(name)
+        return None if place is None else self.table.names[place]
+
+    def kept(self, own: str, other: str, type: int, gpus: int, nodes: int = 1) -> float | None:
+        """The same for gangs of so many devices of a type; 0: the two cannot share. This table holds for all of them."""
+        return self.speed(own, other)
+
     def granted(self, gang: Gang) -> float | None:
         """Work per second beside its mates; a mate of which nothing is known leaves the devices divided as the grants say."""
         if not gang.mates:
             return None
-        rate = gang.alone
+        rate, own = gang.alone, self.configuration(gang.job, gang.model)
         for mate in gang.mates:
-            kept = self.speed(gang.model, mate.model)
+            kept = self.kept(own, self.configuration(mate.job, mate.model), gang.type, gang.gpus, gang.nodes)
             if kept is None:
                 return None
             rate *= kept

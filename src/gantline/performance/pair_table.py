@@ -58,6 +58,8 @@ class PairTable:
     names: tuple[str, ...]
     measured: Floats
     source: str = ""
+    least: float = 0.0
+    """An estimate below this counts as zero: the two cannot share."""
 
     @staticmethod
     def of(rows: Iterable[PairRow], source: str) -> PairTable:
@@ -95,12 +97,13 @@ class PairTable:
         if known.all() or not known.any():
             return self.measured
         found = complete(np.nan_to_num(self.measured), known, rank=1)
-        return np.where(known, self.measured, np.clip(found, 0.0, _FASTEST))
+        return np.where(known, self.measured, np.where(found < self.least, 0.0, np.clip(found, 0.0, _FASTEST)))
 
     @cached_property
     def scores(self) -> tuple[int, ...]:
-        """The sharing score of each configuration, by the mean of its measured speeds."""
-        means = np.nanmean(self.measured, axis=1) if len(self.names) else np.zeros(0)
+        """The sharing score of each configuration, by the mean of its measured speeds beside those that it can share with."""
+        shares = self.measured > 0.0
+        means = np.where(shares, self.measured, 0.0).sum(axis=1) / np.maximum(shares.sum(axis=1), 1)
         return tuple(sharing_score_of(mean) for mean in np.round(means, 3).tolist())
 
     def nearest(self, own: AloneProfile, known: Mapping[str, AloneProfile]) -> str | None:

@@ -44,7 +44,7 @@ class Packing:
     def judge(self, rates: Mapping[int, float], now: float, trial: float) -> None:
         """Undo each pair that has been tried for long enough and does no more than its jobs would in turns."""
         for pair, since in list(self.since.items()):
-            tried = now >= since + trial - 1e-9 and all(rates.get(row, 0.0) > 0 for row in pair)
+            tried = now >= since + trial - 1e-9 and all(row in rates for row in pair)
             if tried and math.fsum(rates[row] / self.alone[row] for row in pair) <= 1.0 + 1e-9:
                 del self.since[pair]
                 self.refused.add(pair)

@@ -114,7 +114,9 @@ class _Queue:
 
     def __init__(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
         self.jobs, self.seats, self.pairs, self.rules = snapshot.jobs, seats, pairs, rules
-        self.node, self.options = snapshot.cluster.device_node, snapshot.options
+        self.node, self.type, self.options = snapshot.cluster.device_node, snapshot.cluster.node_type, snapshot.options
+        models = [snapshot.models[code] for code in self.jobs.model.tolist()]
+        self.names = [pairs.configuration(job, model) for job, model in zip(self.jobs.ids, models)] if pairs and pairs.of_job else models
         self.everywhere = range(snapshot.cluster.nodes)
         self.main = [node for node in self.everywhere if node not in profiler.nodes]
         self.room = int(seats.node_gpus[self.main].sum())
@@ -126,9 +128,7 @@ class _Queue:
         self.scores = [2] * len(self.jobs)
         self.hosts: dict[int, list[Host]] = {}
         if pairs is not None:
-            names = snapshot.models
-            scores = [pairs.sharing_score(name) for name in names]
-            self.scores = [scores[code] for code in self.jobs.model.tolist()]
+            self.scores = [pairs.sharing_score(name) for name in self.names]
             for host in self._hosts_now():
                 self.hosts.setdefault(len(host.devices), []).append(host)
 
@@ -173,9 +173,15 @@ class _Queue:
                 continue
             if self.memory[position] + self.memory[host.position] > self.capacity[self.node[host.devices[0]]]:
                 continue
-            if self.gpu_time[position] <= self.rules.reach * self.gpu_time[host.position]:
+            if self.gpu_time[position] <= self.rules.reach * self.gpu_time[host.position] and not self._apart(position, host):
                 return hosts.pop(place)
         return None
+
+    def _apart(self, position: int, host: Host) -> bool:
+        """Whether the two are known to make no progress together."""
+        assert self.pairs is not None  # else there are no hosts
+        kind = int(self.type[self.node[host.devices[0]]])
+        return self.pairs.kept(self.names[position], self.names[host.position], kind, len(host.devices)) == 0.0
 
     def _start_alone(self, position: int, granted: GrantColumns) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
