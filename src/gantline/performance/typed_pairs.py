@@ -23,7 +23,7 @@ _LEAST = 0.3
 """An estimate below this is taken for a pair that cannot share: right for 98 % of the pairs of Gavel's file that were left out."""
 
 
-class Place(NamedTuple):
+class PairPlace(NamedTuple):
     """Where a pair was measured."""
 
     type: int  # code of the device type in the cluster
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 class TypedPairModel(PairModel):
     """`table` has the mean over all places, from which sharing scores follow; speeds are those of the place."""
 
-    tables: Mapping[Place, PairTable] = field(default_factory=dict)
+    tables: Mapping[PairPlace, PairTable] = field(default_factory=dict)
 
     def kept(self, own: str, other: str, type: int, gpus: int, nodes: int = 1) -> float | None:
         """By the table of this type and size; of a size that was not measured, by the nearest one, smaller sizes first."""
@@ -56,7 +56,7 @@ def typed_pair_model(
 ) -> TypedPairModel:
     """The pairs of a table of throughputs on the device types of a cluster, all of which it must have."""
     known = {name.lower(): column for column, name in enumerate(table.types)}
-    tables: dict[Place, PairTable] = {}
+    tables: dict[PairPlace, PairTable] = {}
     for code, name in enumerate(types):
         if name.lower() not in known:
             raise NotFoundError(f"no device type '{name}' in the table of pairs", where=table.source, fix=near(name, table.types))
@@ -66,7 +66,7 @@ def typed_pair_model(
             for across, speeds in ((False, table.packed), (True, table.spread)):
                 measured = _kept(speeds, rows, known[name.lower()])
                 if not np.isnan(measured).all():
-                    tables[Place(code, size, across)] = PairTable(names, measured, table.source, _LEAST)
+                    tables[PairPlace(code, size, across)] = PairTable(names, measured, table.source, _LEAST)
     if not tables:
         raise NotFoundError("has no pairs of jobs", where=table.source, fix="name a table with speeds beside other jobs")
     return TypedPairModel(_mean(list(tables.values())), alone, of_job, tables)
