@@ -3,7 +3,8 @@
 ``python -m tests.system.kubelets HOME PORT``. It admits pods by what they request, starts them, reports their phases and exit codes, serves
 their logs to the API server, and ends those that are deleted: SIGTERM to the first process, after the grace period SIGKILL to all, then
 the deletion is confirmed. It also does what the node controller does: a node that is silent becomes unknown. Lines on standard input cut
-nodes off (``cut NODE``), switch them off (``kill NODE``) and bring them back (``back NODE``).
+nodes off (``cut NODE``), switch them off (``kill NODE``) and bring them back (``back NODE``);
+``mute NODE`` has it do nothing, while it still seems ready.
 """
 
 from __future__ import annotations
@@ -167,6 +168,8 @@ class Kubelets:
             if word == "back":
                 self.silent.discard(name)
                 self.announce(name)
+            elif word == "mute":
+                self.silent.add(name)
             elif word in ("cut", "kill"):
                 self.silent.add(name)
                 if word == "kill":

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import yaml
 
 from gantline.core.errors import GantlineError
 from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.client import ApiClient, ApiError
 from gantline.runtime.kubernetes.objects import path_of
 
 ROOT = Path(__file__).parents[2]
@@ -191,6 +192,24 @@ def kubernetes_cluster(home: Path) -> Iterator[KubernetesCluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def empty(cluster: KubernetesCluster) -> None:
+    """Remove all pods and the lease, as an operator would."""
+    for pod in cluster.pods():
+        path = path_of("pods", "default", pod["metadata"]["name"])
+        _unless_gone(partial(cluster.client.merge, path, {"metadata": {"finalizers": None}}))
+        _unless_gone(partial(cluster.client.delete, path, 1))
+    wait_for(lambda: not cluster.pods(), "end of all pods")
+    _unless_gone(partial(cluster.client.delete, path_of("leases", "default", "gantline", "coordination.k8s.io/v1")))
+
+
+def _unless_gone(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except ApiError as error:
+        if error.code != 404:
+            raise
 
 
 def wait_for(true: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:

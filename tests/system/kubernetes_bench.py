@@ -30,7 +30,7 @@ class KubernetesBench:
 
     def __init__(self, cluster: KubernetesCluster, home: Path, launch: Launch | None = None, **options: str) -> None:
         self.cluster, self.home = cluster, home
-        self.launch = launch or Launch((JOB,), shell=True, resumes=True, grace=10.0)
+        self.launch = launch or Launch((JOB,), shell=True, processes=0, resumes=True, grace=10.0)
         self.checkpoints = home / "checkpoints"
         own = {"kubeconfig": str(cluster.kubeconfig), "image": "any", "checkpoints": str(self.checkpoints)}
         self.premises = Premises(home, "cpu", {**own, **options}, "http://127.0.0.1:1")

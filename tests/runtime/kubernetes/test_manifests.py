@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gantline.engine.executor import Order, Verb
-from gantline.runtime.kubernetes.manifests import PodTerms, manifests, ranks_by_node
+from gantline.runtime.kubernetes.manifests import PodTerms, manifests
 from gantline.runtime.kubernetes.pods import identity_of, read_pod
 from gantline.runtime.launch import Launch
 from gantline.runtime.premises import Task
@@ -56,14 +56,6 @@ def test_volumes_are_claims_or_paths_and_saved_work_has_a_folder_for_each_job() 
     assert kinds[mounts["/scratch"]["name"]] == "hostPath"
     assert mounts["/gantline/7"]["subPath"] == "7"
     assert env_of(made)["GANTLINE_CHECKPOINT"] == "/gantline/7"
-
-
-@pytest.mark.parametrize(
-    ("processes", "devices", "expected"),
-    [(0, [2, 1], [2, 1]), (3, [2, 1], [2, 1]), (2, [4, 4], [1, 1]), (1, [4], [1]), (5, [4, 4], [3, 2])],
-)
-def test_ranks_by_node(processes: int, devices: list[int], expected: list[int]) -> None:
-    assert ranks_by_node(Launch(("x",), processes=processes), devices) == expected
 
 
 class Container:

@@ -18,11 +18,12 @@ See = Callable[[Object, bool], None]  # an object, and whether it was deleted
 class Follower:
     """One kind of objects. `first` lists them in the caller's thread; `start` follows them in one of its own."""
 
-    def __init__(self, client: ApiClient, path: str, see: See, relisted: Callable[[set[str]], None], **query: str) -> None:
+    def __init__(self, client: ApiClient, path: str, see: See, relisted: Callable[[set[str], int], None], **query: str) -> None:
         self.client, self.path, self.see, self.query = client, path, see, query
-        self.relisted = relisted  # called after a list with the uids of all objects: others are gone
+        self.relisted = relisted  # called after a list with the uids of all objects and its version: older ones that are not in it are gone
         self.failure: BaseException | None = None
         self.is_away = False
+        self.gone = 0  # how often it had fallen too far behind
         self._version = ""
         self._stop = threading.Event()
 
@@ -34,7 +35,7 @@ class Follower:
                 seen.add(str(one["metadata"]["uid"]))
                 self.see(one, False)
             self._version = version
-        self.relisted(seen)
+        self.relisted(seen, int(self._version))
 
     def start(self) -> None:
         threading.Thread(target=self._follow, name=f"gantline-follow-{self.path.rpartition('/')[2]}", daemon=True).start()
@@ -61,6 +62,7 @@ class Follower:
                     self.failure = error
                     return
                 self._version = ""
+                self.gone += 1
             except AwayError:
                 self.is_away = True
                 self._stop.wait(pause)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gantline.engine.executor import Order
+from gantline.runtime.job_environment import of_job, seats
 from gantline.runtime.kubernetes.objects import Object
 from gantline.runtime.kubernetes.pods import FINALIZER, MARK, SCHEDULER, gang_name
 from gantline.runtime.kubernetes.quantities import thousandths
@@ -27,8 +28,8 @@ trap stop TERM
 trap fail USR1
 one() {
   own=; told=
-  trap 'told=$GANTLINE_STOP_SIGNAL; [ -z "$own" ] || kill -$told $own' TERM
-  trap 'told=KILL; [ -z "$own" ] || kill -KILL $own' ALRM
+  trap 'told=$GANTLINE_STOP_SIGNAL; [ -z "$own" ] || kill -$told $own 2>/dev/null' TERM
+  trap 'told=KILL; [ -z "$own" ] || kill -KILL $own 2>/dev/null' ALRM
   trap - USR1
   "$@" & own=$!
   [ -z "$told" ] || kill -$told $own
@@ -46,7 +47,7 @@ done
 worst=0
 for p in $pids; do
   while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || break; done
-  if [ $worst -eq 0 ] || { [ $worst -eq 137 ] && [ $code -ne 0 ]; }; then worst=$code; fi
+  case $worst in 0|137|142) [ $code -eq 0 ] || worst=$code;; esac  # 137 and 142: ended because another one failed
 done
 exit $worst
 """
@@ -66,17 +67,14 @@ class PodTerms:
 def manifests(terms: PodTerms, order: Order, task: Task, places: Mapping[str, Sequence[int]], resource: str) -> list[Object]:
     """The pods of a gang, in the order of its nodes; `places`: the devices on each node, `resource`: what counts them."""
     name, nodes = gang_name(task.job, order.epoch), list(places)
-    counts = ranks_by_node(task.launch, [len(places[node]) for node in nodes])
+    names = [f"{node}:{place}" for node, at in places.items() for place in at]
+    common = {"PYTHONUNBUFFERED": "1", **task.launch.env, **of_job(task, order, names, terms.url, _checkpoint(terms, task.job))}
+    ranks = seats(task.launch, places, _address(name, terms.namespace) if len(nodes) > 1 else "127.0.0.1", _PORT)
     found: list[Object] = []
-    first = 0
-    for number, (node, ranks) in enumerate(zip(nodes, counts)):
-        env = {
-            **_common(terms, order, task, places),
-            "NNODES": str(len(nodes)), "NODE_RANK": str(number), "WORLD_SIZE": str(sum(counts)), "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": _address(name, terms.namespace) if len(nodes) > 1 else "127.0.0.1", "MASTER_PORT": str(_PORT),
-            "GPUS_PER_NODE": str(max(len(places[node]), 1)), "GANTLINE_FIRST_RANK": str(first),
-            "GANTLINE_STOP_SIGNAL": task.launch.stop_signal or "TERM",
-        }  # fmt: skip
+    for number, node in enumerate(nodes):
+        first = next((seat.env for seat in ranks if seat.node == node), {**ranks[0].env, "LOCAL_WORLD_SIZE": "0", "NODE_RANK": str(number)})
+        env = common | {key: value for key, value in first.items() if key not in ("RANK", "LOCAL_RANK")}
+        env |= {"GANTLINE_FIRST_RANK": first["RANK"], "GANTLINE_STOP_SIGNAL": task.launch.stop_signal or "TERM"}
         notes = {"home": terms.home, "epoch": str(order.epoch), "node": node, "places": ",".join(map(str, places[node]))}
         head = {
             "name": f"{name}.{number}", "namespace": terms.namespace, "finalizers": [FINALIZER],
@@ -86,7 +84,6 @@ def manifests(terms: PodTerms, order: Order, task: Task, places: Mapping[str, Se
         spec = _spec(terms, task, env, order, len(places[node]), resource)
         spec |= {"hostname": f"rank-{number}", "subdomain": _subdomain(name)} if len(nodes) > 1 else {}
         found.append({"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec})
-        first += ranks
     return found
 
 
@@ -101,15 +98,6 @@ def meeting_point(terms: PodTerms, job: str, epoch: int) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": head, "spec": spec}
 
 
-def ranks_by_node(launch: Launch, devices: Sequence[int]) -> list[int]:
-    """How many ranks each node of a gang has: one per device, one per node, or as evenly as the devices are."""
-    total = sum(devices)
-    if launch.processes in (0, total) and total:
-        return list(devices)
-    wanted, nodes = max(launch.processes, len(devices)), len(devices)
-    return [wanted // nodes + (number < wanted % nodes) for number in range(nodes)]
-
-
 def _subdomain(name: str) -> str:
     return name.replace(".", "-")
 
@@ -118,25 +106,10 @@ def _address(name: str, namespace: str) -> str:
     return f"rank-0.{_subdomain(name)}.{namespace}.svc"
 
 
-def _common(terms: PodTerms, order: Order, task: Task, places: Mapping[str, Sequence[int]]) -> dict[str, str]:
-    launch, grant = task.launch, order.grant.assignment if order.grant is not None else None
-    names = [f"{node}:{place}" for node, at in places.items() for place in at]
-    found = {
-        "PYTHONUNBUFFERED": "1", **launch.env, "GANTLINE_URL": terms.url, "GANTLINE_JOB_ID": task.job, "JOB_ID": task.job,
-        "GANTLINE_EPOCH": str(order.epoch), "GANTLINE_DEVICES": ",".join(names), "GANTLINE_GPUS": str(len(names)),
-        "RESTART_COUNT": str(task.restarts), **task.env,
-    }  # fmt: skip
-    if terms.checkpoints:
-        found["GANTLINE_CHECKPOINT"] = _checkpoint(terms, task.job)
-    if grant is not None and grant.batch:
-        found["GANTLINE_BATCH"] = str(grant.batch)
-    if launch.array_index >= 0:
-        found["ARRAY_INDEX"] = str(launch.array_index)
-    return found
-
-
 def _checkpoint(terms: PodTerms, job: str) -> str:
     """Where a pod sees the saved work of its job; a path of the nodes has the same name inside."""
+    if not terms.checkpoints:
+        return ""
     root = terms.checkpoints if terms.checkpoints.startswith("/") else "/gantline"
     return f"{root.rstrip('/')}/{job}"
 

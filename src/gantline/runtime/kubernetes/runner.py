@@ -55,8 +55,8 @@ class KubernetesRunner(Runner):
         self._work: PodExecution | None = None
         self._adopted: list[PodGang] = []
         self._thread: threading.Thread | None = None
-        self._nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
-        self._pods = Follower(client, path_of("pods"), self._see_pod, self._only_pods)
+        nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
+        self.followers = (nodes, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
 
     @classmethod
     def check(cls, devices: str | None, options: Mapping[str, str]) -> Sequence[str]:
@@ -80,8 +80,8 @@ class KubernetesRunner(Runner):
         runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options))
         runner.lease.acquire()
         runner.lease.start()
-        runner._nodes.first()
-        runner._pods.first()
+        for follower in runner.followers:
+            follower.first()
         runner._refuse_strangers()
         return runner
 
@@ -144,15 +144,15 @@ class KubernetesRunner(Runner):
         work.flush()
         self._thread = threading.Thread(target=self._watched, name="gantline-runner", daemon=True)
         self._thread.start()
-        self._nodes.start()
-        self._pods.start()
+        for follower in self.followers:
+            follower.start()
 
     @property
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive() and self.failure is None
 
     def close(self) -> None:
-        for follower in (self._nodes, self._pods):
+        for follower in self.followers:
             follower.stop()
         self.lease.release()
         if self._thread is not None:
@@ -230,7 +230,7 @@ class KubernetesRunner(Runner):
             except Exception:
                 _LOG.exception("while carrying out an order or an event")
             work.flush()
-            for follower in (self._nodes, self._pods):
+            for follower in self.followers:
                 if follower.failure is not None:
                     raise follower.failure
 
@@ -255,15 +255,21 @@ class KubernetesRunner(Runner):
         else:
             self._inbox.put(lambda: self._execution.saw_pod(pod, is_gone))
 
-    def _only_nodes(self, uids: set[str]) -> None:
-        if self._work is not None:
+    def _only_nodes(self, uids: set[str], version: int) -> None:
+        def drop() -> None:
             for name in self.sight.absent_nodes(uids):
-                self._inbox.put(lambda name=name: self._execution.saw_node(self.sight.lose_node(name)))  # type: ignore[misc]
+                self._execution.saw_node(self.sight.lose_node(name))
 
-    def _only_pods(self, uids: set[str]) -> None:
         if self._work is not None:
-            for pod in self.sight.absent_pods(uids):
-                self._inbox.put(lambda pod=pod: self._execution.saw_pod(pod, True))  # type: ignore[misc]
+            self._inbox.put(drop)
+
+    def _only_pods(self, uids: set[str], version: int) -> None:
+        def drop() -> None:
+            for pod in self.sight.absent_pods(uids, version):
+                self._execution.saw_pod(pod, True)
+
+        if self._work is not None:
+            self._inbox.put(drop)
 
     def _refuse_strangers(self) -> None:
         """Pods of another home would be taken for this one's: numbers of jobs begin at 1 in each."""

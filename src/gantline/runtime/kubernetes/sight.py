@@ -97,10 +97,10 @@ class Sight:
         """Nodes that a new list does not have."""
         return [name for name, node in self.nodes.items() if node.uid not in uids]
 
-    def absent_pods(self, uids: set[str]) -> list[Pod]:
-        """Pods that a new list does not have."""
+    def absent_pods(self, uids: set[str], version: int) -> list[Pod]:
+        """Pods that a list of that version does not have, though they are older than it."""
         known = [*self.pods.values(), *(pod for of in self.others.values() for pod in of.values())]
-        return [pod for pod in known if pod.uid not in uids]
+        return [pod for pod in known if pod.uid not in uids and pod.version <= version]
 
     def is_standing(self, node: str) -> bool:
         """Whether a node is there and answers."""

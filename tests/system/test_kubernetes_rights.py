@@ -1,0 +1,83 @@
+"""A token with exactly the rights of the manifest serves; without any one of its rules it is refused by verb and resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.system.kubernetes import ROOT, KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
+from tests.system.kubernetes_bench import KubernetesBench
+
+from gantline.core.errors import RefusedError
+from gantline.engine.executor import News, Order, Verb
+from gantline.runtime.kubernetes.objects import Object, path_of
+from gantline.runtime.kubernetes.rights import RIGHTS
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+GROUP = "rbac.authorization.k8s.io/v1"
+ROLES: list[Object] = [
+    one for one in yaml.safe_load_all((ROOT / "deploy/kubernetes/rbac.yaml").read_text()) if one["kind"].endswith("Role")
+]
+RULES = [(role["kind"], number) for role in ROLES for number in range(len(role["rules"]))]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    with kubernetes_cluster(tmp_path_factory.mktemp("kubernetes")) as found:
+        found.start_kubelets([node("a"), node("b")])
+        for role in ROLES:
+            wide = role["kind"] == "ClusterRole"
+            binding = {
+                "apiVersion": GROUP, "kind": f"{role['kind']}Binding", "metadata": {"name": "gantline"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": "gantline"},
+                "subjects": [{"kind": "User", "name": "gantline", "apiGroup": "rbac.authorization.k8s.io"}],
+            }  # fmt: skip
+            found.client.create(path_of("clusterroles" if wide else "roles", "" if wide else "default", group=GROUP), role)
+            found.client.create(path_of("clusterrolebindings" if wide else "rolebindings", "" if wide else "default", group=GROUP), binding)
+        yield found
+        empty(found)
+
+
+def grant(cluster: KubernetesCluster, role: Object) -> None:
+    space = "" if role["kind"] == "ClusterRole" else "default"
+    cluster.client.merge(path_of(f"{role['kind'].lower()}s", space, "gantline", GROUP), {"rules": role["rules"]})
+
+
+def test_what_the_manifest_grants_is_enough_for_a_gang_over_two_nodes(cluster: KubernetesCluster, tmp_path: Path) -> None:
+    bench = KubernetesBench(cluster, tmp_path, kubeconfig=str(cluster.kubeconfig_of("gantline")))
+    try:
+        bench.send(Order(Verb.START, 0, 1, (0, 4)))
+        wait_for(lambda: [one for one, _ in bench.told() if one.news is News.STARTED], "start")
+        assert bench.runner.output("job0", 1).size > 0
+        bench.send(Order(Verb.STOP, 0, 1))
+        wait_for(lambda: [one for one, _ in bench.told() if one.news is News.STOPPED], "stop")
+        wait_for(lambda: not cluster.pods(), "removal of the pods")
+        services = path_of("services", "default")
+        wait_for(lambda: len(cluster.client.get(services)["items"]) == 1, "removal of the meeting point")  # one is the cluster's own
+    finally:
+        bench.close()
+
+
+@pytest.mark.parametrize(("kind", "number"), RULES)
+def test_without_a_rule_the_service_does_not_start(cluster: KubernetesCluster, tmp_path: Path, kind: str, number: int) -> None:
+    role = next(one for one in ROLES if one["kind"] == kind)
+    taken = role["rules"][number]
+    grant(cluster, {**role, "rules": [rule for place, rule in enumerate(role["rules"]) if place != number]})
+    try:
+        with pytest.raises(RefusedError) as refused:
+            wait_for(lambda: KubernetesBench(cluster, tmp_path, kubeconfig=str(cluster.kubeconfig_of("gantline"))).close(), "refusal", 20)
+        said = str(refused.value)
+        assert all(f"{verb} {taken['resources'][0]}" in said for verb in taken["verbs"])
+    finally:
+        grant(cluster, role)
+
+
+def test_the_manifest_grants_what_is_asked_for_and_nothing_else() -> None:
+    granted = {
+        (verb, resource, group, role["kind"] == "ClusterRole")
+        for role in ROLES for rule in role["rules"]
+        for verb in rule["verbs"] for resource in rule["resources"] for group in rule["apiGroups"]
+    }  # fmt: skip
+    assert granted == {tuple(right) for right in RIGHTS}
