@@ -19,7 +19,7 @@ from gantline.policies.given_orders import GivenOrder, GivenOrders
 JOBS = 24
 
 
-def _profiles() -> Bundle:
+def measured_profiles() -> Bundle:
     """Two kinds, each measured four times with one and two devices: everything scatters by some percent."""
     rng = random.Random(1)
 
@@ -42,7 +42,7 @@ def _profiles() -> Bundle:
     )
 
 
-def _rows() -> list[dict[str, object]]:
+def trace_rows() -> list[dict[str, object]]:
     rng, at, found = random.Random(2), 0.0, []
     for place in range(JOBS):
         found.append({"job": f"{place:02}", "arrival": at, "gpus": rng.choice((1, 1, 2)), "duration": rng.uniform(4.0, 12.0)})
@@ -52,8 +52,8 @@ def _rows() -> list[dict[str, object]]:
 
 
 def _jcts(policy: Policy | str, draw: int | None) -> Floats:
-    model = ProfiledModel(_profiles(), draw=draw)
-    run = simulate(_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0)
+    model = ProfiledModel(measured_profiles(), draw=draw)
+    run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0)
     return np.array(run.jobs.sort("job")["jct"].to_list())
 
 

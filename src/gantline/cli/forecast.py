@@ -14,12 +14,14 @@ from gantline.core.errors import UsageError
 app = App(
     name="forecast",
     help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work. No new jobs arrive,
-unless --newcomers says how; the last line says which it was.
+unless --newcomers says how; the last line says which it was. Where profiles have single measurements, starts, stops and
+speeds are drawn from them, too, and means with the middle nine tenths of the draws are shown.
 Half of the starts should lie before the P50, nine of ten before the P90; see the page on questions for how that is checked. Examples:
 
   gantline forecast
   gantline forecast --newcomers past
   gantline forecast --learn past
+  gantline forecast --snapshot now.json --present srtf --profiles profiles.json --draws 500
   gantline forecast big small --snapshot now.json --present srtf
   gantline forecast --check jobs.csv --cluster 4x8 --present fifo --estimates noisy:0.3""",
 )
@@ -63,6 +65,7 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
     from gantline.questions.forecast import Setup
     from gantline.simulator.uncertainty import Uncertainty
 
+    options.refuse_profiles("a table is replayed without profiles")
     if not cluster or not options.present:
         raise UsageError("a table of jobs does not say where and how it runs", where="--check", fix="add --cluster and --present")
     policy = load_policy(options.present, settings_of(settings))

@@ -40,7 +40,21 @@ class QuestionOptions:
         str,
         Parameter(help="Which devices, where a file is asked about; by default as the file says.", show_default=False),
     ] = ""
-    samples: Annotated[int, Parameter(help="How often the present is rolled forward.")] = 40
+    profiles: Annotated[
+        Path | None,
+        Parameter(
+            help="Measured profiles of the jobs, where a file is asked about: starts, stops and speeds are drawn from them.",
+            show_default=False,
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        Parameter(
+            name=["--draws", "--samples"],
+            help="How often the present is rolled forward: 40 times, or 200 where profiles have a spread.",
+            show_default=False,
+        ),
+    ] = None
     sigma: Annotated[
         float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")
     ] = 0.5
@@ -71,12 +85,19 @@ class QuestionOptions:
             "placement": self.placement,
         }
         shown = {"ratios": document["ratios"]} if in_force and document.get("ratios") else {}
+        if self.profiles is not None:
+            more["profiles"] = str(self.profiles)
         return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
 
     @property
     def about_others(self) -> bool:
         """Whether something else than our own service is asked about."""
         return self.snapshot is not None or bool(self.watch)
+
+    def refuse_profiles(self, why: str) -> None:
+        """Where they would decide nothing."""
+        if self.profiles is not None:
+            raise UsageError(why, where="--profiles", fix="leave --profiles out")
 
     def _document(self) -> Document:
         if self.watch:
@@ -102,6 +123,7 @@ class QuestionOptions:
         """What the service receives on how to answer."""
         if self.newcomers not in ("", "past"):
             raise UsageError("the service has only its own past", where="--newcomers", fix="write --newcomers past")
+        self.refuse_profiles("the service answers by its own profiles")
         return {"samples": self.samples, "sigma": self.sigma, "newcomers": bool(self.newcomers)}
 
 

@@ -11,6 +11,8 @@ from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.questions import NOTHING_SAID, PresentSettings, QuestionOptions, show_answer
 from gantline.core.errors import UsageError
 
+_REPLICAS = 20  # of a history, at most
+
 app = App(
     name="what-if",
     help_epilogue="""Both futures are rolled forward with the same draws of work, so that differences are the policy's. Examples:
@@ -54,12 +56,15 @@ def what_if(
         raise UsageError("parameters are those of another policy for the present queue", where="--set", fix=fix)
     with connect(options.home) as client:
         if past:
-            return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(options.samples, 20)), options.output)
+            options.refuse_profiles("the past is simulated without profiles")
+            count = min(options.samples or _REPLICAS, _REPLICAS)
+            return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=count), options.output)
         return show_answer(client.what_if(policy, add=add, lose=lose or (), settings=settings_of(set_), **options.asked()), options.output)
 
 
 def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:
     """When a job would start, of the service; nothing else may be different at the same time."""
+    options.refuse_profiles("the service answers by its own profiles")
     if any(change.values()) or options.about_others:
         raise UsageError(
             "a question about one job takes no other changes", where="--job", fix="leave the other changes, --snapshot and --watch out"
@@ -85,6 +90,7 @@ def _about_past(
     from gantline.questions.past import past_what_if
     from gantline.workload.trace import Trace
 
+    options.refuse_profiles("the past is simulated without profiles")
     if not cluster or not options.present:
         raise UsageError("a history does not say where and how it ran", where="--history", fix="add --cluster and --present")
     now, then = load_policy(options.present, settings_of(present_set)), load_policy(policy, settings_of(set_)) if policy else None
@@ -95,7 +101,7 @@ def _about_past(
         then,
         add=add,
         lose=lose,
-        replicas=min(options.samples, 20),
+        replicas=min(options.samples or _REPLICAS, _REPLICAS),
         placement=options.placement or None,
     )
     return {**found.as_json(), "lines": found.lines()}

@@ -10,8 +10,8 @@ import heapq
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from gantline.core.arrays import Floats
 from gantline.core.rng import stream
 from gantline.drivers.faults import Faults, span
 from gantline.drivers.gang_life import GangLife, uses
@@ -21,11 +21,17 @@ from gantline.engine.trial_runs import is_trial
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
 
 
+class WorkByRow(Protocol):
+    """The amount of work of each row."""
+
+    def __getitem__(self, row: int, /) -> Any: ...
+
+
 @dataclass
 class FaultyExecutor:
     """Machines and a network on one virtual clock."""
 
-    work: Floats  # true amount of work per row
+    work: WorkByRow  # true amounts
     faults: Faults
     seed: int = 0
     failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it

@@ -7,15 +7,27 @@ to the resumed job cannot express.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats
+from gantline.core.tables import Tables
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.drivers.gang_life import GangLife
+from gantline.engine.executor import Order
 from gantline.engine.state import State
+
+@dataclass(frozen=True)
+class TrueWork:
+    """The amount of work of each row, of rows that come later as well."""
+
+    tables: Tables
+
+    def __getitem__(self, row: int) -> float:
+        return float(self.tables.F[c.WORK, row])
+
 
 Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
 
@@ -24,14 +36,15 @@ Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devi
 class MeasuredExecutor(FaultyExecutor):
     """Starts take what the cost model says (orders carry it), stops what `leave` says."""
 
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults = field(default_factory=lambda: Faults(heartbeat=math.inf))  # no message is lost, so none is repeated
     leave: Leave = lambda row, devices, now: 0.0
+    running: dict[int, tuple[int, float, float]] = field(default_factory=dict)
+    """By row what runs already when it is made, in a rollout amid a run: its epoch, the work that it has done, and since when it goes on."""
 
     @classmethod
     def of(cls, state: State) -> MeasuredExecutor:
         """For a run with a performance model that gives the time jobs need to leave."""
         t = state.tables
-        truth: Floats = t.F[c.WORK].copy()
 
         def leave(row: int, devices: tuple[int, ...], now: float) -> float:
             if t.performance is None or not devices:
@@ -39,7 +52,18 @@ class MeasuredExecutor(FaultyExecutor):
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
             return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
 
-        return cls(truth, leave=leave)
+        found = cls(TrueWork(t), leave=leave)
+        found._saved = {row: float(t.F[c.SAFE, row]) for row in state.rows.tolist()}
+        for row in state.running_rows.tolist():
+            found.running[row] = int(t.I[c.EPOCH, row]), float(t.F[c.DONE, row]), float(t.F[c.SINCE, row])
+        return found
+
+    def _begin(self, order: Order) -> None:
+        super()._begin(order)
+        epoch, done, since = self.running.pop(order.row, (-1, 0.0, 0.0))
+        if epoch == order.epoch:
+            gang = self._alive[order.row]
+            gang.base, gang.resumed, gang.runs_from, gang.pause = done, done, since, max(0.0, since - self._now)
 
     def _saving(self, inc: GangLife) -> float:
         return max(0.0, inc.up + inc.pause - self._now)

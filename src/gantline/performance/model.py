@@ -86,6 +86,10 @@ class PerformanceModel(Protocol):
         """Seconds that a job needs to save and leave its devices when it is asked to, now; executor 'measured' takes them."""
         return 0.0
 
+    def drawn(self, number: int) -> PerformanceModel | None:
+        """The same model with times and speeds drawn from what was measured, in the draw of that number; None: it has no spread."""
+        return None
+
     def goodputs(self, learned: Any, name: str, kind: int, sizes: Ints) -> Floats | None:
         """Progress per second of a job that chooses its batch [on one node or several, size], as fitted so far; None: it has not run."""
         return None

@@ -5,7 +5,7 @@ Speeds alone are in the options of the jobs already. A job is found by its model
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -62,6 +62,11 @@ class ProfiledModel(PerformanceModel):
         """As measured; nothing where nothing was measured."""
         speed = self._speed(model, type, gpus)
         return (speed.leave or 0.0) * self._factor("leave", model, speed, job, now) if speed is not None else 0.0
+
+    def drawn(self, number: int) -> ProfiledModel | None:
+        """In the draw of that number, where single measurements were kept."""
+        kept = any(speed.samples for job in self.bundle.jobs.values() for speed in job.alone.values())
+        return replace(self, draw=number) if kept else None
 
     def granted(self, gang: Gang) -> float | None:
         """Next to others in space each is as much slower as was measured; one that was not measured gets its part."""

@@ -2,7 +2,7 @@
 
 A question is ``{"ask": "explain" | "changes" | "forecast" | "submission" | "what-if", "snapshot", "policy", "settings", ...}``, or
 ``"past"`` with ``jobs`` (rows of a trace) and ``cluster`` in place of the snapshot. ``about`` names the snapshot, so that it need not be
-sent again; ``unestimated`` are jobs without an estimate of how long they take; ``seconds`` of CPU time bound the futures that are drawn;
+sent again; ``profiles`` is the file with the measured profiles of the run; ``unestimated`` are jobs without an estimate of how long they take; ``seconds`` of CPU time bound the futures that are drawn;
 ``newcomers`` are past jobs that future ones may resemble, ``learn`` those from which a forecast learns how late forecasts are. An
 answer has the values and, under ``lines``, the same as sentences.
 """
@@ -23,7 +23,9 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.units import human_seconds
+from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
+from gantline.performance.profiled_model import ProfiledModel
 from gantline.questions.calibration import check_forecasts
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
@@ -39,7 +41,7 @@ from gantline.workload.trace import Trace
 MOST_SAMPLES = 1000
 _LEARNING = 12  # draws of each forecast from which others learn
 _DRAWS = ("samples", "sigma", "ratios", "horizon", "seed", "newcomers", "seconds", "unestimated")
-_HEAD = ("ask", "snapshot", "about", "policy", "settings", "placement", "costs", *_DRAWS)
+_HEAD = ("ask", "snapshot", "about", "policy", "settings", "placement", "costs", "profiles", *_DRAWS)
 _OWN = {
     "explain": ("job",),
     "changes": ("job",),
@@ -61,7 +63,7 @@ def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -
     if kind == "past":
         return _past(reader, policy)
     snapshot = _snapshot(reader, decoded)
-    setup = setup_of(reader)
+    setup = setup_of(reader).at(snapshot)
     coming = reader.raw("newcomers")
     if coming is not None:
         how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "until": snapshot.now + setup.horizon}
@@ -72,18 +74,24 @@ def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -
 def _snapshot(reader: Reader, decoded: dict[str, Any] | None) -> Snapshot:
     name = reader.text("about", "")
     if decoded is None or not name:
-        return decode_snapshot(reader.raw("snapshot"))
+        return decode_snapshot(reader.raw("snapshot"), _model(reader))
     if name not in decoded:
         decoded.clear()
-        decoded[name] = decode_snapshot(reader.raw("snapshot"))
+        decoded[name] = decode_snapshot(reader.raw("snapshot"), _model(reader))
     found: Snapshot = decoded[name]
     return found
 
 
+def _model(reader: Reader) -> ProfiledModel | None:
+    """The performance model of the run, which no snapshot holds: its profiles, by the name of their file."""
+    path = reader.text("profiles", "")
+    return ProfiledModel(read_bundle(path)) if path else None
+
+
 def setup_of(reader: Reader) -> Setup:
     """How to roll forward, from the fields of the question."""
-    samples = reader.whole("samples", SAMPLES, least=1)
-    if samples > MOST_SAMPLES:
+    samples = reader.whole("samples", SAMPLES, least=1) if reader.raw("samples") is not None else None
+    if samples is not None and samples > MOST_SAMPLES:
         raise UsageError(f"{samples} draws are too many", where=reader.at("samples"), fix=f"at most {MOST_SAMPLES}")
     shown = tuple(float(ratio) for ratio in reader.raw("ratios") or ())
     return Setup(
@@ -122,9 +130,9 @@ def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) 
     blind = set(reader.raw("unestimated") or ())
     forecasts = {one.job: {**one.as_json(), "estimated": one.job not in blind} for one in found}
     for name in blind & set(forecasts):
-        forecasts[name] |= {"finish_p50": None, "finish_p90": None}
+        forecasts[name] |= {key: None for key in forecasts[name] if key.startswith("finish_")}
     used = found[0].samples if found else 0
-    lines = [*_lines(found, blind), *guesses(blind), f"note: {setup.used(used)} of {setup.over}"]
+    lines = [*_lines(found, blind, setup.has_spread), *guesses(blind), f"note: {setup.used(used)} of {setup.over}"]
     return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [*forecasts.values()], "lines": lines}
 
 
@@ -134,7 +142,7 @@ def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Str
     if len(rows) < FEWEST:
         raise UsageError(f"{len(rows)} jobs are too few to learn from", where="learn", fix=f"ask again when {FEWEST} have ended")
     rule = rule_of_run(snapshot) if setup.placement is None else setup.placement
-    quick = replace(setup, placement=rule, samples=min(setup.samples, _LEARNING), newcomers=None)
+    quick = replace(setup, placement=rule, samples=min(setup.samples or SAMPLES, _LEARNING), newcomers=None)
     found = check_forecasts(Trace.from_records(rows), snapshot.cluster.description, policy, quick, estimates="noisy:0.3")
     if not found.stretch.forecasts:
         raise UsageError(f"{found.forecasts} jobs waited, too few to learn from", where="learn", fix=f"give a table in which {FEWEST} do")
@@ -172,18 +180,24 @@ def guesses(blind: Collection[str]) -> list[str]:
     return [f"note: no estimate is known of {shown}: forecasts of what waits behind them are guesses (gantline set JOB --estimate 2h)"]
 
 
-def _lines(found: list[Forecast], blind: Collection[str]) -> list[str]:
+def _lines(found: list[Forecast], blind: Collection[str], has_spread: bool) -> list[str]:
     def written(one: Forecast, instant: float) -> str:
         return human_seconds(instant - one.now) if math.isfinite(instant) else "beyond the horizon"
 
+    def span(one: Forecast, mean: float, low: float, high: float) -> str:
+        return f", mean {written(one, mean)} ({written(one, low)} to {written(one, high)})" if has_spread else ""
+
     def start(one: Forecast) -> str:
-        runs = one.start_p90 <= one.now
-        return "runs" if runs else f"starts in {written(one, one.start_p50)} (P50), {written(one, one.start_p90)} (P90)"
+        if one.start_p90 <= one.now:
+            return "runs"
+        mean = span(one, one.start_mean, one.start_low, one.start_high)
+        return f"starts in {written(one, one.start_p50)} (P50), {written(one, one.start_p90)} (P90){mean}"
 
     def end(one: Forecast) -> str:
         if one.job in blind:
             return "its end is not known: it has no estimate"
-        return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90)"
+        mean = span(one, one.finish_mean, one.finish_low, one.finish_high)
+        return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90){mean}"
 
     return [f"{one.job}: {start(one)}; {end(one)}" for one in found]
 

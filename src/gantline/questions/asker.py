@@ -61,7 +61,7 @@ class Asker:
             late.cancel()
         if not found:
             self.close()
-            raise RefusedError(f"no answer within {self.limit:g} s", where="questions", fix="ask with fewer --samples")
+            raise RefusedError(f"no answer within {self.limit:g} s", where="questions", fix="ask with fewer --draws")
         return found
 
     def _alive(self) -> subprocess.Popen[str]:

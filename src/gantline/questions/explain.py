@@ -87,7 +87,7 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     plan = policy.decide(snapshot)
     outcomes = carry_out(snapshot, plan, setup.placement)
     own, chosen = outcomes[place], "" if plan.in_charge is None else str(plan.in_charge)
-    expected = forecast(snapshot, policy, [job], setup)[0] if setup.samples else None
+    expected = forecast(snapshot, policy, [job], setup)[0] if setup.samples != 0 else None
     if own.act in RUNS:
         return Explanation(job, own.act, own.why, own.devices, expected=expected, in_charge=chosen)
     rank = plan.ranking.key if plan.ranking is not None else None

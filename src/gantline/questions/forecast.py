@@ -15,14 +15,17 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.files.placements import GivenPlacement
-from gantline.questions.shares import SHARES
+from gantline.questions.shares import NINE_TENTHS, SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.simulator.uncertainty import Uncertainty
 
 SAMPLES = 40
+DRAWS = 200  # where times and speeds are drawn as well, so that a tenth of them tells something
 _SHORTEST = 1e-6  # seconds that a length has at least
-_INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
+_AS = {"p50": "p50", "p90": "p90", "mean": "p50", "low": "p50", "high": "p90"}
+_MOVED_AS = {f"{what}_{name}": f"{what}_{share}" for what in ("start", "finish") for name, share in _AS.items()}
+"""Each instant of a forecast, and as which one it is moved when forecasts are late."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +37,24 @@ class Setup:
     horizon: float = math.inf
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
     newcomers: Newcomers | None = None  # jobs that may still be submitted; None: no other job arrives
-    samples: int = SAMPLES
+    samples: int | None = None  # futures; None: `DRAWS` where the performance model has a spread, else `SAMPLES`
     seed: int = 0
     stretch: Stretch = UNSTRETCHED  # by how much earlier forecasts were late
     seconds: float = math.inf  # of CPU time after which no further future is begun; one is made in any case
+    has_spread: bool = False  # whether times and speeds are drawn, too: see `at`
+
+    def at(self, snapshot: Snapshot) -> Setup:
+        """The same for this instant: whether its performance model has a spread, and how many futures there are."""
+        spread = snapshot.performance is not None and snapshot.performance.drawn(0) is not None
+        samples = self.samples if self.samples is not None else DRAWS if spread else SAMPLES
+        return replace(self, samples=samples, has_spread=spread)
 
     @property
     def over(self) -> str:
         """What varies from draw to draw, in words."""
         arrivals = ", with newcomers as in the past" if self.newcomers is not None else ", no new jobs"
-        return f"work by {self.uncertainty.source}{arrivals}" + (f"; {self.stretch.text}" if self.stretch.forecasts else "")
+        times = ", starts, stops and speeds as measured" if self.has_spread else ""
+        return f"work by {self.uncertainty.source}{times}{arrivals}" + (f"; {self.stretch.text}" if self.stretch.forecasts else "")
 
     def futures(self, snapshot: Snapshot, policy: Policy | Candidate, inputs: Sequence[Input] = (), draws: int | None = None) -> Futures:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy.
@@ -53,7 +64,7 @@ class Setup:
         found: Futures = rollout(
             snapshot,
             policy,
-            draws=self.samples if draws is None else draws,
+            draws=(self.at(snapshot).samples or 0) if draws is None else draws,
             until=snapshot.now + self.horizon,
             newcomers=self.newcomers,
             seed=self.seed,
@@ -74,7 +85,7 @@ class Setup:
 class Forecast:
     """Instants on the clock of the snapshot; infinity: beyond the horizon.
 
-    P50: as likely before as after; P90: nine times of ten before.
+    P50: as likely before as after; P90: nine times of ten before. Between low and high are the middle nine tenths of the draws.
     """
 
     job: str
@@ -84,6 +95,12 @@ class Forecast:
     finish_p50: float
     finish_p90: float
     samples: int
+    start_mean: float = math.nan
+    start_low: float = math.nan
+    start_high: float = math.nan
+    finish_mean: float = math.nan
+    finish_low: float = math.nan
+    finish_high: float = math.nan
 
     @property
     def length(self) -> float:
@@ -94,7 +111,7 @@ class Forecast:
         """The same with everything as much later as earlier forecasts were; a P90 is not before its P50."""
         if not by.forecasts or not math.isfinite(self.finish_p50):
             return self
-        found = {name: max(self.now, getattr(self, name) + getattr(by, name) * self.length) for name in _INSTANTS}
+        found = {name: max(self.now, getattr(self, name) + getattr(by, said) * self.length) for name, said in _MOVED_AS.items()}
         for what in ("start", "finish"):
             found[f"{what}_p90"] = max(found[f"{what}_p90"], found[f"{what}_p50"])
         return replace(self, **found)
@@ -115,11 +132,11 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
     if not wanted:
         return []
     rolled, places = setup.futures(snapshot, policy), [place[name] for name in wanted]
-    instants = []
+    instants, spreads = [], []
     for drawn in (rolled.start[:, places], rolled.finish[:, places]):
         instants += list(np.quantile(drawn, list(SHARES.values()), axis=0, method="higher"))
-    parts = np.array(instants).T.tolist()
+        spreads += [np.mean(drawn, axis=0), *np.quantile(drawn, NINE_TENTHS, axis=0, method="nearest")]
+    parts, spans = np.array(instants).T.tolist(), np.array(spreads).T.tolist()
     return [
-        Forecast(name, snapshot.now, part[0], part[1], part[2], part[3], len(rolled)).stretched(setup.stretch)
-        for name, part in zip(wanted, parts)
+        Forecast(name, snapshot.now, *part, len(rolled), *span).stretched(setup.stretch) for name, part, span in zip(wanted, parts, spans)
     ]

@@ -39,6 +39,7 @@ def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], plac
 def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
     """Its place in the queue, why it would wait, when it is expected to start; a job without an estimate has no expected end."""
     estimated = "estimate" in job
+    setup = setup.at(snapshot)
     then = with_job(snapshot, policy, {**job, "id": NAME}, setup.placement)
     found = explain(then, policy, NAME, setup)
     ahead = [one for one in found.ahead if not one.holds]
@@ -54,7 +55,9 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
         lines.append(f"expected start {_in(expected.start_p50, then.now)} (P50), {_in(expected.start_p90, then.now)} (P90)")
     if not estimated:
         lines.append("its end is not known: it has no estimate")
-        fields["expected"] = fields["expected"] and {**fields["expected"], "finish_p50": None, "finish_p90": None}
+        fields["expected"] = fields["expected"] and {
+            key: None if key.startswith("finish_") else value for key, value in fields["expected"].items()
+        }
     elif expected is not None:
         lines.append(f"expected end {_in(expected.finish_p50, then.now)} (P50), {_in(expected.finish_p90, then.now)} (P90)")
     lines += found.prospects()

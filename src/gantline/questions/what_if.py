@@ -18,6 +18,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.questions.forecast import Setup
+from gantline.questions.shares import NINE_TENTHS
 from gantline.simulator.from_here import Rolled
 
 METRICS = {
@@ -25,6 +26,9 @@ METRICS = {
     "wait_mean": "mean time until the jobs that wait now start",
     "makespan": "time until all have ended",
 }
+
+
+_NO_SPAN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,14 @@ class Contrast:
     change: float  # of the means, relative; below zero: less time
     low: float
     high: float
+    present_low: float = math.nan  # the middle nine tenths of the draws of each future, where times and speeds are drawn, too
+    present_high: float = math.nan
+    other_low: float = math.nan
+    other_high: float = math.nan
 
     def __str__(self) -> str:
-        value = f"{METRICS.get(self.metric, self.metric)}: {human_seconds(self.present)} now, {human_seconds(self.other)} then"
+        now, then = _with_span(self.present, self.present_low, self.present_high), _with_span(self.other, self.other_low, self.other_high)
+        value = f"{METRICS.get(self.metric, self.metric)}: {now} now, {then} then"
         return (
             value if math.isnan(self.change) else f"{value} ({100 * self.change:+.0f} %, {100 * self.low:+.0f} to {100 * self.high:+.0f} %)"
         )
@@ -87,7 +96,7 @@ def what_if(
     names: Mapping[str, str] | None = None,
 ) -> WhatIf:
     """The queue as it goes on, and as it would under `other` (default: the same policy), with nodes added (such as 1x4) or lost."""
-    setup = setup or Setup()
+    setup = (setup or Setup()).at(snapshot)
     if other is None and not add and not lose:
         raise UsageError("nothing is different", where="what-if", fix="name another policy, nodes to add or nodes to lose")
     inputs = _nodes(snapshot, add, lose)
@@ -112,13 +121,19 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
             change = two / one - 1.0
             means = float(np.mean(two) / np.mean(one) - 1.0) if np.mean(one) > 0 else math.nan
         known = change[np.isfinite(change)]
-        low, high = (float(np.quantile(known, share)) for share in (0.05, 0.95)) if len(known) else (math.nan, math.nan)
-        differences.append(Contrast(metric, float(np.mean(one)), float(np.mean(two)), means, low, high))
+        spans = [np.quantile(drawn, NINE_TENTHS).tolist() if len(drawn) else _NO_SPAN for drawn in (known, one, two)]
+        (low, high), *each = spans if setup.has_spread else (spans[0], _NO_SPAN, _NO_SPAN)
+        differences.append(Contrast(metric, float(np.mean(one)), float(np.mean(two)), means, low, high, *each[0], *each[1]))
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
     unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
     later = tuple(ids[k] for k in np.flatnonzero(slower))
     windows = tuple(window.told(snapshot.now) for window in snapshot.windows)
     return WhatIf(now_called, called, len(ids), len(here), setup.over, tuple(differences), int(unended.sum()), later, windows)
+
+
+def _with_span(mean: float, low: float, high: float) -> str:
+    span = f" ({human_seconds(low)} to {human_seconds(high)})" if math.isfinite(low) else ""
+    return f"{human_seconds(mean)}{span}"
 
 
 def _metric(metric: str, snapshot: Snapshot, runs: list[Rolled], end: float) -> Floats:

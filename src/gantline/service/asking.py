@@ -16,7 +16,7 @@ _SECONDS = 20.0  # of CPU time for the futures of one answer, which states how m
 class ForecastDraws:
     """How many futures a forecast rests on, and what varies between them."""
 
-    samples: int = 40
+    samples: int | None = None  # None: as usual, see `questions.forecast.Setup`
     sigma: float = 0.5
     newcomers: bool = False
     learn: bool = False
@@ -31,7 +31,9 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
     setup, scheduler = here.scheduler.setup, here.scheduler
     if newcomers:
         more["newcomers"] = history_rows(scheduler.view().jobs.values())
-    head = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
+    head: dict[str, Any] = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
+    if setup.profiles:
+        head["profiles"] = setup.profiles
     ratios = scheduler.ask(lambda: list(scheduler.book.ratios))
     about = str(scheduler.view().standing.version)
     asker = here.service.prompt if ask in _PROMPT else here.service.asker

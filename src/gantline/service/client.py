@@ -67,13 +67,13 @@ class Client(HttpClient):
         return self._get("/v1/snapshot")
 
     # --- questions --------------------------------------------------------------------------------------------------------
-    def explain(self, id: str, *, wait: bool = False, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
+    def explain(self, id: str, *, wait: bool = False, samples: int | None = None, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
         """Why a job waits and what is ahead of it, at once; `wait` for its `forecast`, and for what would start it."""
         path, query = f"/v1/jobs/{path_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
         return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **query)
 
     def forecast(
-        self, *jobs: str, wait: bool = True, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False
+        self, *jobs: str, wait: bool = True, samples: int | None = None, sigma: float = 0.5, newcomers: bool = False, learn: bool = False
     ) -> dict[str, Any]:
         """When jobs are expected to start and to end; `newcomers`: others arrive as in the past; `learn`: jobs are late as in the past."""
         query = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
@@ -94,7 +94,7 @@ class Client(HttpClient):
         *,
         add: str = "",
         lose: Sequence[str] = (),
-        samples: int = 40,
+        samples: int | None = None,
         sigma: float = 0.5,
         newcomers: bool = False,
         settings: Mapping[str, Any] = MappingProxyType({}),

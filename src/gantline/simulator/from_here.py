@@ -26,10 +26,14 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.drivers.futures.case import LEAST
 from gantline.drivers.simulation import Simulation
+from gantline.drivers.stepping import Driver
+from gantline.drivers.virtual import Virtual
 from gantline.engine import lists as ls
+from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due
 from gantline.engine.log import L_ROW, L_START
 from gantline.engine.state import State
+from gantline.performance.model import overrides
 from gantline.simulator.bill import bill
 from gantline.simulator.energy import energy_of
 
@@ -64,8 +68,17 @@ class FromHere:
         self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
         self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
 
-    def roll(self, work: Floats | None = None, until: float = math.inf, inputs: Iterable[Input] = (), spending: bool = False) -> Rolled:
+    def roll(
+        self,
+        work: Floats | None = None,
+        until: float = math.inf,
+        inputs: Iterable[Input] = (),
+        spending: bool = False,
+        draw: int | None = None,
+    ) -> Rolled:
         """What becomes of the jobs if their work is that (None: as estimated); `spending`: also what that costs.
+
+        `draw`: the number of the draw that times and speeds are of, where the performance model has a spread; None: each is its mean.
 
         A policy that loses every turn is refused: its futures would show nothing about the jobs.
         """
@@ -73,6 +86,9 @@ class FromHere:
         now, state = instant.now, state_on(tables, instant, self.rules)
         state.decision = instant.decision - 1
         F = tables.F
+        drawn = None if draw is None or tables.performance is None else tables.performance.drawn(draw)
+        if drawn is not None:
+            tables.performance = drawn
         if work is not None:
             F[c.WORK, rows] = work
         F[c.WORK, rows] = np.maximum(F[c.WORK, rows], self.done + LEAST)
@@ -83,7 +99,11 @@ class FromHere:
         engine = self.rules.engine(state, self.policy, self.guard)
         events = tuple(sorted(inputs, key=lambda value: value.time))
         watched = rows if events else None  # jobs that come meanwhile may run on
-        run = Simulation(engine, self.admission, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched)
+        if drawn is not None:
+            engine.grants.speeds.refresh(state.running_rows)
+        run = Simulation(
+            engine, self.admission, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched, driver=_driver(engine)
+        )
         if spending:
             self._open_intervals(state)
         run.agenda.answered()  # appointments count from here
@@ -157,6 +177,19 @@ def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
 def copied(snapshot: Snapshot) -> Snapshot:
     """The same instant over tables of its own; what no document holds, the model and the facts of the run, is the same."""
     return replace(decode_snapshot(encode_snapshot(snapshot), snapshot.performance), facts=snapshot.facts)
+
+
+def _driver(engine: Engine) -> Driver:
+    """Orders are true at once; where the performance model knows how long stops take, they take that."""
+    if not overrides(engine.state.tables.performance, "leave"):
+        return Virtual()
+    from gantline.drivers.acknowledged import Acknowledged  # few runs have profiles
+    from gantline.drivers.measured import MeasuredExecutor
+
+    found = Acknowledged(engine, MeasuredExecutor.of(engine.state))
+    found.reconciler.silence = math.inf  # a gang that says nothing is well
+    found.reconciler.catch_up()  # the executor takes over what runs before anything is decided
+    return found
 
 
 def _settle_flights(I: Ints, rows: Ints) -> None:

@@ -122,8 +122,8 @@ def rollout(
     """Roll the snapshot forward under each policy; the snapshot is left alone.
 
     =================  ===============================================================================================
-    ``draws``          how many futures, each with other amounts of work; 0: one, in which estimates are true. Or the work itself, by
-                       (future, job)
+    ``draws``          how many futures, each with other amounts of work, and other times and speeds where the performance model has a
+                       spread of them; 0: one, in which estimates are true. Or the work itself, by (future, job)
     ``until``          the instant, on the clock of the snapshot, at which futures end; else they end when all its jobs have
     ``newcomers``      called with a source of chance, it gives the jobs that are submitted in one future (`simulator.newcomers`)
     ``seed``           futures of the same seed and number are alike under all policies
@@ -149,7 +149,8 @@ def rollout(
         coming = [list(newcomers(stream(seed, number, "newcomers"))) for number in range(len(work))]
     events = list(inputs)
     rows = coming_rows(coming if newcomers is not None else coming[:1]) if not events and not spending else None
-    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, keep_jobs, device)
+    is_drawn = not isinstance(draws, np.ndarray) and draws > 0
+    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, keep_jobs, device, is_drawn)
     found = []
     for one in candidates:
         one = one if one.placement is not None else replace(one, placement=placement)
@@ -186,6 +187,7 @@ class _Limits:
     rows: Coming | None  # the newcomers, where futures that count devices can say all that enters
     keep_jobs: bool
     device: Device
+    is_drawn: bool  # whether each future has times and speeds of its own
 
 
 def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Draws | Floats:
@@ -231,10 +233,10 @@ def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[I
     """One future after the other, by the engine."""
     rolled: list[Rolled] = []
     budget, here = CpuBudget(limits.seconds), prepared.from_here(limits.held)
-    for line, events in zip(work.lines() if isinstance(work, Draws) else work, inputs):
+    for number, (line, events) in enumerate(zip(work.lines() if isinstance(work, Draws) else work, inputs)):
         if rolled and budget.over:
             break
-        rolled.append(here.roll(line, limits.until, events, limits.spending))
+        rolled.append(here.roll(line, limits.until, events, limits.spending, number if limits.is_drawn else None))
     incidents = dict.fromkeys(incident for one in rolled for incident in one.incidents)
     start, finish = (np.array([getattr(one, name) for one in rolled]) for name in ("start", "finish"))
     decisions = np.array([one.decisions for one in rolled], dtype=np.float64)

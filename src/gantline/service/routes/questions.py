@@ -27,7 +27,9 @@ from gantline.service.router import Here, Router
 
 router = Router(tags=["questions"])
 
-Samples = Annotated[int, Query(ge=1, le=1000)]
+Samples = Annotated[
+    int | None, Query(ge=1, le=1000, description="Futures to draw; else 40, or 200 where times and speeds of the profiles are drawn, too.")
+]
 Sigma = Annotated[float, Query(ge=0, le=10)]
 Since = Annotated[int | None, Query(ge=0, description="A state that was seen: an answer about it, or about a later one, will do.")]
 Newcomers = Annotated[bool, Query(description="Let other jobs arrive as in the past.")]
@@ -37,7 +39,7 @@ _PENDING = {"status": "pending"}
 
 @router.at("GET", "/v1/jobs/{id}/explain", Role.VIEWER)
 def explain_job(
-    here: Here, id: str, samples: Samples = 40, sigma: Sigma = 0.5, newcomers: Newcomers = False, since: Since = None
+    here: Here, id: str, samples: Samples = None, sigma: Sigma = 0.5, newcomers: Newcomers = False, since: Since = None
 ) -> dict[str, Any]:
     """Why the job waits and what is ahead of it, at once; with `forecast`, when it is there, and what would start it."""
     job = here.job(id)
@@ -59,7 +61,8 @@ def explain_job(
 
 def on_the_clock(here: Context, own: dict[str, Any]) -> dict[str, Any]:
     """The instants of a forecast as seconds since 1970."""
-    names = {f"{what}s_at_{share}": f"{part}_{share}" for what, part in (("start", "start"), ("end", "finish")) for share in SHARES}
+    parts = (*SHARES, "mean", "low", "high")
+    names = {f"{what}s_at_{part}": f"{key}_{part}" for what, key in (("start", "start"), ("end", "finish")) for part in parts}
     return {name: here.service.wall(own[instant]) for name, instant in names.items()}
 
 
@@ -67,7 +70,7 @@ def on_the_clock(here: Context, own: dict[str, Any]) -> dict[str, Any]:
 def forecast(
     here: Here,
     job: Annotated[list[str] | None, Query()] = None,
-    samples: Samples = 40,
+    samples: Samples = None,
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
     learn: Annotated[bool, Query(description="Stretch forecasts by how late past ones would have been.")] = False,
@@ -97,7 +100,7 @@ def what_if(
     set_: Annotated[list[str] | None, Query(alias="set", description="A parameter of the other policy, KEY=VALUE.")] = None,
     add: str = "",
     lose: Annotated[list[str] | None, Query()] = None,
-    samples: Samples = 40,
+    samples: Samples = None,
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
     since: Since = None,

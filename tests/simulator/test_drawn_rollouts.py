@@ -1,0 +1,85 @@
+"""Futures whose starts, stops and speeds are drawn from measured profiles: what a run would do from an instant on, in the same draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.performance.test_predictions import measured_profiles, trace_rows
+
+from gantline import simulate
+from gantline.assembly.rules import RunRules
+from gantline.core.phases import Phase
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.drivers.journal import Journal
+from gantline.files.policies import load_policy
+from gantline.performance.profiled_model import ProfiledModel
+from gantline.questions.forecast import DRAWS, SAMPLES, Setup, forecast
+from gantline.questions.what_if import what_if
+from gantline.simulator.from_here import FromHere, copied
+from gantline.simulator.rollout import rollout
+from gantline.simulator.uncertainty import Uncertainty
+
+SURE = Uncertainty(0.0)
+
+
+class Instants(Journal):
+    """Keeps what the policy was shown, once nothing more arrives, while no order is in flight."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=False)
+        self.kept: list[Snapshot] = []
+
+    def decided(self, snapshot: Snapshot, plan: object) -> None:
+        quiet = set(map(int, snapshot.jobs.phase)) <= {Phase.PENDING, Phase.RUNNING}
+        if snapshot.now >= float(trace_rows()[-1]["arrival"]) and quiet:  # type: ignore[arg-type]
+            self.kept.append(copied(snapshot))
+
+
+def instants_of(policy: str, draw: int | None) -> tuple[list[Snapshot], dict[str, float]]:
+    """What the policy was shown in a run under that draw, and when each job really ended."""
+    seen, model = Instants(), ProfiledModel(measured_profiles(), draw=draw)
+    run = simulate(
+        trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen
+    )
+    return seen.kept, dict(run.jobs.select("job", "finish").rows())
+
+
+@pytest.mark.parametrize(("policy", "draw"), [("fifo", None), ("srtf", None), ("fifo", 7)])
+def test_a_rollout_from_amid_a_run_ends_as_the_run_did(policy: str, draw: int | None) -> None:
+    kept, ends = instants_of(policy, draw)
+    assert kept, "some instants are quiet"
+    for now in kept[:4]:
+        rolled = FromHere(now, load_policy(policy, {}), RunRules.at(now)).roll(draw=draw)
+        assert rolled.finish == pytest.approx([ends[name] for name in now.jobs.ids])
+
+
+def test_each_future_is_a_draw_of_its_own_and_the_same_under_every_policy() -> None:
+    now = instants_of("fifo", None)[0][0]
+    first, again = (rollout(now, "fifo", draws=6, uncertainty=SURE)[0].finish for _ in range(2))
+    assert (first == again).all()
+    assert (np.ptp(first, axis=0) > 0.0).all(), "no two futures need be alike"
+    one = rollout(now, "fifo", uncertainty=SURE)[0].finish
+    assert len(one) == 1
+    assert one[0] == pytest.approx(first.mean(axis=0), rel=0.1)
+
+
+def test_forecasts_rest_on_200_draws_where_profiles_have_a_spread() -> None:
+    now = instants_of("fifo", None)[0][0]
+    assert (Setup().at(now).samples, Setup(samples=9).at(now).samples) == (DRAWS, 9)
+    bare = decode_snapshot(encode_snapshot(now))
+    assert Setup().at(bare).samples == SAMPLES
+    told = forecast(now, load_policy("fifo", {}), setup=Setup(samples=20, uncertainty=SURE))
+    for one in told:
+        assert now.now <= one.finish_low < one.finish_mean < one.finish_high
+        assert one.finish_low <= one.finish_p50 <= one.finish_high
+
+
+def test_a_comparison_states_the_spread_of_both_futures() -> None:
+    now = instants_of("fifo", None)[0][0]
+    found = what_if(now, load_policy("fifo", {}), load_policy("srtf", {}), setup=Setup(samples=10, uncertainty=SURE))
+    for one in found.differences:
+        assert one.present_low <= one.present <= one.present_high
+        assert one.other_low <= one.other <= one.other_high
+        assert " to " in str(one).split(" now, ")[0]
+    assert "starts, stops and speeds as measured" in found.over
