@@ -39,9 +39,7 @@ class Instants(Journal):
 def instants_of(policy: str, draw: int | None) -> tuple[list[Snapshot], dict[str, float]]:
     """What the policy was shown in a run under that draw, and when each job really ended."""
     seen, model = Instants(), ProfiledModel(measured_profiles(), draw=draw)
-    run = simulate(
-        trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen
-    )
+    run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen)
     return seen.kept, dict(run.jobs.select("job", "finish").rows())
 
 

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
-from gantline.cli.console import say, show_object
+from gantline.cli.console import say, show_json, show_object
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gantline.drivers.replay_check import Replayed
+    from gantline.runtime.recorded_run import RecordedRun
 
 app = App(
     name="replay",
     help_epilogue="""Write a record with 'gantline simulate ... --record run.jsonl.gz'; the folder of a service is one.
-Exit code 1: a plan differs; the first is shown.""",
+Exit code 1: a plan differs; the first is shown. --times compares when the jobs of a service ended with when they end on
+the simulated clock, under the very orders that were given.""",
 )
 
 
@@ -29,6 +31,13 @@ def replay(
     *,
     policy: Annotated[str, Parameter(help="The policy, if it is no longer found by the name in the record.")] = "",
     set_: Settings = None,
+    times: Annotated[
+        bool, Parameter(negative="", help="Give the orders of a service again, with times as profiled: the error of the simulated clock.")
+    ] = False,
+    profiles: Annotated[Path | None, Parameter(help="With --times: these profiles, not those of the service.", show_default=False)] = None,
+    draws: Annotated[
+        int | None, Parameter(help="With --times: how often times are drawn, 200 where profiles have a spread.", show_default=False)
+    ] = None,
     store: Annotated[str, Parameter(help="The database of the service, where it is not the file in its folder.")] = "",
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
 ) -> int:
@@ -38,8 +47,17 @@ def replay(
     from gantline.simulator.replay import read_record
     from gantline.simulator.replay import replay as fold
 
+    if not times and (profiles is not None or draws is not None):
+        name = "--profiles" if profiles is not None else "--draws"
+        raise UsageError("plans are the same whatever the times", where=name, fix="add --times")
+    if draws is not None and draws < 1:
+        raise UsageError(f"{draws} draws", where="--draws", fix="one or more")
+    if times and (policy or set_):
+        raise UsageError("the orders are given again, no policy decides", where="--policy" if policy else "--set", fix="leave it out")
     if record.is_dir():
-        return _live(record, store, output)
+        return _times(record, store, profiles, draws, output) if times else _live(record, store, output)
+    if times:
+        raise UsageError("a simulated run has no measured times", where="--times", fix="name the folder of a service")
     if store:
         raise UsageError("only a service has one", where="--store", fix="name the folder of the service, not a file")
     found = read_record(record)
@@ -49,6 +67,33 @@ def replay(
 
 
 def _live(home: Path, url: str, output: str) -> int:
+    return _report({"home": str(home)}, _folded(home, url), output)
+
+
+def _times(home: Path, url: str, profiles: Path | None, draws: int | None, output: str) -> int:
+    from gantline.cli.live.connection import need_libraries
+
+    need_libraries()
+    from gantline.files.bundles import read_bundle
+    from gantline.questions.validity import clock_error
+    from gantline.runtime.recorded_run import RecordedRun
+
+    run = RecordedRun()
+    result = _folded(home, url, run)
+    if result.difference is not None:
+        return _report({"home": str(home)}, result, output)
+    where = str(profiles or run.profiles)
+    if not where or run.cluster is None:
+        raise UsageError("the service had no profiles", where="--times", fix="name some: --profiles profiles.json")
+    found = clock_error(run.jobs.values(), run.orders, run.ends, run.cluster, read_bundle(where), draws)
+    if output == "json":
+        show_json(found.as_json())
+    else:
+        print("\n".join(found.lines()))
+    return 0
+
+
+def _folded(home: Path, url: str, run: RecordedRun | None = None) -> Replayed:
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()
@@ -65,10 +110,9 @@ def _live(home: Path, url: str, output: str) -> int:
         )
     store = SqlStore.open(where, write=False)
     try:
-        result = replay_store(store, Archive(Home(home).archive))
+        return replay_store(store, Archive(Home(home).archive), run)
     finally:
         store.close()
-    return _report({"home": str(home)}, result, output)
 
 
 def _report(about: dict[str, str], result: Replayed, output: str) -> int:

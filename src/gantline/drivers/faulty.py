@@ -10,7 +10,7 @@ import heapq
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from gantline.core.rng import stream
 from gantline.drivers.faults import Faults, span
@@ -24,7 +24,7 @@ _BEATS = 64  # heartbeats for which machines remember to mention what is over
 class WorkByRow(Protocol):
     """The amount of work of each row."""
 
-    def __getitem__(self, row: int, /) -> Any: ...
+    def __getitem__(self, row: int, /) -> float: ...
 
 
 @dataclass

@@ -19,6 +19,7 @@ from gantline.drivers.gang_life import GangLife
 from gantline.engine.executor import Order
 from gantline.engine.state import State
 
+
 @dataclass(frozen=True)
 class TrueWork:
     """The amount of work of each row, of rows that come later as well."""
@@ -39,7 +40,7 @@ class MeasuredExecutor(FaultyExecutor):
     faults: Faults = field(default_factory=lambda: Faults(heartbeat=math.inf))  # no message is lost, so none is repeated
     leave: Leave = lambda row, devices, now: 0.0
     running: dict[int, tuple[int, float, float]] = field(default_factory=dict)
-    """By row what runs already when it is made, in a rollout amid a run: its epoch, the work that it has done, and since when it goes on."""
+    """By row what runs already when it is made, in a rollout amid a run: its epoch, the work it has done, and since when it goes on."""
 
     @classmethod
     def of(cls, state: State) -> MeasuredExecutor:

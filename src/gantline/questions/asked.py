@@ -2,9 +2,9 @@
 
 A question is ``{"ask": "explain" | "changes" | "forecast" | "submission" | "what-if", "snapshot", "policy", "settings", ...}``, or
 ``"past"`` with ``jobs`` (rows of a trace) and ``cluster`` in place of the snapshot. ``about`` names the snapshot, so that it need not be
-sent again; ``profiles`` is the file with the measured profiles of the run; ``unestimated`` are jobs without an estimate of how long they take; ``seconds`` of CPU time bound the futures that are drawn;
-``newcomers`` are past jobs that future ones may resemble, ``learn`` those from which a forecast learns how late forecasts are. An
-answer has the values and, under ``lines``, the same as sentences.
+sent again; ``profiles`` is the file with the measured profiles of the run; ``unestimated`` are jobs without an estimate of how long they
+take; ``seconds`` of CPU time bound the futures that are drawn; ``newcomers`` are past jobs that future ones may resemble, ``learn`` those
+from which a forecast learns how late forecasts are. An answer has the values and, under ``lines``, the same as sentences.
 """
 
 from __future__ import annotations

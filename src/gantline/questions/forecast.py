@@ -138,5 +138,6 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
         spreads += [np.mean(drawn, axis=0), *np.quantile(drawn, NINE_TENTHS, axis=0, method="nearest")]
     parts, spans = np.array(instants).T.tolist(), np.array(spreads).T.tolist()
     return [
-        Forecast(name, snapshot.now, *part, len(rolled), *span).stretched(setup.stretch) for name, part, span in zip(wanted, parts, spans)
+        Forecast(name, snapshot.now, part[0], part[1], part[2], part[3], len(rolled), *span).stretched(setup.stretch)
+        for name, part, span in zip(wanted, parts, spans)
     ]

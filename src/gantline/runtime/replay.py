@@ -12,6 +12,7 @@ from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Re
 from gantline.runtime.archive import Archive
 from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past
+from gantline.runtime.recorded_run import RecordedRun
 from gantline.runtime.setup import Setup, make_loop
 
 
@@ -35,19 +36,19 @@ class _Stopped:
         return self.at
 
 
-def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
+def replay_store(store: KeptPast, archive: Archive | None = None, run: RecordedRun | None = None) -> Replayed:
     """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
 
     A service that is stopped or killed has received its last inputs and not decided yet: what the newest stretch gives beyond the last
     decision of the record is no difference. The next service makes these decisions first, and records them. Of a store that was compacted
-    the record begins with its oldest checkpoint; jobs that have left it are found in the archive.
+    the record begins with its oldest checkpoint; jobs that have left it are found in the archive. A `run` is filled with what was ordered.
     """
     kept = list(store.checkpoints())
     ways, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):
         end = kept[place + 1][0] if place + 1 < len(kept) else None
         past = Past.read((number, line) for number, line in store.journal(covers) if end is None or number <= end)
-        stretch = _stretch(saved, past, ways, is_last=end is None)
+        stretch = _stretch(saved, past, ways, is_last=end is None, run=run)
         left_out = found.left_out + len(past.aside)
         found = Replayed(found.decisions + stretch.decisions, stretch.difference, stretch.open, left_out, found.before)
         if found.difference is not None:
@@ -55,7 +56,7 @@ def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
     return found
 
 
-def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: bool) -> Replayed:
+def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: bool, run: RecordedRun | None) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     setup = Setup.from_json(saved["setup"])
@@ -64,10 +65,15 @@ def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: b
     loop.inbox.able = lambda row: setup.able(ways[t.ids[row]], t.cluster)
     check = Check(past.decisions, is_open=is_last)
     loop.engine.recorder = check.decided
+    if run is not None:
+        run.cluster, run.profiles = run.cluster or cluster, run.profiles or setup.profiles
+        run.watch(loop)
     try:
         past.fold(loop)
     except PartedError as parted:
         return Replayed(check.decisions - 1, parted.difference)
+    if run is not None:
+        run.enter(past.script)
     recorded = len(past.decisions)
     if check.decisions < recorded:
         left = past.decisions[check.decisions]

@@ -31,7 +31,13 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
     setup, scheduler = here.scheduler.setup, here.scheduler
     if newcomers:
         more["newcomers"] = history_rows(scheduler.view().jobs.values())
-    head: dict[str, Any] = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
+    head: dict[str, object] = {
+        "ask": ask,
+        "policy": setup.policy,
+        "settings": dict(setup.settings),
+        "placement": setup.placement,
+        "costs": setup.costs,
+    }
     if setup.profiles:
         head["profiles"] = setup.profiles
     ratios = scheduler.ask(lambda: list(scheduler.book.ratios))

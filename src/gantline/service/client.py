@@ -67,7 +67,9 @@ class Client(HttpClient):
         return self._get("/v1/snapshot")
 
     # --- questions --------------------------------------------------------------------------------------------------------
-    def explain(self, id: str, *, wait: bool = False, samples: int | None = None, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
+    def explain(
+        self, id: str, *, wait: bool = False, samples: int | None = None, sigma: float = 0.5, newcomers: bool = False
+    ) -> dict[str, Any]:
         """Why a job waits and what is ahead of it, at once; `wait` for its `forecast`, and for what would start it."""
         path, query = f"/v1/jobs/{path_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
         return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **query)

@@ -102,7 +102,13 @@ class FromHere:
         if drawn is not None:
             engine.grants.speeds.refresh(state.running_rows)
         run = Simulation(
-            engine, self.admission, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched, driver=_driver(engine)
+            engine,
+            self.admission,
+            until=until,
+            node_events=events,
+            latency=self.rules.facts.latency,
+            watched=watched,
+            driver=_driver(engine),
         )
         if spending:
             self._open_intervals(state)
