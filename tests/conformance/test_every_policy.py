@@ -1,6 +1,6 @@
 """One matrix for every policy that is registered: what a run, a question, a queue's limit and a resize ask of whichever policy decides.
 
-At every change each policy goes through two of the checks and each check through many policies; `make test-long` takes every policy
+At every change each policy goes through one of the checks and each check through many policies; `make test-long` takes every policy
 through all of them. Rules that hold for policies of users too are in `test_registered_policies.py`, and each policy takes over a live
 scheduler in `tests/runtime/test_every_policy.py`.
 """
@@ -112,7 +112,7 @@ def on_one_node(policy: str) -> None:
     assert mine["nodes"].list.len().max() == 1
 
 
-@pytest.mark.each_value(times=2)
+@pytest.mark.each_value
 @pytest.mark.parametrize("check", [two_clocks, explained, within_quotas, resized, placed, on_one_node])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy(policy: str, check: Callable[[str], None]) -> None:

@@ -32,7 +32,7 @@ FAMILIES = (  # relatives decide by the same code but for one function; the firs
     ("afs", "equal-share"),
     ("pollux", "adaptdl"),
 )
-SHARES = 10  # at every change each policy goes through one of these, its relatives through others; `--long` tells them all
+SHARES = 20  # at every change each policy goes through one of these, its relatives through others; `--long` tells them all
 FAULTY = 10  # stories of a faulty world; each policy lives through one, at every change a fifth of them do
 
 
@@ -43,7 +43,7 @@ def test_a_policy_of_ours_keeps_every_rule(name: str, settings: dict[str, Any], 
     if place or not long:
         share = suite.scenarios()[(place or number) % SHARES :: SHARES]
         monkeypatch.setattr(suite, "scenarios", lambda: share)
-    faulty = (number % FAULTY,) if long or number % (SHARES // 2) == 0 else ()
+    faulty = (number % FAULTY,) if long or number % (FAULTY // 2) == 0 else ()
     monkeypatch.setattr(suite, "_FAULTY_STORIES", faulty)
     report = check_policy(name, settings)
     assert report.passed, f"\n{report}"

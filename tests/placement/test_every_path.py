@@ -41,7 +41,7 @@ from gantline.workload.trace import Trace
 SIZES, MODELS = (1, 3, 2, 4, 6), ("vgg16", "resnet50")
 JOBS: list[dict[str, Any]] = [
     {"job": f"j{k}", "arrival": 20.0 * k, "duration": 150.0 + 31.0 * (k % 7), "gpus": SIZES[k % 5], "model": MODELS[k % 2]}
-    for k in range(20)
+    for k in range(14)
 ]
 CLUSTER = Cluster(tuple(Node(f"n{k}", "gpu", 4) for k in range(3)), (Link("n0:0", "n0:1", 50.0), Link("n1:2", "n1:3", 25.0)))
 SPEEDS = DeviceSpeeds({"": np.array([1.0, 1.2, 0.9, 1.0] * 3)})

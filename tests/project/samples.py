@@ -21,13 +21,16 @@ nodes:
 """
 
 
-def jobs_csv(rows: int = 40) -> str:
-    """A morning of jobs: sizes are powers of two, lengths from five minutes to nine hours, bursts of three."""
+def jobs_csv(rows: int = 24) -> str:
+    """Two hours of jobs: sizes are powers of two, lengths from five minutes to two hours, bursts of three.
+
+    Pages show what a command is and that it works, for which few jobs do: most of what their tests take goes to running them.
+    """
     lines = ["job,arrival,gpus,duration,user,queue"]
     for number in range(rows):
         arrival = 600 * (number // 3) + 20 * (number % 3)
         gpus = (1, 1, 2, 4, 1, 8, 2, 16)[number % 8]
-        duration = 300 + (number * 7919) % 32_000
+        duration = 300 + (number * 7919) % 7_000
         user = ("ana", "bo", "chen", "dina")[number % 4]
         queue = ("research", "production")[number % 5 == 0]
         lines.append(f"job-{number:02d},{arrival},{gpus},{duration},{user},{queue}")

@@ -61,8 +61,8 @@ def test_a_life_without_a_kill(tmp_path: Path, empty: Path) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_every_commit(tmp_path: Path, empty: Path, part: int, long: bool) -> None:
-    """Before it and after it; each time a new service ends what the killed one began. The short form takes every third moment."""
-    apart = 1 if long else 3
+    """Before it and after it; each time a new service ends what the killed one began. The short form takes every fifth moment."""
+    apart = 1 if long else 5
     at, killed = apart * part + 1, 0
     while True:
         home = tmp_path / str(at)

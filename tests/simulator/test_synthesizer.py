@@ -89,7 +89,7 @@ def test_the_best_future_is_in_charge_and_says_why() -> None:
 def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any, long: bool) -> None:
     """In its summary, its record, its report and its picture; replayed, stored and read again."""
     policy = synthesizer(every=1, portfolio="fifo,srtf")
-    run = simulate(trace(gap=90.0, count=24 if long else 12), "1x4", policy, round=60.0, record=True)
+    run = simulate(trace(gap=90.0, count=24 if long else 8), "1x4", policy, round=60.0, record=True)
     told = run.summary["in_charge"]
     assert [name for _, name, _ in told][:2] == ["fifo", "srtf"]
     assert "instead of" in told[1][2]
@@ -179,7 +179,7 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio(long: bool)
     """Short jobs behind long ones, in waves: whatever is best, the synthesizer is not far behind it."""
     random = np.random.default_rng(3)
     rows = []
-    length = 30 if long else 10
+    length = 30 if long else 6
     for k in range(4 * length):
         wave = (k // length) % 2
         work = float(random.integers(60, 400)) if wave else float(random.integers(3000, 9000))
@@ -310,10 +310,10 @@ def test_blox_compatibility_is_nine_combinations_at_every_round(long: bool) -> N
     assert run.summary["completed"] == len(jobs)
 
 
-def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from() -> None:
+def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from(long: bool) -> None:
     """An objective that trades: LAS starts jobs first, SRTF ends them first, and which of the two is worth more changes with the queue."""
     random, rows, now = np.random.default_rng(1), [], 0.0
-    while now < 86_400.0:
+    while now < (86_400.0 if long else 43_200.0):
         now += float(random.exponential(6_000.0 / (8 * (1.4 if now // 21_600.0 % 2 else 0.8))))
         work = 60.0 * 10.0 ** (random.uniform(1.0, 2.2) if random.random() < 0.8 else random.uniform(2.2, 2.8))
         rows.append({"job": f"j{len(rows)}", "arrival": now, "gpus": 1, "duration": work})
@@ -328,9 +328,9 @@ def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_choo
 @pytest.mark.parametrize(
     "settings", [{}, {"admissions": "accept-all,load-limit:1.2", "draws": 3, "newcomers": "past"}], ids=["usual", "all"]
 )
-def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any]) -> None:
+def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any], long: bool) -> None:
     policy = synthesizer(every=4, margin=0.0, **settings)
-    jobs = trace(count=16, gap=60.0, long=2000.0)
+    jobs = trace(count=16 if long else 8, gap=60.0, long=2000.0)
     virtual = simulate(jobs, "1x4", policy, round=60.0, record=True)
     acknowledged = simulate(jobs, "1x4", policy, round=60.0, record=True, executor="acknowledged")
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
@@ -340,7 +340,7 @@ def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any]) ->
     assert again == [line["hash"] for line in virtual.journal.lines if "hash" in line]
 
 
-def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job() -> None:
+def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job(long: bool) -> None:
     """No draws, no newcomers, the same memory: what it foresees of itself, futures within futures, is what it does."""
     seen: list[Any] = []
 
@@ -351,7 +351,7 @@ def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job() 
                 seen.append((snapshot.jobs.ids, rollout(snapshot, policy)[0].finish[0]))
 
     policy = synthesizer(every=3, portfolio="fifo,srtf,las", margin=0.0)
-    run = simulate(trace(count=16, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
+    run = simulate(trace(count=16 if long else 8, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
     ((ids, finish),) = seen
     assert dict(zip(ids, finish.tolist())) == pytest.approx({job: dict(run.jobs.select("job", "finish").iter_rows())[job] for job in ids})
     assert len(run.summary["in_charge"]) > 1

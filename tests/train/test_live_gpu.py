@@ -25,12 +25,12 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
-def test_the_published_errors_follow_from_the_published_measurements(parts: Any, tmp_path: Path) -> None:
+def test_the_published_errors_follow_from_the_published_measurements(parts: Any, tmp_path: Path, long: bool) -> None:
     for name in ("profiles.json", "live.json"):
         (tmp_path / name).write_text((PLACE / "measured" / name).read_text(encoding="utf-8"), encoding="utf-8")
-    found = parts.compare(tmp_path, 20)["fifo"]["mean"]
+    found = parts.compare(tmp_path, 20 if long else 5)["fifo"]["mean"]
     assert round(found["clock"], 3) == -0.008
-    assert found["whole"] == pytest.approx(-0.079, abs=0.01)  # of 200 draws on the page, of 20 here
+    assert found["whole"] == pytest.approx(-0.079, abs=0.01 if long else 0.02)  # of 200 draws on the page, of few here
 
 
 def test_the_default_profiles_are_measured_and_usable() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.options import Option
 from gantline.core.snapshot import Snapshot
-from gantline.placement.parts.columns import WHOLE, PartNodes, TypicalMix
+from gantline.placement.parts.columns import WHOLE, PartNodes, Shapes, TypicalMix
 from gantline.placement.parts.filling import Arrivals, fill
 from gantline.placement.parts.scores import PART_RULES, Scoring
 from gantline.placement.parts.typical import Shape, shape_columns, typical_mix
@@ -27,9 +27,16 @@ class PartSeats:
         self._first = np.searchsorted(self._node, np.arange(len(nodes)))
         self._count: Ints = np.bincount(self._node, minlength=len(nodes)).astype(np.int64)
         self._model = nodes.astype(np.int64)
+        self._accepted: dict[str, Bools] = {}
         self._mix: TypicalMix = typical_mix(shapes, self._accepts)
         self._given = np.zeros((len(nodes), max(1, int(self._count.max(initial=1))) + 1), dtype=np.int64)  # node x kind: jobs
         self._behind = np.zeros_like(self._given)
+        widest = np.arange(self._given.shape[1] - 1)
+        self._there: Bools = widest < self._count[:, None]  # node x place: whether the node has so many devices
+        self._device: Ints = np.where(self._there, self._first[:, None] + widest, 0)
+        self._nodes = PartNodes.idle(np.zeros(len(nodes)), np.zeros(len(nodes)), self._count, self._model)  # written anew for each search
+        self._arrival = Arrivals(np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros((2, 1)))
+        self._shapes: dict[Shape, Shapes] = {}
         self._draw = snapshot.rng("parts of GPUs")
         most = WHOLE * float(self._count.max(initial=1))
         self._scoring = Scoring(PART_RULES[rule], False, max(WHOLE, WHOLE * float(cluster.node_cpus_free.max(initial=1.0))), most)
@@ -57,15 +64,16 @@ class PartSeats:
         `evict`: jobs that have not had their turn do not count.
         """
         free = np.where(open_to, np.round(WHOLE * (1.0 - fill_of), _DECIMALS), 0.0)
-        widest = max(1, self.widest)
-        at = self._first[:, None] + np.minimum(np.arange(widest), np.maximum(self._count[:, None] - 1, 0))
-        nodes = PartNodes.idle(WHOLE * cpus, np.zeros(len(cpus)), self._count, self._model)
-        nodes.free[:] = np.where(np.arange(widest) < self._count[:, None], free[np.minimum(at, len(free) - 1)], 0.0)
+        nodes = self._nodes
+        nodes.cpu[:] = WHOLE * cpus
+        nodes.free[:] = np.where(self._there, free[self._device], 0.0)
         nodes.kinds[:] = self._given if evict else self._given + self._behind
         nodes.pods[:] = nodes.kinds.sum(axis=1)
         shape = Shape(WHOLE * option.cpus * option.gpus, np.round(WHOLE * demand, _DECIMALS), option.gpus, str(option.type))
-        arrival = Arrivals(np.zeros(1, dtype=np.int64), np.zeros(1), self._draw.random((2, 1)))
-        found = fill(self._scoring, nodes, arrival, shape_columns([shape], self._accepts), self._mix)
+        if shape not in self._shapes:
+            self._shapes[shape] = shape_columns([shape], self._accepts)
+        self._arrival.draw[:] = self._draw.random((2, 1))
+        found = fill(self._scoring, nodes, self._arrival, self._shapes[shape], self._mix)
         node = int(found.node[0])
         if node < 0:
             return None
@@ -75,5 +83,8 @@ class PartSeats:
         return [first + device for device in range(int(self._count[node])) if free[first + device] >= WHOLE][: option.gpus]
 
     def _accepts(self, models: str) -> Bools:
-        kinds = np.arange(int(self._model.max(initial=0)) + 1)
-        return np.isin(kinds, [int(kind) for kind in models.split("|")]) if models else np.ones(len(kinds), dtype=np.bool_)
+        if models not in self._accepted:
+            kinds = range(int(self._model.max(initial=0)) + 1)
+            named = {int(kind) for kind in models.split("|")} if models else {*kinds}
+            self._accepted[models] = np.array([kind in named for kind in kinds], dtype=np.bool_)
+        return self._accepted[models]

@@ -74,11 +74,11 @@ def test_no_admitted_job_is_late_whatever_takes_time(
 @pytest.mark.parametrize(
     "options", [{"costs": "measured"}, {"costs": "measured", "round": 60}, {"min_run": 300}, {"latency": 5}, {"latency": 5, "round": 60}]
 )
-def test_runs_in_which_promises_were_broken(options: dict[str, Any]) -> None:
+def test_runs_in_which_promises_were_broken(options: dict[str, Any], long: bool) -> None:
     """Of the jobs of these seeds several came late while plans left out doublings, the minimum run and the latency of decisions."""
-    runs = [simulate(some_jobs(seed, load=1 + seed % 4), "gpu:4x4", "elasticflow", **options) for seed in (1, 3)]
-    assert [late(run) for run in runs] == [[], []]
-    assert sum((run.jobs["state"] == "completed").sum() for run in runs) > 30
+    runs = [simulate(some_jobs(seed, load=1 + seed % 4), "gpu:4x4", "elasticflow", **options) for seed in ((1, 3) if long else (3,))]
+    assert not any(late(run) for run in runs)
+    assert sum((run.jobs["state"] == "completed").sum() for run in runs) > 15 * len(runs)
 
 
 def test_costs_of_the_performance_model_are_planned_for() -> None:
@@ -162,10 +162,10 @@ def refused(told: dict[str, Any], costs: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("round", "costs"), [(60.0, "0"), (60.0, "25"), (0.0, "25"), (10.0, "35")])
-def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: float, costs: str) -> None:
+def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: float, costs: str, long: bool) -> None:
     """One slot earlier (a second, where there are no slots), as long as that is later than what was asked for in vain."""
     offers = earlier = 0
-    for seed in range(15):
+    for seed in range(15 if long else 5):
         told = asked(seed, round)
         for name, due in refused(told, costs).items():
             job = next(one for one in told["jobs"] if one["id"] == name)
@@ -178,8 +178,8 @@ def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: floa
                 job["deadline"] = due - (round or 1.0)
                 assert name in refused(told, costs)
             job["deadline"] = request
-    assert offers > 20
-    assert earlier > 10
+    assert offers > (20 if long else 6)
+    assert earlier > (10 if long else 3)
 
 
 def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
