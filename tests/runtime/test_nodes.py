@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.engine import assigning
 from tests.runtime.pretend import Machines, PretendRunner
 from tests.runtime.specs import shell, state, until
 
 from gantline.core.cluster import Cluster, Node
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault, News, Report, decode_input, encode_input
 from gantline.engine.executor import Can
 from gantline.runtime.bulletins import NodeNews, NodeState
@@ -30,10 +32,10 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
 
 @contextmanager
 def serving(
-    machines: Machines, store: SqlStore, abilities: frozenset[Can] = frozenset(), every: int = 20
+    machines: Machines, store: SqlStore, abilities: frozenset[Can] = frozenset(), every: int = 20, policy: str = "fifo"
 ) -> Iterator[tuple[Scheduler, PretendRunner]]:
     runner = PretendRunner(machines, abilities)
-    scheduler = Scheduler(store, runner, "fifo", checkpoint_every=every)
+    scheduler = Scheduler(store, runner, policy, checkpoint_every=every)
     machines.known_lost = lambda: set(scheduler.endings.nodes.absent) if hasattr(scheduler, "endings") else set()
     scheduler.start()
     try:
@@ -149,6 +151,24 @@ def test_what_the_runner_cannot_do_is_not_ordered_and_is_in_the_journal(store: S
         assert scheduler.setup.abilities == ("devices",)
         assert scheduler.ask(lambda: scheduler.loop.inbox.can(scheduler.loop.engine.inputs.rows.of(job) or 0)) == {Can.DEVICES}
     assert next(saved["setup"]["abilities"] for _, saved in store.checkpoints()) == []
+
+
+def test_gangs_that_would_share_are_placed_apart_where_the_runner_puts_one_on_a_device(store: SqlStore) -> None:
+    """The policy pairs all four jobs of two devices each; there is room for two, and the reason of the others says why they wait."""
+    machines = Machines()
+    machines.add("a")
+    machines.add("b")
+    with serving(machines, store, policy=f"{assigning.__file__}:Pairs") as (scheduler, runner):
+        jobs = [scheduler.submit(shell("true", gpus=2))[0] for _ in range(4)]
+        until(lambda: [state(scheduler, job) for job in jobs] == ["running", "running", "pending", "pending"])
+        until(lambda: [scheduler.view().jobs[job].reason for job in jobs[2:]] == ["one-gang", "one-gang"])
+        assert scheduler.snapshot()["collocates"] is False, "forecasts know it"
+        runner.end(jobs[0])
+        until(lambda: sum(state(scheduler, job) == "running" for job in jobs) == 2)
+        with pytest.raises(RefusedError, match=r"0\.5 of a device, and this executor puts one gang on a device"):
+            scheduler.submit(shell("true", share="mps", part=0.5))
+    assert not machines.breaches
+    assert replay_store(store).difference is None
 
 
 def test_whose_fault_it_is_and_which_devices_were_picked_are_in_the_journal() -> None:

@@ -191,7 +191,7 @@ class ExecutorContract(InPlaceContract):
         self.news(News.FINISHED, 0, 1)
 
     def test_mates_share_devices(self) -> None:
-        self.begin()
+        self.begin(Can.COLLOCATE)
         self.order(Verb.START, 0, 1, (0,), mates=frozenset({1}))
         self.order(Verb.START, 1, 1, (0,), mates=frozenset({0}))
         self.news(News.STARTED, 0, 1)

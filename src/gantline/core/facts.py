@@ -43,6 +43,9 @@ class Facts:
     victims: str = "order"
     """Which gangs are stopped for a job that ranks higher: those that rank lowest, or of all that rank lower those that lose least."""
 
+    collocates: bool = True
+    """Whether the executor puts several gangs on one device; where it does not, gangs that would share devices are placed apart."""
+
     placement: NamedRule | str = "first-free"
     """Which devices gangs get: the rule of the run, or its name where the facts were read from a document."""
 

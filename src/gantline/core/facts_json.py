@@ -13,7 +13,7 @@ from gantline.core.fields import victims_rule
 from gantline.core.grid_json import GRID, decode_grid, encode_grid
 from gantline.core.json_reader import Reader, as_number, json_number
 
-FACTS = ("costs", "min_run", "latency", "prices", "victims", "placement", *GRID)
+FACTS = ("costs", "min_run", "latency", "prices", "victims", "collocates", "placement", *GRID)
 _COSTS = tuple(item.name for item in fields(Costs))
 
 
@@ -28,6 +28,8 @@ def encode_facts(facts: Facts) -> dict[str, Any]:
         found["prices"] = {name: json_number(price) for name, price in facts.prices.items()}
     if facts.victims != NO_FACTS.victims:
         found["victims"] = facts.victims
+    if not facts.collocates:
+        found["collocates"] = False
     if (rule := facts.placement if isinstance(facts.placement, str) else facts.placement.name) != NO_FACTS.placement:
         found["placement"] = rule
     return found | encode_grid(facts.grid)
@@ -45,8 +47,8 @@ def decode_facts(reader: Reader) -> Facts:
     money = {str(name): as_number(price, f"{reader.at('prices')}.{name}") for name, price in prices.items()}
     victims = victims_rule(reader.text("victims", NO_FACTS.victims), reader.at("victims"))
     bounds = _from_zero(reader, "min_run"), _from_zero(reader, "latency")
-    placement = reader.text("placement", "first-free")
-    return Facts(Costs(**seconds), *bounds, money, decode_grid(reader), victims=victims, placement=placement)
+    collocates, placement = reader.flag("collocates", True), reader.text("placement", "first-free")
+    return Facts(Costs(**seconds), *bounds, money, decode_grid(reader), victims=victims, collocates=collocates, placement=placement)
 
 
 def _from_zero(reader: Reader, name: str) -> float:

@@ -40,6 +40,7 @@ class Reason(IntEnum):
     TURN = 29  # others of its rotation have their turn
     TOGETHER = 30  # its group starts whole or not at all, and another member has no place
     DEVICE_MEMORY = 31  # too little device memory is left beside those that it would share with
+    ONE_GANG = 32  # the plan has it on devices of others, and the executor puts one gang on a device
 
 
 _SENTENCES = {
@@ -74,6 +75,7 @@ _SENTENCES = {
     Reason.WINDOW: "devices that it would have are reserved for a window",
     Reason.TOGETHER: "its group starts together, and another member has no place",
     Reason.TURN: "waits for its next turn in its rotation",
+    Reason.ONE_GANG: "it would share devices, and the executor puts one gang on a device",
     Reason.DEVICE_MEMORY: "the devices that it would share have too little memory left",
 }
 

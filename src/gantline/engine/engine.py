@@ -215,7 +215,14 @@ class Engine:
             if self.inputs.requests.resized:
                 table = within_bounds(state.tables, rows, table, self.inputs.requests.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
+            apart = None
+            if not state.facts.collocates:
+                from gantline.engine import one_gang  # most executors put several gangs on a device
+
+                table, apart = one_gang.placed_apart(table)
             self._commit_assignments(rows, table, keeps)
+            if apart is not None:
+                one_gang.write_reasons(t, rows[apart])
             moved, waits = self._seat()
             if len(waits):
                 what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"

@@ -31,6 +31,7 @@ class Can(Enum):
     BATCH = "batch"  # another batch size
     SUSPEND = "suspend"  # let it pause where it is, and go on
     SAVE = "save"  # have it save its work and go on
+    COLLOCATE = "collocate"  # put other gangs on the devices that it has
 
 
 #: what an executor can do that does not say

@@ -55,7 +55,11 @@ class Launch:
         `slots`: all devices are places for processes, none of which a process is bound to. On GPUs a part of a device that is not a part
         of the time is set when a process starts.
         """
-        found = {Can.TERMS, Can.SUSPEND} | ({Can.MOVE} if slots else set()) | ({Can.SHARE} if slots or self.share == "time" else set())
+        found = (
+            {Can.TERMS, Can.SUSPEND, Can.COLLOCATE}
+            | ({Can.MOVE} if slots else set())
+            | ({Can.SHARE} if slots or self.share == "time" else set())
+        )
         if "devices" in self.changes:
             found.add(Can.DEVICES)
         if "batch" in self.changes:

@@ -12,6 +12,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Live
+from gantline.engine.executor import Can
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
@@ -42,7 +43,8 @@ class Begun:
 
 def begin(store: Store, runner: Runner, setup: Setup, anew: Mapping[str, Any], wall: Callable[[], float]) -> Begun:
     """Continue from the store, or begin; `anew` are settings that replace those of the earlier service."""
-    anew = {**anew, "abilities": tuple(sorted(ability.value for ability in runner.abilities))}
+    able = runner.abilities
+    anew = {**anew, "abilities": tuple(sorted(ability.value for ability in able)), "collocates": Can.COLLOCATE in able}
     saved = store.checkpoint()
     if saved is None:
         setup, born, past = replace(setup, **anew), wall(), Past()

@@ -27,6 +27,7 @@ from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
+from gantline.engine.executor import Can
 from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
@@ -174,7 +175,11 @@ class Scheduler:
         self.requests.check(spec)
 
     def _check_runner(self, spec: Submittable) -> None:
-        if why := self.runner.refusal(spec.first().launch()):
+        launch = spec.first().launch()
+        why = self.runner.refusal(launch)
+        if not why and launch.part < 1.0 and Can.COLLOCATE not in self.runner.abilities:
+            why = f"it asks for {launch.part:g} of a device, and this executor puts one gang on a device"
+        if why:
             raise RefusedError(why, where="job", fix="leave it out, or use a service with another executor")
 
     def request(self, ids: Sequence[str], request: Action, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:

@@ -72,6 +72,7 @@ class Setup:
     absent: tuple[str, ...] = ()  # nodes that the runner has lost, or that were not there when a service started
     drained: tuple[str, ...] = ()  # nodes on which the runner lets nothing new start
     abilities: tuple[str, ...] = ABILITIES  # what the runner can do to gangs that run, by the values of `Can`
+    collocates: bool = True  # whether the runner puts several gangs on one device
     queues: str = ""  # as `parse_queues` reads them: what there is at the beginning
     unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
     end_by: str = "never"  # when the losses that jobs report end them, where a job does not say so itself
@@ -86,7 +87,8 @@ class Setup:
         """What these options mean on this cluster."""
         rule_of(self.end_by)
         found = RunRules.of(self.spec(), cluster)
-        return replace(found, regime=replace(found.regime, quantum=self.quantum))
+        regime, facts = replace(found.regime, quantum=self.quantum), replace(found.facts, collocates=self.collocates)
+        return replace(found, regime=regime, facts=facts)
 
     def able(self, launch: Launch, cluster: Cluster) -> frozenset[Can]:
         """What need not stop such a job: what both the job and the runner can do."""
