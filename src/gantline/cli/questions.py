@@ -30,7 +30,8 @@ class QuestionOptions:
     watch: Annotated[
         str,
         Parameter(
-            help="Ask about a cluster that others schedule: slurm, or slurm:FILE for a recording (docs/watch.md).", show_default=False
+            help="Ask about a cluster that others schedule: slurm or kubernetes; slurm:FILE for a recording (docs/watch.md).",
+            show_default=False,
         ),
     ] = ""
     present: Annotated[

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json
 from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.watch.watched import ClusterLook
 
 app = App(
     name="watch",
@@ -22,7 +25,9 @@ app = App(
   gantline forecast --watch slurm:now.txt
   gantline watch slurm --record looks --every 60 --times 60
   gantline watch slurm --check looks
-  gantline watch slurm --advise srtf --at-most 5""",
+  gantline watch slurm --advise srtf --at-most 5
+  gantline watch kubernetes
+  gantline what-if --watch kubernetes --policy srtf""",
 )
 
 
@@ -91,13 +96,41 @@ def slurm(
         if order.apply:
             say(f"{slurm_advice.apply(found, say)} changes made")
         return shown
-    if out is not None:
-        from gantline.experiment.whole_files import write_json
+    return _show_look(look, out, output)
 
-        write_json(out, look.as_json())
-        say(f"wrote {out}: gantline forecast --snapshot {out}")
+
+@app.command
+def kubernetes(
+    *,
+    kubeconfig: Annotated[str, Parameter(help="The cluster, and our identity there; by default as for kubectl.", show_default=False)] = "",
+    context: Annotated[str, Parameter(help="A context of the kubeconfig; by default its current one.", show_default=False)] = "",
+    from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of the cluster (see --script).")] = None,
+    out: Annotated[Path | None, Parameter(help="Write the snapshot and the policy in force to this file.")] = None,
+    script: Annotated[bool, Parameter(negative="", help="Print the command that makes a recording.")] = False,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
+) -> int:
+    """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force."""
+    from gantline.watch.kubernetes_state import COMMAND
+    from gantline.watch.sources import look_at_kubernetes
+
+    if script and (from_ is not None or out is not None or kubeconfig or context):
+        raise UsageError("the script makes a recording, and looks at nothing", where="--script", fix="leave the others out")
+    if from_ is not None and (kubeconfig or context):
+        raise UsageError("a recording is of one cluster already", where="--from", fix="leave --kubeconfig and --context out")
+    if script:
+        print(COMMAND)
         return 0
-    return _show(look.as_json(), look.lines(), output)
+    return _show_look(look_at_kubernetes(from_, kubeconfig, context), out, output)
+
+
+def _show_look(look: ClusterLook, out: Path | None, output: str) -> int:
+    if out is None:
+        return _show(look.as_json(), look.lines(), output)
+    from gantline.experiment.whole_files import write_json
+
+    write_json(out, look.as_json())
+    say(f"wrote {out}: gantline forecast --snapshot {out}")
+    return 0
 
 
 def _check(looks: LooksOverTime, order: OrderAdvice, recording: Path | None) -> None:
