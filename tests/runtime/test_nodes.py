@@ -181,6 +181,7 @@ def test_news_of_all_nodes_name_those_that_are_gone_first() -> None:
     assert [(one.name, one.state.value) for one in all_nodes(Cluster((b,)), Cluster((a,)))] == [("a", "lost"), ("b", "up")]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_stories_of_nodes(store: SqlStore, seed: int) -> None:
     """Nodes of equal sizes join, are lost, return and change while services come and go: nothing starts on a node known to be lost."""

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,8 @@ def test_its_papers_page_and_tests_are_facts(name: str) -> None:
 
 @each_system
 def test_no_module_of_a_system_is_named_outside_of_it(name: str) -> None:
-    for file in sorted(SOURCE.rglob("*.py")):
-        if not file.is_relative_to(SOURCE / "systems"):
-            assert f"gantline.systems.{name}" not in file.read_text(encoding="utf-8"), file
+    for place, text in _outside_of_systems():
+        assert f"gantline.systems.{name}" not in text, place
 
 
 def test_rooms_that_run_anything_know_no_system_by_name() -> None:
@@ -105,6 +105,13 @@ def test_a_system_that_is_not_there_is_not_found(cli: Cli) -> None:  # noqa: F81
 
 def _target(place: str | tuple[str, str]) -> str:
     return place if isinstance(place, str) else place[0]
+
+
+@cache
+def _outside_of_systems() -> list[tuple[Path, str]]:
+    """Every file outside of the systems that names one of them, with its text; read once for all."""
+    files = [file for file in sorted(SOURCE.rglob("*.py")) if not file.is_relative_to(SOURCE / "systems")]
+    return [(file, text) for file in files if "gantline.systems." in (text := file.read_text(encoding="utf-8"))]
 
 
 def _words(file: Path) -> set[str]:

@@ -128,7 +128,7 @@ def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path: Path, name: st
     data = (FIXTURES / EXCERPTS[name]).read_bytes()
     whole = len(excerpt(name))
     path = tmp_path / "cut"
-    for end in range(1, len(data), max(1, len(data) // (40 if long else 10))):
+    for end in range(1, len(data), max(1, len(data) // (40 if long else 5))):
         path.write_bytes(data[:end])
         assert outcome(name, path) <= whole
 
