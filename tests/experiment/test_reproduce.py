@@ -45,9 +45,9 @@ def study_of(name: str) -> Study:
 #: what their policies do, and `test_every_study_says_what_it_is` their settings
 IN_THE_LONG_RUN = {
     "afs-clusters", "afs-sharing", "allox-alpha", "allox-baselines", "antman-guests", "blox-synthesizer-dual", "cassini-first-come",
-    "cassini-leaf-spine", "dally-delays", "elastic-tiresias", "elasticflow-ablation", "ffdl-batch", "gandiva-mechanisms", "gavel-estimation",
-    "gavel-finish-time", "gavel-hierarchy", "gavel-makespan", "gavel-multi", "gavel-rounds", "gavel-single", "lyra-loans", "optimus-drf",
-    "pollux-load", "sia-heterogeneous", "sia-homogeneous", "themis-fairness",
+    "cassini-leaf-spine", "dally-delays", "elastic-tiresias", "elasticflow-ablation", "ffdl-batch", "gandiva-mechanisms",
+    "gavel-estimation", "gavel-finish-time", "gavel-hierarchy", "gavel-makespan", "gavel-multi", "gavel-rounds", "gavel-single",
+    "lyra-loans", "optimus-drf", "pollux-load", "sia-heterogeneous", "sia-homogeneous", "themis-fairness",
 }  # fmt: skip
 CASES = [pytest.param(name, marks=pytest.mark.long if name in IN_THE_LONG_RUN else ()) for name in study_names()]
 
