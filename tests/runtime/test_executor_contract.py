@@ -49,10 +49,10 @@ class PromptBench:
     def __init__(self) -> None:
         rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0} for k in range(4)]
         self.state = engine_of(rows, "1x4").state
-        self.executor = Prompt(self.state)
+        self.executor, self._looks = Prompt(self.state), 0
 
     def now(self) -> float:
-        return 0.0
+        return float(self._looks)
 
     def finish(self, row: int) -> None:
         F, I = self.state.tables.F, self.state.tables.I
@@ -62,6 +62,7 @@ class PromptBench:
         self.state.rebuild()
 
     def receive(self) -> list[Report]:
+        self._looks += 1
         return self.executor.receive(0.0)
 
 
@@ -117,14 +118,14 @@ class LocalBench:
 
 
 class TestPrompt(ExecutorContract):
-    calm, patience = 2, 3
+    calm, patience = 2.0, 3.0
 
     def bench(self) -> Bench:
         return PromptBench()
 
 
 class TestFaulty(ExecutorContract):
-    calm = 60
+    calm, again = 60.0, 40.0
     faults = Faults(delay=(0.0, 2.0), loss=0.2, doubled=0.3, start=(0.0, 3.0), stop=(0.0, 3.0), release=(0.0, 1.0), heartbeat=5.0)
 
     @pytest.fixture(autouse=True, params=range(4))
@@ -138,7 +139,7 @@ class TestFaulty(ExecutorContract):
 class OnThisMachine:
     """A home, and nobody left in it."""
 
-    patience = 8_000  # four minutes: how long processes take to start is the machine's affair
+    patience = 240.0  # how long processes take to start is the machine's affair
     launch: Launch
 
     @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ class OnKubernetes:
 
 
 class TestExecutor(OnKubernetes, ExecutorContract):
-    patience = 1_200
+    patience = 60.0
 
 
 class TestRunner(OnKubernetes, RunnerContract):

@@ -96,7 +96,7 @@ class RunnerOnRay:
 class OnRay:
     """A home, and no keeper left of it."""
 
-    patience = 4_000  # looks, 200 s: how long processes take to start is the machine's affair
+    patience = 200.0  # how long processes take to start is the machine's affair
     kind: type[ExecutorOnRay] | type[RunnerOnRay]
 
     @pytest.fixture(autouse=True)

@@ -1,7 +1,8 @@
 """The contract of executors: derive a class from `ExecutorContract`, define how to make a bench, and let pytest collect it.
 
 A bench is an executor with rows 0 to 3 that it can run on devices 0 to 3, until it is stopped or asked to finish. The tests give orders,
-let time pass, and check what is reported. Reports may be duplicated or late; what counts is the state they report in the end.
+let time pass, and check what is reported. Reports may be duplicated or late; what counts is the state they report in the end. Time is
+counted in seconds of the bench's clock; that nothing happens is checked for longer than a start takes there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from unittest import SkipTest
 from gantline.engine.executor import Can, Executor, News, Order, Report, Verb
 
 _ENDS = (News.STOPPED, News.FINISHED, News.FAILED)
+_OTHER = 3  # the row of a job that no test is about
 
 
 class Bench(Protocol):
@@ -35,9 +37,9 @@ class Bench(Protocol):
 class _Trial(ABC):
     """What the tests share."""
 
-    patience = 400  # calls of `receive` after which an expected report counts as missing
-    calm = 5  # calls of `receive` that check that nothing happens
-    again = 40  # after so many calls, the newest orders are repeated, as the engine does
+    patience = 400.0  # seconds of the bench's clock after which an expected report counts as missing
+    calm = 0.2  # seconds, at least, for which nothing may happen
+    again = 5.0  # seconds after which the newest orders are repeated, as the engine does
 
     @abstractmethod
     def bench(self) -> Bench:
@@ -45,7 +47,7 @@ class _Trial(ABC):
 
     def begin(self, *needed: Can) -> Bench:
         """A fresh bench; a test that needs an ability which the executor does not declare is reported as skipped."""
-        self._bench, self._received, self._newest = self.bench(), [], {}
+        self._bench, self._received, self._newest, self._others = self.bench(), [], {}, 0
         for ability in needed:
             if ability not in self._bench.executor.can(0):
                 raise SkipTest(f"the executor does not declare this ability: {ability.name}")
@@ -53,6 +55,7 @@ class _Trial(ABC):
 
     _received: list[Report]
     _newest: dict[int, Order]
+    _others: int  # epochs of the job that measures how long a start takes
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: object) -> None:
         order = Order(verb, row, epoch, devices, **more)  # type: ignore[arg-type]
@@ -61,13 +64,18 @@ class _Trial(ABC):
 
     def until(self, true: Callable[[Report], bool], what: str) -> Report:
         """Wait for a report; those received earlier count, too."""
-        for look in range(self.patience):
-            if look % self.again == self.again - 1:
-                for order in self._newest.values():
-                    self._bench.executor.send(order, self._bench.now())
+        begun = last = self._bench.now()
+        while True:
             for report in self._received:
                 if true(report):
                     return report
+            now = self._bench.now()
+            if now > begun + self.patience:
+                break
+            if now > last + self.again:
+                last = now
+                for order in self._newest.values():
+                    self._bench.executor.send(order, now)
             self._received += self._bench.receive()
         raise AssertionError(f"{what}; received {[(r.news.value, r.row, r.epoch) for r in self._received]}")
 
@@ -75,11 +83,16 @@ class _Trial(ABC):
         return self.until(lambda r: (r.news, r.row, r.epoch) == (news, row, epoch), f"no '{news.value}' of row {row}, epoch {epoch}")
 
     def quiet(self) -> list[Report]:
-        """What is received when nothing should happen any more."""
+        """What is received when nothing should happen any more, for twice as long as another job takes to start and to stop."""
         self._received = []
-        for _ in range(self.calm):
+        begun, self._others = self._bench.now(), self._others + 1
+        for verb, news in ((Verb.START, News.STARTED), (Verb.STOP, News.STOPPED)):
+            self.order(verb, _OTHER, self._others, (3,))
+            self.news(news, _OTHER, self._others)
+        end = begun + max(self.calm, 2.0 * (self._bench.now() - begun))
+        while self._bench.now() < end:
             self._received += self._bench.receive()
-        return self._received
+        return [report for report in self._received if report.row != _OTHER]
 
 
 class InPlaceContract(_Trial):
