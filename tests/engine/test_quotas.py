@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.held import most_held
+from tests.engine.states import commit, engine_of
 
+from gantline import Assignment, Mode
+from gantline.core import columns as c
+from gantline.core.queues import Queue
 from gantline.core.reasons import Reason
+from gantline.engine.quota_gate import CommonQuotas
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
 
@@ -97,6 +102,35 @@ def test_policies_keep_their_order_within_a_queue():
 def test_an_elastic_job_grows_to_its_queues_limit_and_no_further(policy):
     jobs = [job("e", 0, 1, 1000, "q", min_gpus=1, max_gpus=8)]
     assert most_held(simulate(jobs, "1x8", policy, queues="q=3:1", until=100), ["q"]) == {"q": 4}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_group_that_starts_together_waits_as_one_for_the_quota_of_a_member(together):
+    """A quota that is set while a policy thinks about both members."""
+    engine = engine_of([job("slim", 0, 1, 100, "open"), job("wide", 0, 2, 100, "tight")], "1x4")
+    pair = [Assignment(k, group=1, mode=Mode.SPACE, together=together) for k in range(2)]
+    tables = engine.state.tables
+
+    engine.quotas.bounds = CommonQuotas(queue=1.0)
+    commit(engine, pair)
+
+    assert tables.I[c.HELD].tolist() == [0 if together else 1, 0]
+    assert tables.I[c.REASON].tolist() == [Reason.TOGETHER if together else Reason.NONE, Reason.OVER_QUOTA]
+    engine.quotas.bounds = CommonQuotas(queue=2.0)
+    commit(engine, pair, at=10.0)
+    assert tables.I[c.HELD].tolist() == [1, 2]
+
+
+def test_a_member_that_runs_goes_on_while_a_quota_holds_back_one_that_would_join_it():
+    engine = engine_of([job(name, 0, 1, 100, name) for name in ("runs", "waits", "bound")], "1x4")
+    rows = [Assignment(k, group=1, mode=Mode.SPACE, together=True) for k in range(3)]
+    commit(engine, rows[:1])
+
+    engine.quotas.bounds = CommonQuotas(queue=1.0)
+    engine.state.tables.queue_tree["bound"] = Queue("bound", quota=0.0, borrow=0.0)
+    commit(engine, rows, at=10.0)
+
+    assert engine.state.tables.I[c.HELD].tolist() == [1, 0, 0]
 
 
 sizes = st.integers(1, 4)

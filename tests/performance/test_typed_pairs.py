@@ -49,7 +49,8 @@ def jobs(*models: str, gpus: int = 1) -> list[dict[str, Any]]:
 
 def run(some: list[dict[str, Any]], cluster: str, profiles: Path, policy: str = "lucid", **settings: Any) -> Run:
     settings = {"quiet": 0.0, "profile": 0.0} if policy == "lucid" else settings
-    return simulate(some, cluster, policy, settings=settings, performance="pairs", profiles=str(profiles))
+    found: Run = simulate(some, cluster, policy, settings=settings, performance="pairs", profiles=str(profiles))
+    return found
 
 
 @pytest.mark.parametrize(("cluster", "gpus", "kept"), [("v100:1x1", 1, 0.98), ("k80:1x1", 1, 0.98 * 0.95), ("v100:1x2", 2, 0.98 * 0.95)])

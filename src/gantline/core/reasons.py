@@ -38,7 +38,7 @@ class Reason(IntEnum):
     LOSS = 27  # completed before its work was done, because its loss said so
     WINDOW = 28  # devices are reserved for a window
     TURN = 29  # others of its rotation have their turn
-    TOGETHER = 30  # its group starts whole or not at all, and another member has no place
+    TOGETHER = 30  # its group starts whole or not at all, and another member may not start
     DEVICE_MEMORY = 31  # too little device memory is left beside those that it would share with
     ONE_GANG = 32  # the plan has it on devices of others, and the executor puts one gang on a device
 
@@ -73,7 +73,7 @@ _SENTENCES = {
     Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
     Reason.LOSS: "was ended by its loss",
     Reason.WINDOW: "devices that it would have are reserved for a window",
-    Reason.TOGETHER: "its group starts together, and another member has no place",
+    Reason.TOGETHER: "its group starts together, and another member has no place or is held back by a quota",
     Reason.TURN: "waits for its next turn in its rotation",
     Reason.ONE_GANG: "it would share devices, and the executor puts one gang on a device",
     Reason.DEVICE_MEMORY: "the devices that it would share have too little memory left",

@@ -1,6 +1,12 @@
-"""Assignments within the quotas: what a policy gives beyond them is cut, down to what the job has or needs at least."""
+"""Assignments within the quotas: what a policy gives beyond them is cut, down to what the job has or needs at least.
+
+A group that starts together waits as one: where a quota holds one of its members back, the others do not start either.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +18,23 @@ from gantline.core.tables import Tables
 from gantline.engine.sized_assignments import size_of, smaller_way
 
 
-def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
+class WithinQuotas(NamedTuple):
+    """A plan after the cut."""
+
+    table: Assignments
+    keeps: Ints  # rows that keep what they have, because they may not have more
+    denied: Ints  # rows that get nothing because of a quota
+    torn: Ints  # rows that get nothing because a quota holds back another member of their group
+
+
+def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], table: Assignments) -> WithinQuotas:
     """Every row gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
 
-    `least` has one claim per assignment, with the fewest devices that its job goes on with. Also returns the rows that keep what they have.
+    `least` has one claim per assignment, with the fewest devices that its job goes on with.
     """
-    allowed = tree.pick(sorted(least, key=lambda claim: not claim.runs))
+    picked = tree.pick(sorted(least, key=lambda claim: not claim.runs))
+    torn = _torn(least, table, picked) if table.has("together") else set()
+    allowed = {row for row in picked if row not in torn}
     room = QuotaRoom(tree)
     for claim in {claim.row: claim for claim in least if claim.row in allowed}.values():
         room.take(claim, claim.size)
@@ -47,7 +64,17 @@ def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Int
             items.append(smaller)
         elif claim.runs and t.I[c.HELD, claim.row] <= claim.size + more:
             keeps.append(claim.row)
-    return (Assignments.of(items) if changed else table), np.array(keeps, dtype=np.int64)
+    denied = [claim.row for claim in least if claim.row not in picked]
+    kept, held_back, in_vain = (np.array(some, dtype=np.int64) for some in (keeps, denied, sorted(torn)))
+    return WithinQuotas(Assignments.of(items) if changed else table, kept, held_back, in_vain)
+
+
+def _torn(least: list[QuotaClaim], table: Assignments, picked: Collection[int]) -> set[int]:
+    """The rows that wait and are to start together with one that may not."""
+    groups, together = table.column("group").tolist(), table.column("together").tolist()
+    waits = [(claim.row, group) for claim, group, whole in zip(least, groups, together) if whole and not claim.runs]
+    held_back = {group for row, group in waits if row not in picked}
+    return {row for row, group in waits if group in held_back and row in picked}
 
 
 class QuotaRoom:

@@ -46,6 +46,7 @@ class QuotaGate:
         self.bounds = CommonQuotas()
         self._tree: tuple[tuple[object, ...], QuotaTree] | None = None
         self.denied: Ints = np.zeros(0, dtype=np.int64)  # rows that wait because of a quota
+        self.torn: Ints = self.denied  # rows that wait because another member of their group does
 
     @property
     def active(self) -> bool:
@@ -76,6 +77,7 @@ class QuotaGate:
         claims = self._claims(rows, sizes, runs)
         allowed = tree.pick(claims, strict=not ranks)
         self.denied = np.array([claim.row for claim in claims if claim.row not in allowed], dtype=np.int64)
+        self.torn = self.torn[:0]
         stopped = [claim.row for claim in claims if claim.runs and claim.row not in allowed]
         for row in stopped:
             self.grants.stop(row, Reason.QUOTA)
@@ -140,13 +142,17 @@ class QuotaGate:
         """The assignments within the quotas, and rows that keep what they have because they may not have more."""
         runs = self._runs(rows[table.job])
         least = self._least(rows[table.job], runs)
-        return cut_to_quotas(self.tree(), self.state.tables, self._claims(rows[table.job], least, runs), rows, table)
+        found = cut_to_quotas(self.tree(), self.state.tables, self._claims(rows[table.job], least, runs), table)
+        self.denied, self.torn = np.union1d(self.denied, found.denied), found.torn
+        return found.table, found.keeps
 
     def write_reasons(self) -> None:
-        """Write the reason of rows that wait because of a quota."""
+        """Write the reason of rows that wait because of a quota, or for a member of their group that does."""
+        I = self.state.tables.I
+        I[c.REASON, self.torn[I[c.PHASE][self.torn] == PENDING]] = int(Reason.TOGETHER)
         if not len(self.denied):
             return
-        I, tree = self.state.tables.I, self.tree()
+        tree = self.tree()
         held = self._usage(tree)
         for row in self.denied[I[c.PHASE][self.denied] == PENDING].tolist():
             size, queue, user = self._size(row), int(I[c.QUEUE, row]), int(I[c.USER, row])
