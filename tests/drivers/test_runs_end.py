@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -71,9 +72,29 @@ class Trials(Policy):
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
-def test_runs_that_end_at_their_limit_before_they_have_started_are_given_up_with_both_times(executor: str) -> None:
+def test_a_job_whose_runs_reach_their_limit_before_they_have_started_is_told_of_at_once_and_ends(executor: str) -> None:
     jobs = [job("a", 0, 100), job("b", 0, 100)]
     run = simulate(jobs, "1x2", Trials(), costs="start=30,resume=20", executor=executor)
-    assert run.summary["unfinished"] == 2
-    assert "lets job 'a' (and 1 more) run for 10 s, its limit, and its start alone takes 20 s: given up" in run.incidents[-1]
+    first, *_, last = run.incidents
+    assert "t=10, decision 2: the plan lets job 'a' run for 10 s, its limit, and its start alone takes 30 s" in first
+    assert "the plan lets job 'b' run for 10 s, its limit, and its start alone takes 20 s: the job ends after 3 runs without work" in last
+    assert (len(run.incidents), run.summary["completed"], run.summary["end"]) == (4, 0, 30.0)
     assert simulate(jobs, "1x2", Trials(35.0), costs="start=30,resume=20", executor=executor).summary["completed"] == 2
+
+
+@dataclass(frozen=True)
+class TrialsBesideWork(Trials):
+    """The same, while the first job has no limit."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        limits = [math.inf if name == "works" else self.seconds for name in snapshot.jobs.ids]
+        return Plan.assign([Assignment(one, limit=limit) for one, limit in enumerate(limits)])
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+def test_it_ends_while_another_job_works(executor: str) -> None:
+    run = simulate([job("works", 0, 5000), job("tried", 0, 100)], "1x2", TrialsBesideWork(), costs="30", executor=executor)
+
+    assert run.jobs["finish"].to_list()[0] == 5030.0
+    assert run.jobs["restarts"].to_list() == [0, 2]
+    assert [one.split("job ")[1].split(" run")[0] for one in map(str, run.incidents)] == ["'tried'", "'tried'"]

@@ -1,7 +1,6 @@
 """A guard for every loop: where gangs are started and stopped without end and none of them works, the run is given up.
 
 Changes that cost as long as gangs are left alone (a round, a quantum) have no end: every gang is stopped before it has paid for its start.
-So have trials with a limit that is shorter than a start.
 """
 
 from __future__ import annotations
@@ -48,16 +47,5 @@ class Standstill:
         before, self._attained = self._attained, attained
         if to_come or before is None or len(before) != len(attained) or (attained > before).any():
             return False
-        self.engine.incidents.append(Incident(now, state.decision, f"{self._why()}: given up"))
+        self.engine.incidents.append(Incident(now, state.decision, f"{WHY}: given up"))
         return True
-
-    def _why(self) -> str:
-        """What keeps gangs from working: the limit of a run that starts now, or else that changes follow each other too soon."""
-        F, rows = self.state.tables.F, self.state.running_rows
-        cut = rows[F[c.LIMIT_END][rows] <= F[c.SINCE][rows]]
-        if not len(cut):
-            return WHY
-        limit, takes = (float(F[line, cut[0]] - F[c.LAST_START, cut[0]]) for line in (c.LIMIT_END, c.SINCE))
-        more = f" (and {len(cut) - 1} more)" if len(cut) > 1 else ""
-        job = self.state.tables.ids[cut[0]]
-        return f"the plan lets job '{job}'{more} run for {limit:g} s, its limit, and its start alone takes {takes:g} s"

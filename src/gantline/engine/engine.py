@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from gantline.placement.device_rule import LatePlacementError, PlacementError
 from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
+    from gantline.engine.futile_runs import FutileRuns
     from gantline.engine.window_gate import WindowGate
 
 
@@ -130,13 +132,21 @@ class Engine:
         """Apply an input from outside; there is no other entry. Returns whether a policy could see a difference."""
         return self.inputs.apply(value)
 
+    @cached_property
+    def futile(self) -> FutileRuns:
+        """Runs that end before they have started."""
+        from gantline.engine.futile_runs import FutileRuns  # orders set no limits
+
+        return FutileRuns(self.state)
+
     def decide(self) -> Plan | None:
         """One question to the policy; None: it lost its turn."""
         state = self.state
         state.decision += 1
         self.decisions += 1
         if self.grants.minds_changes:
-            self.stopped += self.grants.before_decision()
+            self.stopped += self.grants.before_decision(self.futile)
+            self.incidents += self.futile.report(self.inputs.requests)
         if state.tables.trials:
             discard_trials(state)
         if self.sparing.grace > 0.0:

@@ -28,6 +28,7 @@ from gantline.engine.trial_runs import is_trial
 from gantline.performance.model import overrides
 
 if TYPE_CHECKING:
+    from gantline.engine.futile_runs import FutileRuns
     from gantline.engine.shared_room import SharedRoom
 
 
@@ -153,7 +154,7 @@ class Grants:
         if self.speeds.model is not None:
             self.speeds.refresh_due()
 
-    def before_decision(self) -> int:
+    def before_decision(self, futile: FutileRuns) -> int:
         """Runs that reached their limit end by themselves, speeds and time shares are brought up to now; how many runs ended."""
         state, F, now, ended = self.state, self.state.tables.F, self.state.now, 0
         if self.used_fluid:
@@ -162,6 +163,7 @@ class Grants:
         rows = state.running_rows
         for row in rows[now + 1e-9 >= F[c.LIMIT_END][rows]].tolist():
             if int(state.tables.I[c.PHASE, row]) in (Phase.RUNNING, Phase.STARTING) and row in self.by_row:
+                futile.note(row)
                 self.stop(row, Reason.LIMIT)
                 ended += 1
         self.refresh()
