@@ -145,7 +145,7 @@ class Engine:
         state.decision += 1
         self.decisions += 1
         if self.grants.minds_changes:
-            self.stopped += self.grants.before_decision(self.futile)
+            self.stopped += self.grants.before_decision(self.futile.note)
             self.incidents += self.futile.report(self.inputs.requests)
         if state.tables.trials:
             discard_trials(state)

@@ -6,6 +6,7 @@ commits a plan.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,6 @@ from gantline.engine.trial_runs import is_trial
 from gantline.performance.model import overrides
 
 if TYPE_CHECKING:
-    from gantline.engine.futile_runs import FutileRuns
     from gantline.engine.shared_room import SharedRoom
 
 
@@ -154,8 +154,11 @@ class Grants:
         if self.speeds.model is not None:
             self.speeds.refresh_due()
 
-    def before_decision(self, futile: FutileRuns) -> int:
-        """Runs that reached their limit end by themselves, speeds and time shares are brought up to now; how many runs ended."""
+    def before_decision(self, at_limit: Callable[[int], None]) -> int:
+        """Runs that reached their limit end by themselves, and `at_limit` is called for each; speeds and time shares are brought up to now.
+
+        Returns how many runs ended.
+        """
         state, F, now, ended = self.state, self.state.tables.F, self.state.now, 0
         if self.used_fluid:
             for row in self.rows_with_shares():
@@ -163,7 +166,7 @@ class Grants:
         rows = state.running_rows
         for row in rows[now + 1e-9 >= F[c.LIMIT_END][rows]].tolist():
             if int(state.tables.I[c.PHASE, row]) in (Phase.RUNNING, Phase.STARTING) and row in self.by_row:
-                futile.note(row)
+                at_limit(row)
                 self.stop(row, Reason.LIMIT)
                 ended += 1
         self.refresh()
