@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,19 @@ class RayCluster:
     def lose(self, name: str) -> None:
         """End a node at once, as a crash of its machine does: Ray's processes there, and with them all that they have started."""
         _kill(self._nodes.pop(name))
+
+    @contextmanager
+    def without_store(self) -> Iterator[None]:
+        """Ray's control store is away, and comes back with what it knew."""
+        (pid,) = (one for one in self._nodes["n0"] if b"gcs_server" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0])
+        command, env = ([os.fsdecode(one) for one in Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")] for name in ("cmdline", "environ"))
+        os.kill(pid, signal.SIGKILL)
+        self._nodes["n0"].remove(pid)
+        yield
+        quiet = subprocess.DEVNULL
+        known = dict(one.split("=", 1) for one in env if one)
+        again = subprocess.Popen(command[:-1], env=known, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        self._nodes["n0"].add(again.pid)
 
     def stop(self) -> None:
         """End everything."""

@@ -1,0 +1,87 @@
+"""Nodes of a Ray cluster are lost and come back, and its control store is away for a while: jobs go on, and none runs twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, shell, state, until
+from tests.system.ray_cluster import RayCluster
+from tests.system.test_ray_contract import end_all
+
+from gantline.core.inputs import Action
+from gantline.runtime.ray.runner import RayRunner
+from gantline.runtime.records import MemoryStore
+from gantline.runtime.scheduler import Scheduler
+
+AWAY = {False: 8.0, True: 60.0}  # seconds
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[RayCluster]:
+    cluster = RayCluster(3)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, ray_cluster: RayCluster) -> Iterator[Scheduler]:
+    scheduler = Scheduler(MemoryStore(), RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
+    scheduler.start()
+    yield scheduler
+    for job in scheduler.view().jobs.values():
+        if job.state in ("running", "pending"):
+            scheduler.request([job.id], Action.CANCEL)
+    ended(scheduler, *scheduler.view().jobs)
+    scheduler.stop()
+
+
+def careful(home: Path) -> str:
+    """A rank that notices when another process is on its device, and goes on until it is told to finish."""
+    mine = f"{home}/on.$GANTLINE_DEVICES.$RANK"
+    return (
+        f"trap 'rmdir {mine}; exit 15' TERM; mkdir {mine} || echo $GANTLINE_JOB_ID >> {home}/breaches;"
+        f" echo $GANTLINE_EPOCH >> {home}/began.$GANTLINE_JOB_ID.$RANK;"
+        f" while [ ! -e {home}/finish ]; do sleep 0.1; done; rmdir {mine}"
+    )
+
+
+def nodes_of(scheduler: Scheduler, job: str) -> set[str]:
+    return {name.partition(":")[0] for name in scheduler.view().jobs[job].devices}
+
+
+def is_up(scheduler: Scheduler, node: str) -> bool:
+    return all(device.up for device in scheduler.view().devices if device.node == node)
+
+
+def test_a_gang_on_a_lost_node_goes_on_elsewhere_and_the_node_comes_back(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler) -> None:
+    gang, other = (scheduler.submit(shell(f"while [ ! -e {tmp_path}/finish ]; do sleep 0.1; done", gpus, processes=0), "ann")[0] for gpus in (3, 1))
+    until(lambda: state(scheduler, gang) == state(scheduler, other) == "running")
+    lost = max(nodes_of(scheduler, gang) - nodes_of(scheduler, other))
+    ray_cluster.lose(lost)
+    until(lambda: not is_up(scheduler, lost), "the loss of a node")
+    until(lambda: state(scheduler, gang) == "running" and lost not in nodes_of(scheduler, gang), "a start elsewhere")
+    assert scheduler.view().jobs[gang].failures == 0, "it is no failure of the job"
+    ray_cluster.add(lost)
+    until(lambda: is_up(scheduler, lost), "the return of a node")
+    (again,) = scheduler.submit(shell("true", 2), "ann")
+    (tmp_path / "finish").touch()
+    assert ended(scheduler, gang, other, again) == ["succeeded"] * 3
+
+
+def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler, long: bool) -> None:
+    running = [scheduler.submit(shell(careful(tmp_path), gpus, processes=0), "ann")[0] for gpus in (1, 3)]
+    short = scheduler.submit(shell(f"sleep 3; echo done > {tmp_path}/short"), "ann")[0]
+    until(lambda: all(state(scheduler, job) == "running" for job in (*running, short)))
+    with ray_cluster.without_store():
+        (late,) = scheduler.submit(shell("true"), "ann")
+        time.sleep(AWAY[long])
+        assert (tmp_path / "short").exists()
+        assert [state(scheduler, job) for job in running] == ["running", "running"]
+    assert ended(scheduler, short, late) == ["succeeded", "succeeded"]
+    (tmp_path / "finish").touch()
+    assert ended(scheduler, *running) == ["succeeded", "succeeded"]
+    assert not (tmp_path / "breaches").exists()
+    assert {file.read_text() for file in tmp_path.glob("began.*")} == {"1\n"}, "something was started twice"
