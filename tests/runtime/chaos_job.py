@@ -1,7 +1,8 @@
 """A job of the fault stories, which writes down what it sees: on which devices it was, in which epoch, how far it has come.
 
-It holds a lock on a file for each of its devices for as long as it lives, and whatever it starts holds it, too. If one is taken, somebody
-else is there: that is a breach. Run as ``python chaos_job.py FOLDER STEPS [hide]``; it needs nothing but the standard library.
+It holds a lock on a file for each of its devices for as long as it lives, and whatever it starts holds it, too. If one is taken, another
+process is there: that is a breach. In a gang with a rank per device each rank has its own device, and counts its own steps. Run as
+``python chaos_job.py FOLDER STEPS [hide]``; it needs nothing but the standard library.
 """
 
 import fcntl
@@ -22,6 +23,10 @@ def main(folder: str, steps: int, hides: bool) -> int:
     asked = []
     signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
     job, epoch, devices = (os.environ[f"GANTLINE_{name}"] for name in ("JOB_ID", "EPOCH", "DEVICES"))
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if ranks > 1:
+        devices = devices.split(",")[rank]
+    saved, made = ("step", "steps") if not rank else (f"step.{rank}", f"steps.{rank}")
     os.chdir(os.environ["GANTLINE_CHECKPOINT"])
     locks = [os.open(os.path.join(folder, f"device.{name}"), os.O_RDWR | os.O_CREAT) for name in devices.split(",")]
     for lock in locks:
@@ -29,22 +34,23 @@ def main(folder: str, steps: int, hides: bool) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             say(folder, "breaches", job, epoch, devices)
-    say(folder, "began", job, epoch, devices)
+    if not rank:
+        say(folder, "began", job, epoch, devices)
     if hides:  # a process that leaves group, session and environment, and is on the devices still
         subprocess.Popen(["sleep", "1000"], env={}, start_new_session=True, pass_fds=locks, stdout=subprocess.DEVNULL)
     at = 0
-    if os.path.exists("step"):
-        with open("step", encoding="ascii") as file:
+    if os.path.exists(saved):
+        with open(saved, encoding="ascii") as file:
             at = int(file.read())
     while at < steps:
         if asked:
             return 143
         time.sleep(0.03)
         at += 1
-        with open("next", "w", encoding="ascii") as file:
+        with open(f"next.{saved}", "w", encoding="ascii") as file:
             file.write(str(at))
-        os.replace("next", "step")
-        say(".", "steps", epoch, at)
+        os.replace(f"next.{saved}", saved)
+        say(".", made, epoch, at)
     say(folder, "done", job, epoch)
     return 0
 

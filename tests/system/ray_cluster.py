@@ -62,7 +62,9 @@ class RayCluster:
     def without_store(self) -> Iterator[None]:
         """Ray's control store is away, and comes back with what it knew."""
         (pid,) = (one for one in self._nodes["n0"] if b"gcs_server" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0])
-        command, env = ([os.fsdecode(one) for one in Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")] for name in ("cmdline", "environ"))
+        command, env = (
+            [os.fsdecode(one) for one in Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")] for name in ("cmdline", "environ")
+        )
         os.kill(pid, signal.SIGKILL)
         self._nodes["n0"].remove(pid)
         yield

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, shell, state, until
 from tests.system.ray_cluster import RayCluster
-from tests.system.test_ray_contract import end_all
 
 from gantline.core.inputs import Action
 from gantline.runtime.ray.runner import RayRunner
@@ -56,8 +55,10 @@ def is_up(scheduler: Scheduler, node: str) -> bool:
     return all(device.up for device in scheduler.view().devices if device.node == node)
 
 
-def test_a_gang_on_a_lost_node_goes_on_elsewhere_and_the_node_comes_back(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler) -> None:
-    gang, other = (scheduler.submit(shell(f"while [ ! -e {tmp_path}/finish ]; do sleep 0.1; done", gpus, processes=0), "ann")[0] for gpus in (3, 1))
+def test_a_gang_on_a_lost_node_goes_on_elsewhere(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler) -> None:
+    """And the node comes back under its name."""
+    waits = f"while [ ! -e {tmp_path}/finish ]; do sleep 0.1; done"
+    gang, other = (scheduler.submit(shell(waits, gpus, processes=0), "ann")[0] for gpus in (3, 1))
     until(lambda: state(scheduler, gang) == state(scheduler, other) == "running")
     lost = max(nodes_of(scheduler, gang) - nodes_of(scheduler, other))
     ray_cluster.lose(lost)

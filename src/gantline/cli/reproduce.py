@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Form, Sheet, say, show
-from gantline.cli.run_options import Workers
+from gantline.cli.run_options import HERE, Backends
 
 if TYPE_CHECKING:
     from gantline.experiment.reproduce.study import Reproduction, Study
@@ -46,7 +46,7 @@ def reproduce(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Keep runs, claims, numbers and figures in this folder.")] = None,
     page: Annotated[Path | None, Parameter(help="Write all verdicts as one Markdown page.")] = None,
     data: Data = None,
-    workers: Workers = None,
+    where: Backends = HERE,
 ) -> int:
     """Run a published figure again; the exit code is 1 if its shape is not found."""
     from gantline.cli.sweeping import kept_or_not
@@ -62,7 +62,7 @@ def reproduce(
             if name == "all" and not study.ready:
                 say(f"left out: {one} needs {study.needs} (--data FOLDER)")
                 continue
-            found.append(_run(study, scale, folder / one if name == "all" else folder, workers, keep=out is not None))
+            found.append(_run(study, scale, folder / one if name == "all" else folder, where, keep=out is not None))
             print(section(found[-1]))
     if page is not None:
         write_text(page, page_of(found))
@@ -70,7 +70,7 @@ def reproduce(
     return 0 if all(one.shape_holds for one in found) else 1
 
 
-def _run(study: Study, scale: Literal["small", "full"], folder: Path, workers: int | None, *, keep: bool) -> Reproduction:
+def _run(study: Study, scale: Literal["small", "full"], folder: Path, where: Backends, *, keep: bool) -> Reproduction:
     import polars as pl
 
     from gantline.cli.sweeping import report_failures, run_watched, write_figures
@@ -78,7 +78,7 @@ def _run(study: Study, scale: Literal["small", "full"], folder: Path, workers: i
     from gantline.experiment.reproduce.study import judge
     from gantline.experiment.whole_files import write_frame, write_text
 
-    sweep = run_watched(study.cases(scale), folder, workers)
+    sweep = run_watched(study.cases(scale), folder, where)
     report_failures(sweep)
     found = judge(study, sweep, scale)
     if keep:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -15,6 +16,7 @@ from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from gantline.experiment.backend import Backend
     from gantline.experiment.setting import Setting
 
 Policies = Annotated[
@@ -26,6 +28,36 @@ Policies = Annotated[
 Seeds = Annotated[str | None, Parameter(help="How many seeds (5 means 0 to 4), or which (1,2,3).")]
 Limit = Annotated[str, Parameter(help="Give up a run that takes longer than this (wall-clock time).")]
 Workers = Annotated[int | None, Parameter(help="Processes that run side by side; by default one per processor.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Backends:
+    """Where many runs are made."""
+
+    workers: Workers = None
+    backend: Annotated[
+        Literal["processes", "ray"], Parameter(help="Make the runs in processes here, or on the nodes of a Ray cluster (docs/ray.md).")
+    ] = "processes"
+    ray_address: Annotated[
+        str | None, Parameter(help="The Ray cluster, HOST:PORT; by default RAY_ADDRESS, else the one that runs on this machine.")
+    ] = None
+
+    def make(self, runs: int, limit: float) -> Backend:
+        """What runs so many settings; a cluster that does not answer is refused here."""
+        if self.backend == "ray":
+            from gantline.experiment.ray_backend import OnRay
+
+            return OnRay(self.ray_address or os.environ.get("RAY_ADDRESS") or "auto", self.workers, limit)
+        if self.ray_address is not None:
+            raise UsageError("runs are made in processes here", where="--ray-address", fix="give --backend ray, too")
+        from gantline.experiment.backend import choose_backend
+
+        few = self.workers is None or self.workers > 0
+        return choose_backend(min(self.workers or len(os.sched_getaffinity(0)), runs) if few else int(self.workers or 0), limit)
+
+
+HERE = Backends()  # as many processes as there are processors
 
 
 def _flags(single: bool) -> type:

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show
-from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, Workers, numbers_of, seeds_of, varied_of
+from gantline.cli.run_options import HERE, Backends, Limit, Policies, RunOptions, Seeds, numbers_of, seeds_of, varied_of
 from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def sweep(
         list[str] | None,
         Parameter(negative="", help="Another axis, such as round=60,300, trace.jobs=..., POLICY.PARAMETER=...; may be repeated."),
     ] = None,
-    workers: Workers = None,
+    where: Backends = HERE,
     limit: Limit = "inf",
     keep_runs: Annotated[bool, Parameter(negative="", help="Store every run whole, for 'gantline report'.")] = False,
     output: Form = "table",
@@ -62,7 +62,7 @@ def sweep(
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     most = time_of(limit, "--limit", above=True) or math.inf
-    found = usable(run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=most))
+    found = usable(run_watched(grid.cases(), out, where, keep_runs=keep_runs, limit=most))
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found.results), out / "figures")
     if output == "table":

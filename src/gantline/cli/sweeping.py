@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import printable, say
+from gantline.cli.run_options import Backends
 from gantline.experiment.outcome import DONE
 
 if TYPE_CHECKING:
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 _PASSING = "gantline-runs-"  # folders of temporary files that are gone afterwards
 
 
-def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False, limit: float = math.inf) -> Sweep:
+def run_watched(
+    cases: Sequence[Case], folder: Path, where: Backends | int | None, *, keep_runs: bool = False, limit: float = math.inf
+) -> Sweep:
     """Run what is not there yet, with one warm-up for all policies where it is to be found; after Ctrl-C, say how to go on."""
     from gantline.experiment.common_warmup import with_common_warmup
 
-    return with_common_warmup(cases, lambda some: _run_watched(some, folder, workers, keep_runs=keep_runs, limit=limit))
+    backends = where if isinstance(where, Backends) else Backends(workers=where)
+    return with_common_warmup(cases, lambda some: _run_watched(some, folder, backends, keep_runs=keep_runs, limit=limit))
 
 
 def with_what_happened(sweep: Sweep, base: Setting) -> Sweep:
@@ -46,8 +49,7 @@ def with_what_happened(sweep: Sweep, base: Setting) -> Sweep:
     return with_history(sweep, jobs, cluster)
 
 
-def _run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool, limit: float) -> Sweep:
-    from gantline.experiment.backend import choose_backend
+def _run_watched(cases: Sequence[Case], folder: Path, where: Backends, *, keep_runs: bool, limit: float) -> Sweep:
     from gantline.experiment.progress import progress
     from gantline.experiment.sweep import run_sweep
 
@@ -56,7 +58,6 @@ def _run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, ke
         for text in jobs.notes:
             say(f"note: {printable(text)}")
     done = 0
-    count = min(workers or len(os.sched_getaffinity(0)), len(cases)) if workers is None or workers > 0 else workers
     with progress("running") as show:
 
         def notice(finished: int, total: int, case: Case, outcome: Outcome) -> None:
@@ -66,7 +67,7 @@ def _run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, ke
                 show(finished, total, case, outcome)
 
         try:
-            sweep = run_sweep(cases, folder, backend=choose_backend(count, limit), keep_runs=keep_runs, on_outcome=notice)
+            sweep = run_sweep(cases, folder, backend=where.make(len(cases), limit), keep_runs=keep_runs, on_outcome=notice)
         except KeyboardInterrupt:
             kept = f" and kept in {folder}: the same command goes on from there" if _is_kept(folder) else "; --out would have kept them"
             say(f"stopped; {done} of {len(cases)} runs are done{kept}")

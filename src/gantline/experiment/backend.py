@@ -1,8 +1,7 @@
 """Where tasks run: the interface between a sweep and what runs its tasks.
 
-A backend takes tasks and yields an outcome for each, in any order, as they end. This process and local worker processes
-are two; a cluster would be a third: `run` ships `Task.to_dict()`, calls `perform` there and sends the `Outcome` back. All
-of them must see the folder that results are written to.
+A backend takes tasks and yields an outcome for each, in any order, as they end: in this process, in worker processes of this machine
+(`workers`), or on a Ray cluster (`ray_backend`), from which files of the result are sent back.
 """
 
 from __future__ import annotations

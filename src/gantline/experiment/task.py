@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ class Task:
     folder: str
     name: str = ""
     keep_run: bool = False
+    called: Mapping[str, str] = field(default_factory=dict)  # what the sweep calls files that lie elsewhere here; stays in this process
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.__dict__, "setting": self.setting.to_dict()}
+        return {name: value for name, value in self.__dict__.items() if name != "called"} | {"setting": self.setting.to_dict()}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Task:
@@ -50,9 +51,13 @@ def perform(task: Task) -> Outcome:
 
 
 def _perform(task: Task) -> dict[str, Any]:
+    from gantline.experiment.relocate import move_setting
     from gantline.experiment.setting import run_setting
 
     run = run_setting(task.setting, task.hash)
+    if task.called:
+        run.summary |= {name: task.called[value] for name, value in run.summary.items() if isinstance(value, str) and value in task.called}
+        run.summary["setting"] = move_setting(task.setting, task.called.__getitem__).to_dict()
     if task.name:
         run.summary["name"] = task.name
     if run.incidents:

@@ -11,6 +11,7 @@ from ray.exceptions import ActorUnavailableError
 from ray.util.placement_group import PlacementGroup, get_current_placement_group, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
 from gantline.runtime.ray.hands import Hands, KeeperNews
 from gantline.runtime.ray.spread_gang import SpreadGang
@@ -18,7 +19,6 @@ from gantline.runtime.ray.spread_gang import SpreadGang
 if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
 
-NAMESPACE = "gantline"
 _CALLS = 8  # that a keeper answers at once: one waits for news while an order comes
 
 

@@ -17,6 +17,7 @@ from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.ray.handle import Handle
 
+NAMESPACE = "gantline"  # of all actors
 OLDEST = (2, 50)  # bundles of placement groups that are bound to labels of nodes
 _WHERE = "--ray-address"
 _AWAY = "600"  # seconds that Ray's control store may be away before Ray ends a process that needs it
@@ -36,8 +37,8 @@ def load() -> Handle:
     return ray
 
 
-def connect(address: str, namespace: str) -> None:
-    """Connect this process; an address at which no cluster answers, and one of another version, are refused."""
+def connect(address: str) -> None:
+    """Connect this process, unless it is; an address at which no cluster answers, and one of another version, are refused."""
     ray = load()
     if address != "auto" and not _answers(address):
         fix = "start one (ray start --head), check the address, or leave it out for a cluster of its own"
@@ -45,7 +46,7 @@ def connect(address: str, namespace: str) -> None:
     if ray.is_initialized():
         return
     try:
-        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
         fix = "start one on this machine (ray start --head, or ray start --address HEAD), or give --ray-address HOST:PORT"
         raise UnreachableError(_first(error), where=_WHERE, fix=fix) from None

@@ -7,6 +7,7 @@ import socket
 import time
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
 
 _NAME = "gantline-service"
@@ -36,12 +37,12 @@ class Lease:
 class OneService:
     """A service's side of it."""
 
-    def __init__(self, home_id: str, home: str, namespace: str) -> None:
+    def __init__(self, home_id: str, home: str) -> None:
         import ray
 
         self._home, self._words = home_id, f"the service of {home} on {socket.gethostname()} (process {os.getpid()})"
         self._left = False
-        options = {"name": _NAME, "namespace": namespace, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
+        options = {"name": _NAME, "namespace": NAMESPACE, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
         self._actor: Handle = ray.remote(Lease).options(**options).remote()
 
     def take(self) -> None:

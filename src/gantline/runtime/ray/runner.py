@@ -44,7 +44,6 @@ _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 1.0  # seconds between looks at Ray's list of nodes
 _BUSY, _CALM = 0.1, 1.0  # seconds between checks of what is late, while an incarnation starts or stops, and otherwise
 _ABLE = frozenset({Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
-NAMESPACE = "gantline"
 
 
 @dataclass
@@ -64,10 +63,10 @@ class RayRunner(HomeRunner):
         own = OwnCluster(self.home)
         self._own = None if self.address else own
         self.checkpoints = self.checkpoints or self.home / "jobs"
-        connect(self.address or own.address(), NAMESPACE)
+        connect(self.address or own.address())
         folder = self.home / "ray"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lease = OneService(_identity(folder), str(self.home), NAMESPACE)
+        self._lease = OneService(_identity(folder), str(self.home))
         self._lease.take()
         self.nodes = RayNodes(folder / "nodes.json", check_devices(self.devices))
         self.nodes.see(self._ray.nodes())

@@ -1,0 +1,107 @@
+"""Lives of a service on a Ray cluster, each ended by kill -9 at a random instant; jobs write down what they see (`chaos_job.py`)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from tests.runtime.lives import wait_for
+from tests.runtime.specs import ENDED
+
+from gantline.runtime.replay import replay_store
+from gantline.runtime.store import SqlStore
+from gantline.service.client import Client
+from gantline.service.home import Home
+from gantline.service.options import Options
+
+_JOB = str(Path(__file__).parents[1] / "runtime" / "chaos_job.py")
+_BRISK = {"min_run": 1.0, "grace": 2.0}
+_LIVES = multiprocessing.get_context("forkserver")  # a process in which Ray was never started
+_LIVES.set_forkserver_preload(["gantline.service.serve", "gantline.runtime.ray.runner", "gantline.runtime.ray.actors"])
+
+
+def serve_on_ray(home: Path, address: str, policy: str | None) -> None:
+    """One life."""
+    from gantline.service.serve import serve
+
+    serve(Options(Home(home), "cpu", policy, anew=_BRISK, executor="ray", runner={"ray-address": address}))
+
+
+@dataclass
+class Lives:
+    """A service that is killed again and again, and its jobs."""
+
+    folder: Path
+    address: str
+    seed: int
+    known: list[str] = field(default_factory=list)
+    adopted: list[float] = field(default_factory=list)  # seconds from each further start until the service answers and knows what runs
+
+    def __post_init__(self) -> None:
+        self.chance, self.home = random.Random(self.seed), Home(self.folder / "home")
+
+    def run(self, jobs: int, kills: int) -> None:
+        """Submit jobs while the service is killed so many times; then let them end."""
+        self.start("srtf")
+        try:
+            for kill in range(kills):
+                for _ in range(len(self.known), jobs * (kill + 1) // kills):
+                    self.submit()
+                time.sleep(self.chance.uniform(0.0, 3.0))
+                self.kill()
+                self.start()
+            wait_for(lambda: all(job["state"] in ENDED and not job["devices"] for job in self.client.jobs()))
+            self.client.shutdown(drain=True)
+            self.service.join()
+        finally:
+            self.kill()
+
+    def start(self, policy: str | None = None) -> None:
+        began = time.monotonic()
+        self.home.address.unlink(missing_ok=True)
+        self.service: ForkServerProcess = _LIVES.Process(target=serve_on_ray, args=(self.home.path, self.address, policy))
+        self.service.start()
+        wait_for(lambda: self.home.announced() is not None or not self.service.is_alive())
+        assert self.home.announced() is not None, "the service does not start"
+        self.client = Client(home=self.home.path, timeout=60.0)
+        self.client.jobs()
+        if policy is None:
+            self.adopted.append(time.monotonic() - began)
+
+    def kill(self) -> None:
+        self.client.close()
+        self.service.kill()
+        self.service.join()
+
+    def submit(self) -> None:
+        """Small jobs, and gangs with a rank per device."""
+        gpus, steps = self.chance.choice((1, 1, 1, 2, 3)), self.chance.randint(20, 120)
+        run = [sys.executable, "-S", "-E", _JOB, str(self.folder), str(steps)]
+        spec = {"resources": {"gpus": gpus}, "checkpoint": {"grace": 5}, "estimate": steps / 30}
+        self.known += self.client.submit(run, processes="gpus", **spec)
+
+    def check(self) -> None:
+        """No job is lost, none was on a device of another, no saved step was lost, and the record gives the decisions again."""
+        assert not self._told("breaches"), f"a device was used twice: {self._told('breaches')}"
+        twice = [one for one, count in Counter(tuple(line[:2]) for line in self._told("began")).items() if count > 1]
+        assert not twice, f"incarnations began twice: {twice}"
+        for path in self.home.jobs.glob("*/checkpoint/steps*"):
+            steps = [int(line.split()[1]) for line in path.read_text().splitlines()]
+            assert steps == list(range(1, len(steps) + 1)), f"a saved step was lost, or made twice: {path} {steps}"
+        store = SqlStore.open(self.home.store, write=False)
+        jobs, replayed = {job["id"]: job for job in store.jobs()}, replay_store(store)
+        store.close()
+        assert set(jobs) == set(self.known)
+        assert {job["state"] for job in jobs.values()} == {"succeeded"}, [job for job in jobs.values() if job["state"] != "succeeded"]
+        assert {line[0] for line in self._told("done")} == set(self.known)
+        assert replayed.difference is None, f"the record is not what was decided: {replayed.difference}"
+
+    def _told(self, name: str) -> list[list[str]]:
+        path = self.folder / name
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,0 +1,45 @@
+"""One scheduler, two clocks, many machines: policies serve a gang over two nodes of a Ray cluster, and the record can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, shell
+from tests.runtime.test_every_policy import BRIEF, POLICIES
+from tests.system.ray_cluster import RayCluster
+
+from gantline.runtime.ray.runner import RayRunner
+from gantline.runtime.replay import replay_store
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.store import SqlStore
+
+SAMPLE = 8  # of the policies one in so many is asked at every change, and all with --long
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[RayCluster]:
+    cluster = RayCluster(2)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.timeout(1800)
+def test_policies_serve_a_gang_over_two_nodes_and_decide_the_same_again(tmp_path: Path, ray_cluster: RayCluster, long: bool) -> None:
+    store = SqlStore.open(tmp_path / "gantline.sqlite")
+    scheduler = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
+    scheduler.start()
+    try:
+        for policy in POLICIES if long else POLICIES[::SAMPLE]:
+            scheduler.use(policy, BRIEF.get(policy, {}))
+            (job,) = scheduler.submit(shell(f"echo $NNODES > {tmp_path}/nodes.$GANTLINE_JOB_ID", gpus=3, estimate=60.0, processes=0))
+            assert ended(scheduler, job) == ["succeeded"], policy
+            assert (tmp_path / f"nodes.{job}").read_text() == "2\n", policy
+    finally:
+        scheduler.stop()
+    replayed = replay_store(store)
+    store.close()
+    assert replayed.difference is None
+    assert replayed.decisions > 0
+    print(f"{replayed.decisions} decisions, replayed without a difference")
