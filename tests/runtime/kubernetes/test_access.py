@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from gantline.core.errors import GantlineError
 from gantline.runtime.kubernetes.access import find_access
 from gantline.runtime.kubernetes.client import ApiClient
-from gantline.runtime.kubernetes.runner import KubernetesRunner
+from gantline.runtime.kubernetes.runner import KubernetesRunner, check_version
 
 
 def write(path: Path, **changes: object) -> str:
@@ -66,3 +67,11 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
 def test_options_that_cannot_be_are_refused(devices: str | None, options: dict[str, str], said: str) -> None:
     with pytest.raises(GantlineError, match=said):
         KubernetesRunner.check(devices, options)
+
+
+@pytest.mark.parametrize(("minor", "refused"), [("19", True), ("9+", True), ("20", False), ("31+", False)])
+def test_a_server_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minor: str, refused: bool) -> None:
+    client = ApiClient(find_access(write(tmp_path / "config")))
+    monkeypatch.setattr(client, "get", lambda path: {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}"})
+    with pytest.raises(GantlineError, match=r"1\.20 or later") if refused else nullcontext():
+        check_version(client)

@@ -5,6 +5,7 @@ A service that was killed and comes back with the same home holds it still. Anot
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -37,6 +38,8 @@ class Leadership:
         self._renewed = -_SECONDS * 1.0
         self._held: Object = {}
         self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.renewals = 0  # how often it was written, for those who count
 
     @property
     def is_held(self) -> bool:
@@ -59,11 +62,17 @@ class Leadership:
         self._take(found)
 
     def start(self) -> None:
-        threading.Thread(target=self._renew, name="gantline-lease", daemon=True).start()
+        self._thread = threading.Thread(target=self._renew, name="gantline-lease", daemon=True)
+        self._thread.start()
 
     def release(self) -> None:
-        """The service ends: the next one need not wait."""
+        """The service ends: the next one, whichever home it has, need not wait."""
         self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self.is_held:
+            with contextlib.suppress(GantlineError):  # it runs out by itself
+                self.client.replace(self._path, {**self._held, "spec": {**self._held["spec"], "holderIdentity": ""}})
 
     # --- inside ---------------------------------------------------------------------------------------------------------
     def _is_ours(self, lease: Object) -> bool:
@@ -97,6 +106,7 @@ class Leadership:
             taken = {} if mine else {"acquireTime": now}
             self._held = self.client.replace(self._path, {**found, "spec": {**found["spec"], **spec, **taken}})
         self._renewed = time.monotonic()
+        self.renewals += 1
 
     def _renew(self) -> None:
         while not self._stop.wait(_EVERY if self.is_held else 0.5):

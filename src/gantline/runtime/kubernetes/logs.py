@@ -30,6 +30,7 @@ class LogCopy:
     most: int = _BYTES
     done: list[Callable[[], None]] = field(default_factory=list)  # called once, when all output has come
     is_over: bool = False
+    is_whole: bool = True  # nothing broke off
 
     def __post_init__(self) -> None:
         self._lock, self._left, self._first = threading.Lock(), len(self.names), threading.Event()
@@ -61,7 +62,7 @@ class LogCopy:
                     self._lines.write(number, line)
                 self._first.set()
         except (GantlineError, OSError):
-            pass  # it has not begun, or its node does not answer: what has come is kept
+            self.is_whole = False  # it has not begun, or its node does not answer: what has come is kept
         with self._lock:
             self._lines.write(number, b"")
             self._left -= 1
@@ -87,7 +88,7 @@ class LogCopies:
         """The copy of a gang's output, begun now if it is not under way. One that broke off is begun anew."""
         with self._lock:
             known = self._copies.get((job, epoch))
-            if known is None or known.is_over:
+            if known is None or (known.is_over and not known.is_whole):
                 known = self._copies[job, epoch] = LogCopy(self.client, self.namespace, names, path, most)
             return known
 

@@ -22,21 +22,30 @@ _PORT = 29500  # every pod has ports of its own
 _LAUNCH = """\
 mine=$$; stopped=; failed=; pids=; rank=0; hand_on=TERM
 [ $LOCAL_WORLD_SIZE -gt 1 ] || hand_on=$GANTLINE_STOP_SIGNAL
-stop() { stopped=1; for p in $pids; do kill -$hand_on $p 2>/dev/null; done; }
-fail() { failed=1; [ -z "$stopped" ] || return; for p in $pids; do kill -ALRM $p 2>/dev/null; done; }
-trap stop TERM
-trap fail USR1
+stop() { woken=1; stopped=1; for p in $pids; do kill -$hand_on $p 2>/dev/null; done; }
+fail() { woken=1; failed=1; [ -z "$stopped" ] || return; for p in $pids; do kill -ALRM $p 2>/dev/null; done; }
+code_of() {  # a signal to this shell ends its wait: then it waits again, and what was known already counts
+  known=
+  while :; do
+    woken=; wait $1 2>/dev/null; code=$?
+    [ $code -ne 127 ] || [ -z "$known" ] || code=$known
+    [ -n "$woken" ] || break
+    known=$code
+  done
+}
 one() {
   own=; told=
-  trap 'told=$GANTLINE_STOP_SIGNAL; [ -z "$own" ] || kill -$told $own 2>/dev/null' TERM
-  trap 'told=KILL; [ -z "$own" ] || kill -KILL $own 2>/dev/null' ALRM
+  trap 'woken=1; told=$GANTLINE_STOP_SIGNAL; [ -z "$own" ] || kill -$told $own 2>/dev/null' TERM
+  trap 'woken=1; told=KILL; [ -z "$own" ] || kill -KILL $own 2>/dev/null' ALRM
   trap - USR1
   "$@" & own=$!
   [ -z "$told" ] || kill -$told $own
-  while :; do wait $own; code=$?; kill -0 $own 2>/dev/null || break; done
+  code_of $own
   [ $code -eq 0 ] || kill -USR1 $mine 2>/dev/null
   exit $code
 }
+trap stop TERM
+trap fail USR1
 while [ $rank -lt $LOCAL_WORLD_SIZE ]; do
   export RANK=$((GANTLINE_FIRST_RANK + rank)) LOCAL_RANK=$rank
   if [ $LOCAL_WORLD_SIZE -eq 1 ]; then "$@" & else ( one "$@" ) & fi
@@ -46,7 +55,7 @@ done
 [ -z "$failed" ] || fail
 worst=0
 for p in $pids; do
-  while :; do wait $p; code=$?; kill -0 $p 2>/dev/null || break; done
+  code_of $p
   case $worst in 0|137|142) [ $code -eq 0 ] || worst=$code;; esac  # 137 and 142: ended because another one failed
 done
 exit $worst

@@ -29,7 +29,6 @@ from gantline.runtime.kubernetes.rights import check_rights
 from gantline.runtime.kubernetes.sight import Sight
 from gantline.runtime.kubernetes.writes import Writes
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.files import make_private
 from gantline.runtime.local.kept import KeptJobs, KeptOutput
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.roll_call import KeptIncarnation, Present
@@ -72,7 +71,7 @@ class KubernetesRunner(Runner):
         options = premises.options
         access = find_access(options.get("kubeconfig", ""), options.get("context", ""), options.get("namespace", ""))
         client = ApiClient(access)
-        _check_version(client)
+        check_version(client)
         check_rights(client, access.namespace)
         terms = PodTerms(
             access.namespace, _identity(premises.home), premises.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
@@ -98,10 +97,11 @@ class KubernetesRunner(Runner):
     # --- what it can ----------------------------------------------------------------------------------------------------
     @property
     def abilities(self) -> frozenset[Can]:
-        return frozenset()
+        """Pods cannot be changed; only CPUs can be requested in parts."""
+        return frozenset({Can.COLLOCATE}) if self.slots else frozenset()
 
     def can(self, row: int) -> frozenset[Can]:
-        return frozenset()
+        return self.abilities
 
     def refusal(self, launch: Launch) -> str:
         if not launch.image and not self.terms.image:
@@ -154,12 +154,12 @@ class KubernetesRunner(Runner):
     def close(self) -> None:
         for follower in self.followers:
             follower.stop()
-        self.lease.release()
         if self._thread is not None:
             self._inbox.put(None)
             self._thread.join()
         if self._work is not None:
             self._work.writes.close()
+        self.lease.release()
         self.client.close()
 
     # --- orders and jobs ------------------------------------------------------------------------------------------------
@@ -290,7 +290,8 @@ def _seconds(options: Mapping[str, str]) -> float:
     return found
 
 
-def _check_version(client: ApiClient) -> None:
+def check_version(client: ApiClient) -> None:
+    """Refuse a server that is too old."""
     said = client.get("/version")
     minor = "".join(sign for sign in str(said.get("minor", "")) if sign.isdigit())
     if str(said.get("major")) == "1" and minor.isdigit() and int(minor) < _OLDEST:
@@ -306,7 +307,7 @@ def _identity(home: Path) -> str:
                 return known
         except OSError:
             continue
-    make_private(home / "jobs" / "0")
+    (home / "jobs").mkdir(mode=0o700, parents=True, exist_ok=True)
     made = secrets.token_hex(8)
     (home / "jobs" / "identity").write_text(made, encoding="ascii")
     return made
