@@ -25,15 +25,19 @@ exit $(cat $GANTLINE_CHECKPOINT/end)
 """
 
 
+def premises(cluster: KubernetesCluster, home: Path, **options: str) -> Premises:
+    """A service with slots of CPUs on a cluster."""
+    own = {"kubeconfig": str(cluster.kubeconfig), "image": "any", "checkpoints": str(home / "checkpoints")}
+    return Premises(home, "cpu", {**own, **options}, "http://127.0.0.1:1")
+
+
 class KubernetesBench:
     """One runner after another, on one cluster, with one home."""
 
     def __init__(self, cluster: KubernetesCluster, home: Path, launch: Launch | None = None, **options: str) -> None:
         self.cluster, self.home = cluster, home
         self.launch = launch or Launch((JOB,), shell=True, processes=0, resumes=True, grace=10.0)
-        self.checkpoints = home / "checkpoints"
-        own = {"kubeconfig": str(cluster.kubeconfig), "image": "any", "checkpoints": str(self.checkpoints)}
-        self.premises = Premises(home, "cpu", {**own, **options}, "http://127.0.0.1:1")
+        self.checkpoints, self.premises = home / "checkpoints", premises(cluster, home, **options)
         self.attach()
 
     def attach(self) -> list[Present]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node
-from tests.system.kubernetes_bench import KubernetesBench
+from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
+from tests.system.kubernetes_bench import KubernetesBench, premises
 
 from gantline.conformance.executor import ExecutorContract
+from gantline.conformance.gang_bench import GangBench
+from gantline.conformance.gangs import GangContract
 from gantline.conformance.runner import RunnerContract
+from gantline.runtime.kubernetes.runner import KubernetesRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -35,6 +39,44 @@ class OnKubernetes:
     def bench(self) -> KubernetesBench:
         self.made = KubernetesBench(self.cluster, self.home)
         return self.made
+
+
+class KubernetesGangs(GangBench):
+    across = (0, 2)
+
+    def __init__(self, cluster: KubernetesCluster, home: Path) -> None:
+        self.cluster, self.home = cluster, home
+        board = home / "board"
+        board.mkdir()
+        self.lose = lambda name: cluster.tell_kubelets(f"kill {name}")
+        self.away = self._away
+        super().__init__(board)
+
+    def open(self) -> KubernetesRunner:
+        return KubernetesRunner.open(premises(self.cluster, self.home))
+
+    @contextmanager
+    def _away(self) -> Iterator[None]:
+        self.cluster.stop_server()
+        yield
+        self.cluster.start_server()
+
+
+class TestGangs(GangContract):
+    seconds = 120.0
+
+    @pytest.fixture(autouse=True)
+    def _place(self, cluster: KubernetesCluster, tmp_path: Path) -> Iterator[None]:
+        self.cluster, self.home = cluster, tmp_path
+        yield
+        self.made.runner.close()
+        for name in ("a", "b"):
+            cluster.tell_kubelets(f"back {name}")
+        wait_for(lambda: len(cluster.ready()) == 2, "both nodes")
+        empty(cluster)
+
+    def bench(self) -> KubernetesGangs:
+        return KubernetesGangs(self.cluster, self.home)
 
 
 class TestExecutor(OnKubernetes, ExecutorContract):
