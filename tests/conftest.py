@@ -70,6 +70,17 @@ def some(long: bool) -> Callable[[range], range]:
     return lambda numbers: numbers if long else numbers[: max(FEWEST_NUMBERS, len(numbers) // SHARE_OF_EXAMPLES)]
 
 
+@pytest.fixture
+def one_story(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy is checked in one story, in all of them with `--long`: for tests of how a check is asked for and what it tells."""
+    if not long:
+        from gantline.conformance import suite
+
+        first = suite.scenarios()[:1]
+        monkeypatch.setattr(suite, "scenarios", lambda: first)
+        monkeypatch.setattr(suite, "_FAULTY_STORIES", ())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """At every change a quarter of the random examples and the small forms; see docs/design/rules-as-tests.md."""
     if config.getoption("--long"):

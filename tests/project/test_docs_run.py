@@ -14,21 +14,15 @@ from tests.project.page_runner import PageError, command_lines, run_command, run
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
 from tests.project.samples import write_run_sample, write_samples
 
-from gantline.conformance import suite
-
 ROOT = Path(__file__).parents[2]
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}
 RUNNABLE_PAGES = [name for name, page in PAGES.items() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None) -> Iterator[Path]:
     """An empty folder with the sample files, where the page's commands run."""
     write_samples(tmp_path)
-    if not long:  # pages show that a policy can be checked; one of the stories says so too
-        first = suite.scenarios()[:1]
-        monkeypatch.setattr(suite, "scenarios", lambda: first)
-        monkeypatch.setattr(suite, "_FAULTY_STORIES", ())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the reader's environment is active
