@@ -11,6 +11,8 @@ from gantline.engine.grants import Grants
 from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.same_grants import WhatChanges
 
+_NONE_KEPT: Bools = np.zeros(0, dtype=np.bool_)
+
 
 def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: bool = False, keeps: Ints | None = None) -> None:
     """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot, `keeps` go on as they are.
@@ -26,13 +28,13 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: 
     if not grants.left and grants.repeats.seen(planned, table):
         state.out[:] = 0
         return
-    difference = WhatChanges.NOT_READ if general else _difference(grants, planned, table)
+    difference, kept = (WhatChanges.NOT_READ, _NONE_KEPT) if general else _difference(grants, planned, table)
     if difference is WhatChanges.NOT_READ:
         unmoved = Commit(grants, planned, table, _named(grants, planned), general).run()
     elif difference is WhatChanges.SAME or (difference is WhatChanges.ONLY_STARTS and _start(grants, planned, table)):
         unmoved = difference is WhatChanges.SAME
     else:
-        changes = ~grants.plan_reader.seen.kept[: len(planned)]
+        changes = ~kept[: len(planned)]
         unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned)).run()
     state.rebuild()
     if unmoved:
@@ -41,15 +43,17 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: 
         grants.repeats.forget(planned)
 
 
-def _difference(grants: Grants, planned: Ints, table: Assignments) -> WhatChanges:
-    """Which rows have what the plan gives them, where it gives nothing but devices, or nothing but options."""
+def _difference(grants: Grants, planned: Ints, table: Assignments) -> tuple[WhatChanges, Bools]:
+    """How the plan differs from what the rows have, where that is read in bulk, and which assignments their rows keep."""
     if grants.left or grants.used_fluid:
-        return WhatChanges.NOT_READ
+        return WhatChanges.NOT_READ, _NONE_KEPT
     grants.state.out[:] = 0
-    if grants.by_row:
-        return grants.plan_reader.by_devices(planned, table) if grants.in_force.only_devices(table) else WhatChanges.NOT_READ
-    plain = grants.in_force.nothing_special and table.tells_at_most("option")
-    return grants.plan_reader.by_option(planned, table) if plain else WhatChanges.NOT_READ
+    reader = grants.plan_reader
+    if not grants.by_row and grants.in_force.nothing_special and table.tells_at_most("option"):
+        return reader.by_option(planned, table), reader.seen.kept
+    if grants.by_row and grants.in_force.only_devices(table):
+        return reader.by_devices(planned, table), reader.seen.kept
+    return grants.group_reader.compare(planned, table), grants.group_reader.asked.kept
 
 
 def _start(grants: Grants, planned: Ints, table: Assignments) -> bool:

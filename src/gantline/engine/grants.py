@@ -29,6 +29,7 @@ from gantline.engine.trial_runs import is_trial
 from gantline.performance.model import overrides
 
 if TYPE_CHECKING:
+    from gantline.engine.same_groups import GroupReader
     from gantline.engine.shared_room import SharedRoom
 
 
@@ -90,6 +91,13 @@ class Grants:
         from gantline.engine.shared_room import SharedRoom  # plain gangs need none of it
 
         return SharedRoom()
+
+    @cached_property
+    def group_reader(self) -> GroupReader:
+        """Compares plans of gangs that share with what the rows have."""
+        from gantline.engine.same_groups import GroupReader
+
+        return GroupReader(self.state, self.in_force, self.options, self.holdings)
 
     def note_sharing(self) -> None:
         """Gangs are to share devices: from the first time on, changes of speed are counted."""

@@ -25,7 +25,7 @@ RAW = (
 )  # what was asked; compared only where the option is made up (devices, parts)
 #: where the numbers of a grant are in `NotedGrants.number`
 LINES = {name: line for line, name in enumerate((*SCALARS, *RAW))}
-_DEFAULTS: Floats = np.array([ASSIGNMENT_DEFAULTS[name] for name in LINES], dtype=np.float64)
+DEFAULTS: Floats = np.array([ASSIGNMENT_DEFAULTS[name] for name in LINES], dtype=np.float64)
 
 
 class Groups:
@@ -36,28 +36,26 @@ class Groups:
         self.number = table.column("group")
         self.team: Ints = np.zeros(len(rows), dtype=np.int64)
         self.codes = 0  # the codes of groups are below this
-        self.inside: Ints = np.flatnonzero(self.number >= 0) if table.has("group") else self.team[:0]
-        if len(self.inside):
-            self._which = self.number[self.inside]
-            if self._which.max() > 4 * len(rows):  # sparse
-                _, self._which = np.unique(self._which, return_inverse=True)
-            self.codes = int(self._which.max()) + 1
-            sums = np.zeros(self.codes, dtype=np.uint64)
-            np.add.at(sums, self._which, _scrambled(rows[self.inside]))
-            self.team[self.inside] = (sums >> np.uint64(1)).astype(np.int64)[self._which]
+        self.inside: Ints = self.team[:0]
+        if table.has("group"):
+            from gantline.engine.group_numbers import number_groups, room_for_groups, write_teams  # plain gangs are in none
+
+            found = room_for_groups(len(rows))
+            self.codes = number_groups(rows, self.number, len(rows), found)
+            write_teams(found, self.team)
+            self._code = found.code
+            self.inside = np.flatnonzero(self._code >= 0)
 
     def code(self) -> Ints:
         """Per assignment a small number for its group; `codes`: none."""
-        found = np.full(len(self.rows), self.codes)
-        if len(self.inside):
-            found[self.inside] = self._which
-        return found
+        return np.where(self._code < 0, self.codes, self._code) if self.codes else np.zeros(len(self.rows), dtype=np.int64)
 
     def spoil(self, quiet: Bools) -> None:
         """A group of which one member changes changes as a whole."""
         if len(self.inside):
-            changed = np.bincount(self._which, weights=~quiet[self.inside]) > 0
-            quiet[self.inside] &= ~changed[self._which]
+            which = self._code[self.inside]
+            changed = np.bincount(which, weights=~quiet[self.inside]) > 0
+            quiet[self.inside] &= ~changed[which]
 
 
 class NotedGrants(NamedTuple):
@@ -90,7 +88,7 @@ class InForce:
             known = self._columns = NotedGrants(epoch, noted, team, known.number)
             self._ragged = {name: _longer(column, rows, ASSIGNMENT_DEFAULTS[name]) for name, column in self._ragged.items()}
         if self._has_numbers and known.number.shape[1] < rows:
-            number = np.tile(_DEFAULTS[:, None], rows)
+            number = np.tile(DEFAULTS[:, None], rows)
             number[:, : known.number.shape[1]] = known.number
             known = self._columns = known._replace(number=number)
         return known
@@ -149,7 +147,7 @@ class InForce:
             if table.has(name):
                 equal &= columns.number[LINES[name]][rows] == table.column(name)
             elif name in self._asked:
-                equal &= columns.number[LINES[name]][rows] == _DEFAULTS[LINES[name]]
+                equal &= columns.number[LINES[name]][rows] == DEFAULTS[LINES[name]]
         for name in RAGGED:
             if table.has(name) or name in self._asked:
                 stored = self.column(name)[rows].tolist()
@@ -178,7 +176,7 @@ class InForce:
             if table.has(name):
                 self.column(name)[rows_at] = table.column(name)[at]
             elif name in self._asked:
-                self.column(name)[rows_at] = _DEFAULTS[LINES[name]]
+                self.column(name)[rows_at] = DEFAULTS[LINES[name]]
         for name in RAGGED:
             if table.has(name) or name in self._asked:
                 entries, stored = table.entries(name), self.column(name)
@@ -193,14 +191,6 @@ class InForce:
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
         self.columns.epoch[rows] = -1
-
-
-def _scrambled(rows: Ints) -> NDArray[np.uint64]:
-    """Numbers whose sum tells sets of rows apart, but for one chance in 10^19 (the finaliser of SplitMix64)."""
-    mixed = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
 def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:
