@@ -16,6 +16,7 @@ from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.engine.commit import commit_assignments
+from gantline.engine.commit_groups import CommitGroups
 from gantline.engine.commit_shared import CommitShared
 from gantline.engine.engine import Engine
 from gantline.engine.shown_gangs import ColumnsInForce, ColumnsOfGrants
@@ -32,10 +33,14 @@ def twins(gpus: list[int], min_run: float, checkpoint: float) -> tuple[Engine, E
     return one, other
 
 
+EVERYTHING = ("group", "group", "open", "exact", "group exact", "plain", "cpus")
+AS_COLUMNS = ("space", "space", "stage", "stage", "open", "exact")  # what is compared and committed without looking at single rows
+
+
 @st.composite
-def wish(draw: st.DrawFn, job: int) -> Assignment:
+def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
     """What one job gets: a group, named devices, both, or a place of its own."""
-    kind = draw(st.sampled_from(["group", "group", "open", "exact", "group exact", "plain", "cpus"]))
+    kind = draw(st.sampled_from(kinds))
     group = draw(st.integers(0, 2))
     mode = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)[group]
     devices = tuple(draw(st.lists(st.integers(0, DEVICES), min_size=1, max_size=3, unique=draw(st.booleans()))))
@@ -50,13 +55,15 @@ def wish(draw: st.DrawFn, job: int) -> Assignment:
         "group exact": Assignment(job, devices=devices, group=group + 3, mode=mode, offset=0.5 * job, **more),
         "plain": Assignment(job, option),
         "cpus": Assignment(job, cpus=cpus),
+        "space": Assignment(job, group=group, mode=Mode.SPACE, fraction=more["fraction"]),
+        "stage": Assignment(job, group=group + 3, mode=Mode.INTERLEAVE, offset=0.5 * (job // 2), together=group == 2),
     }
     return found[kind]
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> list[Assignment]:
-    return [draw(wish(job)) for job in draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))]
+def plans(draw: st.DrawFn, kinds: tuple[str, ...] = EVERYTHING) -> list[Assignment]:
+    return [draw(wish(job, kinds)) for job in draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))]
 
 
 def columns(engine: Engine) -> list[Any]:
@@ -81,7 +88,7 @@ def columns(engine: Engine) -> list[Any]:
 @settings(max_examples=80, deadline=None)
 @given(
     gpus=st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
-    story=st.lists(st.tuples(plans(), st.sampled_from([-1, -1, 0, 1])), min_size=1, max_size=6),
+    story=st.lists(st.tuples(plans() | plans(AS_COLUMNS), st.sampled_from([-1, -1, -1, 0, 1])), min_size=1, max_size=6),
     min_run=st.sampled_from([0.0, 0.0, 15.0]),
     checkpoint=st.sampled_from([0.0, 7.0]),
 )
@@ -128,17 +135,18 @@ def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
     assert rows.tolist() == [] or shown.with_mates(rows).tolist() == sorted(rows.tolist())
 
 
-def test_a_plan_of_pairs_takes_the_compiled_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("way", "more"), [(CommitGroups, {}), (CommitShared, {"limit": 50.0})])
+def test_a_plan_of_pairs_takes_the_compiled_way(way: Any, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, _ = twins([1] * JOBS, 0.0, 0.0)
-    rows = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True) for k in range(JOBS)]
-    made: list[CommitShared | None] = []
-    usual = CommitShared.made
+    rows = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True, **more) for k in range(JOBS)]
+    made: list[Any] = []
+    usual = way.made
 
-    def noted(*given: Any) -> CommitShared | None:
+    def noted(*given: Any) -> Any:
         made.append(usual(*given))
         return made[-1]
 
-    monkeypatch.setattr(CommitShared, "made", staticmethod(noted))
+    monkeypatch.setattr(way, "made", staticmethod(noted))
     compiled.commit(Plan.assign(rows))
     assert [one is not None for one in made] == [True]
     assert [compiled.grants.devices(row) for row in range(JOBS)] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]

@@ -35,7 +35,8 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: 
         unmoved = difference is WhatChanges.SAME
     else:
         changes = ~kept[: len(planned)]
-        unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned)).run()
+        by_groups = kept is not grants.plan_reader.seen.kept
+        unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned), read_by_groups=by_groups).run()
     state.rebuild()
     if unmoved:
         grants.repeats.note(planned, table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -19,12 +21,11 @@ from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import Groups
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.seats import GANG_FIRST
-from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, TOUCHED
+from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, STRANGER, TOUCHED
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
 from gantline.engine.wanted import shares_openly, sound_numbers
 
-_STRANGER = -3  # may be with no other gang
 #: what plans may say here; the rest is done one by one
 _COLUMNS = frozenset(
     (
@@ -49,22 +50,38 @@ _COLUMNS = frozenset(
 )
 
 
+def may_share_compiled(grants: Grants) -> bool:
+    """Whether gangs that share are known to the kernels: none has parts, a share of the time or a trial, or needs device memory."""
+    t = grants.state.tables
+    if grants.used_fluid or t.trials or grants.holdings.with_parts:
+        return False
+    return not (any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap")))
+
+
 class GrantsOfPlan:
     """The grants of many rows, as one plan gave them."""
 
-    def __init__(self, books: Holdings, rows: Ints, table: Assignments, at: Ints) -> None:
-        self.books, self.rows, self.number = books, rows, table.column("group").copy()
-        self.table = table.some(at)
-        self.table.job = rows[at]
-        self._place = dict(zip(self.table.job.tolist(), range(len(at))))
+    def __init__(self, books: Holdings, rows: Ints, group: Ints, table: Assignments, owners: Ints) -> None:
+        """The plan named these `rows`, in these groups; `table` is what it gave the `owners`. Nothing writes to these arrays again."""
+        self.books, self.rows, self.group, self.table, self.owners = books, rows, group, table, owners
         self._members: dict[int, frozenset[int]] = {}
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return dict(zip(self.owners.tolist(), range(len(self.owners))))
 
     def grant(self, row: int) -> Grant:
         """The grant of a row, on what it holds now."""
-        item, held = self.table[self._place[row]], self.books.of(row)
+        item, held = replace(self.table[self._place[row]], job=row), self.books.of(row)
         if item.group not in self._members:
-            self._members[item.group] = frozenset(self.rows[self.number == item.group].tolist()) if item.group >= 0 else frozenset()
+            members = self.rows[self.group == item.group] if item.group >= 0 else self.rows[:0]
+            self._members[item.group] = frozenset(members.tolist())
         return Grant((item,), (self._members[item.group],), held.devices, held.shared, (), held.side)
+
+
+def copied_grants(books: Holdings, rows: Ints, table: Assignments, at: Ints) -> GrantsOfPlan:
+    """The grants at some places of a plan, which may write to its arrays again."""
+    return GrantsOfPlan(books, rows, table.column("group").copy(), table.some(at), rows[at])
 
 
 class CommitShared:
@@ -83,9 +100,7 @@ class CommitShared:
         """The turns at these places; None: some of them are to be done one by one."""
         t = grants.state.tables
         names = {name for name, _ in table.filled_columns()}
-        if grants.used_fluid or t.trials or not names <= _COLUMNS or len(grants.holdings.with_parts):
-            return None
-        if any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap")):
+        if not names <= _COLUMNS or not may_share_compiled(grants):
             return None
         if not t.NI[c.N_UP].all() or t.NI[c.N_CLOSED].any():
             return None
@@ -238,7 +253,7 @@ class CommitShared:
         """Which gangs may be together: by this plan, and by what is in force."""
         line, force = self.company.row, self.grants.in_force
         planned, mode = self.rows, self.table.column("mode")
-        line[NOW, special] = line[BEFORE, special] = _STRANGER
+        line[NOW, special] = line[BEFORE, special] = STRANGER
         seated = special[self.seats.gang[GANG_FIRST][special] >= 0]
         team = force.values("team", special)
         line[BEFORE, special] = np.where(team > 0, team, ALONE)
@@ -275,7 +290,7 @@ class CommitShared:
         special = recorded & ((self.seats.gang[GANG_FIRST][self.mine] >= 0) | ~plain[self.at])
         by_row.drop(self.mine[recorded | (end == w.HALTED)].tolist())
         if special.any():
-            by_row.enter(self.mine[special].tolist(), GrantsOfPlan(self.books, self.rows, self.table, self.at[special]))
+            by_row.enter(self.mine[special].tolist(), copied_grants(self.books, self.rows, self.table, self.at[special]))
         for row in self.mine[recorded & self.returns].tolist() if t.waits_for_turn else ():
             t.waits_for_turn.discard(row)
         part = self.at[end == w.IN_PART]

@@ -31,23 +31,39 @@ from gantline.engine.trial_runs import is_trial
 from gantline.engine.wanted import divides_time, shares_openly, sound_numbers
 
 if TYPE_CHECKING:
+    from gantline.engine.commit_groups import CommitGroups
     from gantline.engine.commit_shared import CommitShared
 
 
 class Commit:
     """One commit of the assignments of a plan; `rows` are the rows that they name, one each, and `named` all rows that may go on."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, named: Bools, general: bool = False) -> None:
+    def __init__(
+        self, grants: Grants, rows: Ints, table: Assignments, named: Bools, general: bool = False, read_by_groups: bool = False
+    ) -> None:
         self.grants, self.rows, self.table, self.all_general = grants, rows, table, general
         self.state, self.t = grants.state, grants.state.tables
         self.out = self.state.out
-        self.groups = Groups(rows, table)
-        self.fluid = divides_time(rows, table)
-        self.made_up = _filled(table, "devices", "parts")  # their option follows from what they name
-        self.options = grants.options.of_table(rows, table)
-        self.plain = table.plain_rows()
         self.named = named
-        self.special = set(grants.by_row)
+        self.read_by_groups = read_by_groups  # whether the group reader has just found all these rows to change
+        self.special: frozenset[int] = frozenset()
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self.rows, self.table)
+
+    @cached_property
+    def fluid(self) -> Bools:
+        return divides_time(self.rows, self.table)
+
+    @cached_property
+    def made_up(self) -> Bools:
+        """Where the option follows from the devices or parts that are named."""
+        return _filled(self.table, "devices", "parts")
+
+    @cached_property
+    def plain(self) -> Bools:
+        return self.table.plain_rows()
 
     def run(self) -> bool:
         """All steps; state.out gets [started, stopped]. Returns whether every row already had what the plan gives it."""
@@ -63,6 +79,14 @@ class Commit:
 
     def _take_steps(self) -> bool:
         self.out[:] = 0
+        found = self._by_groups() if self.read_by_groups else None
+        if found is not None:
+            over = self._stop_unnamed()
+            found.run()
+            self._write_reasons(over)
+            return False
+        self.special = frozenset(self.grants.by_row)
+        self.options = self.grants.options.of_table(self.rows, self.table)  # whichever rows change: new options are numbered as they come
         phase = self.t.I[c.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
         free = (phase == PENDING) | (holds & (self.t.I[c.LOCKED][self.rows] == 0))  # else locked or in flight: it stays as it was
@@ -74,12 +98,22 @@ class Commit:
         if len(moving) or self.grants.overdrawn():
             self._change(moving)
         self._refresh_speeds(set())
+        self._write_reasons(over)
+        return unmoved and bool(self.named[self.state.running_rows].all())
+
+    def _write_reasons(self, over: list[int]) -> None:
+        """Why rows wait that the plan does not name."""
         waiting = self.state.rows[self.t.I[c.PHASE][self.state.rows] == PENDING]
         if len(waiting):
             self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
         if over:
             self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
-        return unmoved and bool(self.named[self.state.running_rows].all())
+
+    def _by_groups(self) -> CommitGroups | None:
+        """The changes, where the columns that were compared say everything about them."""
+        from gantline.engine.commit_groups import CommitGroups  # plain gangs need none of it
+
+        return CommitGroups.made(self.grants, self.rows, self.table)
 
     # --- 1. rows that keep what they have ---------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:
@@ -279,18 +313,14 @@ class Commit:
                 self.grants.left |= self.grants.company(row, self.grants.by_row[row])
         self.grants.by_row.drop(rows.tolist())
         if not plain.all():
-            from gantline.engine.commit_shared import GrantsOfPlan
+            from gantline.engine.commit_shared import copied_grants
 
-            self.grants.by_row.enter(rows[~plain].tolist(), GrantsOfPlan(self.grants.holdings, self.rows, self.table, at[~plain]))
+            self.grants.by_row.enter(rows[~plain].tolist(), copied_grants(self.grants.holdings, self.rows, self.table, at[~plain]))
         found: list[int] = rows.tolist()
         return found
 
     def _refresh_speeds(self, touched: set[int]) -> None:
-        """Refresh the speeds of rows that changed, and of rows that share with other rows than before."""
-        touched |= self.grants.left
-        self.grants.left.clear()
-        if touched or (self.grants.speeds.about_everyone and self.out.any()):
-            self.grants.speeds.refresh_around(touched)
+        self.grants.refresh_with(np.array(sorted(touched), dtype=np.int64))
 
 
 def _runs(mask: Bools) -> Iterator[tuple[int, int, bool]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -161,6 +162,16 @@ class Grants:
             self.speeds.refresh_around(gone)
         if self.speeds.model is not None:
             self.speeds.refresh_due()
+
+    def refresh_with(self, touched: Ints) -> None:
+        """Update the speeds of these rows, and of rows that share with other rows than before."""
+        if self.left:
+            touched = np.array(sorted({*touched.tolist(), *self.left}), dtype=np.int64)
+            self.left.clear()
+        if self.speeds.about_everyone and (len(touched) or self.state.out.any()):
+            self.speeds.refresh(self.state.rows)
+        elif len(touched):
+            self.speeds.refresh(touched)
 
     def before_decision(self, at_limit: Callable[[int], None]) -> int:
         """Runs that reached their limit end by themselves, and `at_limit` is called for each; speeds and time shares are brought up to now.

@@ -50,9 +50,9 @@ def number_groups(rows: Ints, group: Ints, count: int, found: GroupNumbers) -> i
 
 
 @kernel
-def team_of(found: GroupNumbers, k: int) -> int:
+def team_of(found: GroupNumbers, k: int) -> np.int64:
     """What stands for the rows of the group of an assignment; 0: it is in none."""
-    return np.int64(found.sums[found.code[k]] >> np.uint64(1)) if found.code[k] >= 0 else 0
+    return np.int64(found.sums[found.code[k]] >> np.uint64(1)) if found.code[k] >= 0 else np.int64(0)
 
 
 @kernel
@@ -63,7 +63,7 @@ def write_teams(found: GroupNumbers, teams: Ints) -> None:
 
 
 @kernel
-def _scrambled(row: int) -> int:
+def _scrambled(row: np.uint64) -> np.uint64:
     """Numbers whose sum tells sets of rows apart, but for one chance in 10^19 (the finaliser of SplitMix64)."""
     mixed = (row + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

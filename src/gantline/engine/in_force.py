@@ -183,6 +183,16 @@ class InForce:
                 for place, row in zip(at.tolist(), rows_at.tolist()):
                     stored[row] = entries[place]
 
+    def note_asked(self, table: Assignments, rows: list[int], at: Ints) -> None:
+        """Rows have what the plan says at these places, and its numbers are noted: what it was asked for, and the devices."""
+        self._asked.update(name for name in SCALARS if table.has(name))
+        if table.has("group"):
+            self._asked.add("team")
+        if table.has("devices") or "devices" in self._asked:
+            entries, stored = table.entries("devices"), self.column("devices")
+            for place, row in zip(at.tolist(), rows):
+                stored[row] = entries[place]
+
     def enter(self, row: int) -> None:
         """The row has just what its columns say."""
         columns = self.columns

@@ -20,7 +20,7 @@ from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine.group_numbers import GroupNumbers, number_groups, room_for_groups, team_of
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import DEFAULTS, LINES, RAW, InForce, NotedGrants
+from gantline.engine.in_force import DEFAULTS, LINES, RAW, SCALARS, InForce, NotedGrants
 from gantline.engine.lists import Lists
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.same_grants import WhatChanges
@@ -51,6 +51,8 @@ class AskedOfRows(NamedTuple):
     kept: Bools  # out: whether the row keeps what it has
     groups: GroupNumbers
     changed: Bools  # per group: whether a member changes
+    places: Ints  # of the assignments that their rows do not keep
+    found: Ints  # how many groups, how many such places, and how many lines are compared
     named: Ints  # per row of the tables: the number of the last compared plan that names it
     lines: Ints  # lines of `number` that are compared
     usual: Floats  # by line: what holds where nothing is asked
@@ -65,11 +67,11 @@ class GroupReader:
         self._make(0)
 
     def _make(self, size: int) -> None:
-        rows, option, group, named = np.zeros((4, size), dtype=np.int64)
+        rows, option, group, named, places = np.zeros((5, size), dtype=np.int64)
         names, alike, kept, changed = np.zeros((4, size), dtype=np.bool_)
         number, lines = np.zeros((len(LINES), size)), np.zeros(len(LINES), dtype=np.int64)
-        groups = room_for_groups(size)
-        self.asked = AskedOfRows(rows, option, group, number, names, alike, kept, groups, changed, named, lines, DEFAULTS)
+        groups, found = room_for_groups(size), np.zeros(3, dtype=np.int64)
+        self.asked = AskedOfRows(rows, option, group, number, names, alike, kept, groups, changed, places, found, named, lines, DEFAULTS)
 
     def compare(self, rows: Ints, table: Assignments) -> WhatChanges:
         """How the plan differs from what the rows have; `asked.kept` then says which of them keep it."""
@@ -85,15 +87,11 @@ class GroupReader:
         asked.option[:count] = self.options.of_table(rows, table) if not told.isdisjoint(RAW) else I[c.OPTION_FIRST][rows]
         self._enter_devices(rows, table)
         lines = 0
-        for name, line in LINES.items():
-            if name in _NUMBERS and name in told:
-                asked.number[line, :count] = table.column(name)
-            elif name not in RAW and force.knows(name):
-                asked.number[line, :count] = DEFAULTS[line]
-            else:
-                continue
-            asked.lines[lines] = line
-            lines += 1
+        for name in SCALARS:
+            if name in _NUMBERS or force.knows(name):
+                asked.lines[lines] = line = LINES[name]
+                asked.number[line, :count] = table.column(name) if name in told else DEFAULTS[line]
+                lines += 1
         self._plan += 1
         special = state.tables.granted.here(size)
         seats = self.books.seats()
@@ -123,20 +121,18 @@ def _compare(
     plan: int,
 ) -> int:
     """Rows that keep what they have lose the reason and lease of an earlier plan; no other row is touched."""
-    asked.changed[: number_groups(asked.rows, asked.group, count, asked.groups)] = False
+    groups = number_groups(asked.rows, asked.group, count, asked.groups)
+    asked.changed[:groups] = False
     for k in range(count):
         row = asked.rows[k]
         asked.named[row] = plan
-        mode = _EXCLUSIVE
-        for n in range(lines):
-            if asked.lines[n] == _MODE:
-                mode = int(asked.number[_MODE, k])
+        mode = int(asked.number[_MODE, k])
         if mode == _TIME or (mode == _EXCLUSIVE and seats.gang[GANG_FIRST, row] >= 0):
             return _NOT_READ  # which turns there are is read from the whole plan, and so is which gangs may not be together
         asked.kept[k] = _keeps(t, force, special, asked, k, lines)
         if not asked.kept[k] and asked.group[k] >= 0:
             asked.changed[asked.groups.code[k]] = True
-    more = False
+    changing = 0
     for k in range(count):
         if asked.group[k] >= 0 and asked.changed[asked.groups.code[k]]:
             asked.kept[k] = False  # a group of which one member changes changes as a whole
@@ -144,7 +140,10 @@ def _compare(
             row = asked.rows[k]
             t.I[c.REASON, row], t.F[c.LIMIT_END, row], t.F[c.UNTIL, row] = 0, np.inf, np.inf
         else:
-            more = True
+            asked.places[changing] = k
+            changing += 1
+    asked.found[0], asked.found[1], asked.found[2] = groups, changing, lines
+    more = changing > 0
     for k in range(lists.number[ls.ACTIVE]):
         row = lists.active[k]
         more = more or (asked.named[row] != plan and t.I[c.PHASE, row] != PENDING)

@@ -21,6 +21,7 @@ from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_KEP
 NOW, BEFORE, CHANGES, TOUCHED, COMPANY_LINES = range(5)
 ALONE: Final = -1
 OPEN: Final = -2  # with every gang that shares without a group
+STRANGER: Final = -3  # with no other gang, also not by this plan
 
 
 class MayShare(NamedTuple):

@@ -1,0 +1,239 @@
+"""The turns of gangs in groups or on named devices, read from the columns of a compared plan, and what is kept of them. Compiled.
+
+`same_groups` has found the assignments that their rows do not keep. `read_turns` makes turns of them, which `shared_parting` and
+`shared_turns` take; `note_turns` then enters what is in force from now on.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.jit import kernel
+from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.plan import Mode
+from gantline.core.tables import Matrices
+from gantline.engine import shared_ask as w
+from gantline.engine.group_numbers import team_of
+from gantline.engine.in_force import LINES, RAW, NotedGrants
+from gantline.engine.same_groups import AskedOfRows
+from gantline.engine.seats import GANG_FIRST, SharedSeats
+from gantline.engine.shared_ask import SharedTurns
+from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, COMPANY_LINES, NOW, OPEN, STRANGER, TOUCHED, MayShare
+
+_MODE: Final = LINES["mode"]
+_TOGETHER: Final = LINES["together"]
+_FRACTION: Final = LINES["fraction"]
+_OFFSET: Final = LINES["offset"]
+_BATCH: Final = LINES["batch"]
+_ACCUMULATION: Final = LINES["accumulation"]
+_RAW_LINES = tuple(LINES[name] for name in RAW)
+_EXCLUSIVE: Final = int(Mode.EXCLUSIVE)
+_SPACE: Final = int(Mode.SPACE)
+_INTERLEAVE: Final = int(Mode.INTERLEAVE)
+_IMPOSSIBLE: Final = -1
+#: lines of `ReadTurns.group`: size and type that its members want, its first turn, its last so far
+G_NEED, G_TYPE, G_LEAD, G_LAST, GROUP_LINES = range(5)
+#: lines of `ReadTurns.ended`: rows to be entered, rows whose grants are dropped, rows of which the speed may have changed
+E_ENTER, E_DROP, E_TOUCHED, ENDED_LINES = range(4)
+
+
+class ReadTurns(NamedTuple):
+    """Room beside that of the turns."""
+
+    group: Ints  # (G_NEED .. G_LAST, group)
+    ended: Ints  # (E_ENTER .. E_TOUCHED, number)
+    sizes: Ints  # of each of these lists
+
+
+@kernel
+def read_turns(
+    t: Matrices, seats: SharedSeats, force: NotedGrants, special: Ints, asked: AskedOfRows, turns: SharedTurns, read: ReadTurns
+) -> int:
+    """Write down the turns; how many devices they list. Below zero: some are of a kind that is read elsewhere, and nothing is touched."""
+    for node in range(t.NI.shape[1]):
+        if t.NI[c.N_UP, node] != 1 or t.NI[c.N_CLOSED, node] != 0:
+            return -1
+    for n in range(special.shape[0]):
+        if seats.gang[GANG_FIRST, special[n]] >= 0 and force.noted[special[n]] != t.I[c.EPOCH, special[n]]:
+            return -1
+    groups, total, ask = asked.found[0], 0, turns.ask
+    read.group[:, : groups + 1] = -1
+    for n in range(turns.size[0]):
+        k = asked.places[n]
+        if not _read_turn(t, seats, asked, turns, n, k):
+            return -1
+        row, option = asked.rows[k], ask[w.A_OPTION, n]
+        code = asked.groups.code[k] if asked.groups.code[k] >= 0 else groups
+        need = t.OI[c.O_GPUS, option] if option >= 0 else 0
+        if ask[w.A_WANTS, n] == w.JOINS and option >= 0:
+            kind = t.OI[c.O_TYPE, option]
+            if read.group[G_NEED, code] < 0:
+                read.group[G_NEED, code], read.group[G_TYPE, code] = need, kind
+            elif read.group[G_NEED, code] != need or read.group[G_TYPE, code] != kind:
+                return -1
+        ask[w.A_ROW, n], ask[w.A_GROUP, n], ask[w.A_GETS, n] = row, code, total
+        total += max(need, t.I[c.HELD, row], ask[w.A_COUNT, n])
+        if asked.number[_TOGETHER, k] == 1.0 and code < groups:
+            ask[w.A_WHOLE, n], ask[w.A_MATE, n] = 1, -1
+            if read.group[G_LEAD, code] < 0:
+                read.group[G_LEAD, code] = n
+            else:
+                ask[w.A_MATE, read.group[G_LAST, code]] = n
+            ask[w.A_LEAD, n], read.group[G_LAST, code] = read.group[G_LEAD, code], n
+    _list_widest_first(t, turns)
+    return total
+
+
+@kernel
+def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: SharedTurns, n: int, k: int) -> bool:
+    """The option of a turn and what it wants; False: it is to be read elsewhere."""
+    ask, row = turns.ask, asked.rows[k]
+    phase, mode, named = t.I[c.PHASE, row], int(asked.number[_MODE, k]), asked.names[k]
+    able = phase == STARTING or phase == RUNNING
+    if phase != PENDING and not (able and t.I[c.LOCKED, row] == 0 and t.I[c.HELD, row] > 0 and t.I[c.NODE, row] < 0):
+        return False
+    grouped = asked.group[k] >= 0 and mode != _EXCLUSIVE
+    if named and grouped and mode == _INTERLEAVE:
+        return False  # they may share links only
+    shares = grouped or (named and mode == _SPACE and asked.group[k] < 0)
+    option = asked.option[k]
+    if named:
+        option = t.I[c.OPTION_FIRST, row]
+        if not _are_devices(t, turns, ask[w.A_FIRST, n], ask[w.A_COUNT, n]):
+            option = _IMPOSSIBLE
+        elif t.OI[c.O_GPUS, option] != ask[w.A_COUNT, n] or t.OI[c.O_TYPE, option] != _type_of(t, turns.named[ask[w.A_FIRST, n]]):
+            return False
+    elif not shares:
+        return False  # a gang that the engine places
+    if not _is_sound(asked, k):
+        option = _IMPOSSIBLE
+    if option >= 0 and t.OI[c.O_GPUS, option] == 0:
+        return False
+    ask[w.A_OPTION, n] = option
+    ask[w.A_WANTS, n] = (w.SHARES_NAMED if named else w.JOINS) if shares else w.OWNS_NAMED
+    return True
+
+
+@kernel
+def _type_of(t: Matrices, device: int) -> int:
+    return int(t.NI[c.N_TYPE, t.D[c.D_NODE, device]])
+
+
+@kernel
+def _are_devices(t: Matrices, turns: SharedTurns, first: int, count: int) -> bool:
+    """Whether these are different devices of one type."""
+    for k in range(first, first + count):
+        device = turns.named[k]
+        if device < 0 or device >= t.D.shape[1] or _type_of(t, device) != _type_of(t, turns.named[first]):
+            return False
+        for other in range(first, k):
+            if turns.named[other] == device:
+                return False
+    return True
+
+
+@kernel
+def _is_sound(asked: AskedOfRows, k: int) -> bool:
+    """Whether its numbers can be meant, as `wanted.sound_numbers` says."""
+    number = asked.number
+    if not (0.0 < number[_FRACTION, k] <= 1.0 and np.isfinite(number[_OFFSET, k])):
+        return False
+    return bool(number[_BATCH, k] >= 0.0 and number[_ACCUMULATION, k] >= 1.0)
+
+
+@kernel
+def _list_widest_first(t: Matrices, turns: SharedTurns) -> None:
+    ask, listed, below = turns.ask, 0, 1 << 60
+    while listed < turns.size[0]:
+        widest = -1
+        for n in range(turns.size[0]):
+            need = t.OI[c.O_GPUS, ask[w.A_OPTION, n]] if ask[w.A_OPTION, n] >= 0 else 0
+            widest = max(widest, need if need < below else -1)
+        for n in range(turns.size[0]):
+            need = t.OI[c.O_GPUS, ask[w.A_OPTION, n]] if ask[w.A_OPTION, n] >= 0 else 0
+            if need == widest:
+                ask[w.A_WIDEST, listed] = n
+                listed += 1
+        below = widest
+
+
+@kernel
+def meet(
+    t: Matrices, seats: SharedSeats, force: NotedGrants, special: Ints, asked: AskedOfRows, turns: SharedTurns, company: MayShare
+) -> None:
+    """Which gangs may be together: by this plan, and by what is in force."""
+    line, ask = company.row, turns.ask
+    for n in range(special.shape[0]):
+        row = special[n]
+        team = force.team[row]
+        line[NOW, row], line[BEFORE, row] = STRANGER, team if team > 0 else ALONE
+        if team == 0 and seats.gang[GANG_FIRST, row] >= 0:
+            line[NOW, row] = line[BEFORE, row] = OPEN
+    for n in range(turns.size[0]):
+        k, row = asked.places[n], ask[w.A_ROW, n]
+        shares = ask[w.A_WANTS, n] <= w.SHARES_NAMED
+        line[NOW, row] = ALONE if not shares else asked.group[k] if asked.group[k] >= 0 else OPEN
+        line[CHANGES, row] = int(t.I[c.PHASE, row] != PENDING and ask[w.A_OPTION, n] >= 0)
+
+
+@kernel
+def note_turns(
+    t: Matrices, force: NotedGrants, special: Ints, asked: AskedOfRows, turns: SharedTurns, company: MayShare, read: ReadTurns
+) -> None:
+    """Enter what rows have been granted, and list those whose grants are entered, dropped, or may have another speed."""
+    work, line = turns.work, company.row
+    read.sizes[:] = 0
+    for n in range(turns.size[0]):
+        row, end = turns.ask[w.A_ROW, n], work[w.W_END, n]
+        recorded = end == w.GRANTED or end == w.IN_PART
+        if recorded:
+            _note(t, force, asked, asked.places[n], row, asked.found[2])
+            _list(read, E_ENTER, n)
+        if recorded or end == w.HALTED or t.I[c.PHASE, row] == PENDING:
+            _list(read, E_DROP, row)
+        if end == w.GRANTED:
+            t.I[c.REASON, row] = 0
+        else:
+            force.epoch[row] = -1
+    for n in range(special.shape[0] + turns.size[0]):
+        row = special[n] if n < special.shape[0] else turns.ask[w.A_ROW, n - special.shape[0]]
+        if line[TOUCHED, row] == 1:
+            _list(read, E_TOUCHED, row)
+        for which in range(COMPANY_LINES):
+            line[which, row] = 0
+
+
+@kernel
+def touch_teams(special: Ints, turns: SharedTurns, company: MayShare) -> None:
+    """Of a group that shares links, the others: a model may mind that one of them has changed."""
+    line = company.row
+    for n in range(turns.size[0]):
+        row, end = turns.ask[w.A_ROW, n], turns.work[w.W_END, n]
+        team = line[BEFORE, row]
+        if team <= 0 or not (end == w.GRANTED or end == w.IN_PART or end == w.HALTED):
+            continue
+        for m in range(special.shape[0]):
+            if line[BEFORE, special[m]] == team:
+                line[TOUCHED, special[m]] = 1
+
+
+@kernel
+def _note(t: Matrices, force: NotedGrants, asked: AskedOfRows, k: int, row: int, lines: int) -> None:
+    t.F[c.LIMIT_END, row], t.F[c.UNTIL, row] = np.inf, np.inf
+    force.epoch[row] = force.noted[row] = t.I[c.EPOCH, row]
+    force.team[row] = team_of(asked.groups, k)
+    for n in range(lines):
+        force.number[asked.lines[n], row] = asked.number[asked.lines[n], k]
+    for n in range(len(_RAW_LINES)):
+        if asked.names[k]:
+            force.number[_RAW_LINES[n], row] = asked.usual[_RAW_LINES[n]]
+
+
+@kernel
+def _list(read: ReadTurns, which: int, value: int) -> None:
+    read.ended[which, read.sizes[which]] = value
+    read.sizes[which] += 1
