@@ -107,6 +107,8 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: Share
             option = _IMPOSSIBLE
         elif t.OI[c.O_GPUS, option] != ask[w.A_COUNT, n] or t.OI[c.O_TYPE, option] != _type_of(t, turns.named[ask[w.A_FIRST, n]]):
             return False
+        elif t.OI[c.O_NODES, option] == 1 and t.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER:
+            return False  # a gang that must be on one node
     elif not shares:
         return False  # a gang that the engine places
     if not _is_sound(asked, k):
