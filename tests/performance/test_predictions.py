@@ -57,7 +57,7 @@ def _jcts(policy: Policy | str, draw: int | None) -> Floats:
     return np.array(run.jobs.sort("job")["jct"].to_list())
 
 
-def _recorded(policy: str, draw: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, GivenOrders]:
+def _recorded(policy: str, draw: int | None, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, GivenOrders]:
     """A run, and its orders, each once."""
     given: dict[tuple[int, int, Verb], GivenOrder] = {}
     send = MeasuredExecutor.send
@@ -71,6 +71,15 @@ def _recorded(policy: str, draw: int, monkeypatch: pytest.MonkeyPatch) -> tuple[
         patch.setattr(MeasuredExecutor, "send", noted)
         found = _jcts(policy, draw)
     return found, GivenOrders.of(given.values())
+
+
+def test_each_job_of_a_run_with_stops_takes_as_long_under_the_same_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that was promised devices and lost them before its start was ordered pays for a first start when it comes, then as now.
+
+    What is left is company: while a gang leaves, its devices count as busy in the run, and as free where its successor comes by an order.
+    """
+    real, orders = _recorded("srtf", None, monkeypatch)
+    assert _jcts(orders, None) == pytest.approx(real, rel=0.002)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf"])

@@ -10,9 +10,11 @@ import pytest
 from tests.service.conftest import Running, until
 
 from gantline.cli.main import main
+from gantline.cli.replay import fold_home
 from gantline.files.bundles import write_bundle
 from gantline.performance.bundle import Bundle, Profile
 from gantline.performance.company_fit import TrialLife, fit_company
+from gantline.runtime.recorded_run import RecordedRun
 from gantline.service.home import Home
 from gantline.service.options import Options
 
@@ -49,6 +51,11 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     assert (clock["jobs"], clock["draws"], clock["left_out"]) == (2, 5, [])
     measured = {one["measure"]: one["measured"] for one in clock["measures"]}
     predicted = {one["measure"]: one["predicted"] for one in clock["measures"]}
+    run = RecordedRun()
+    fold_home(service.home, run=run)
+    assert [(life.kind, life.gpus, life.work) for life in run.lives] == [("rest", 1, 100.0), ("rest", 1, 50.0)]
+    assert main(["profile", "lives", str(service.home), "--file", run.profiles]) == 4
+    assert "tell too little" in capsys.readouterr().err
     assert predicted["makespan"] > 140.0 > measured["makespan"] > 0.0, "by their estimates they had work for 150 s, one after the other"
 
 

@@ -1,4 +1,4 @@
-"""``gantline profile run|company|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
+"""``gantline profile run|company|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -111,6 +111,30 @@ def profile_company(
         raise UsageError("no node has so many devices", where="--gpus", fix="ask for fewer")
     write_bundle(bundle.with_profile(known), file)
     show_bundle(read_bundle(file), "table", only=name)
+
+
+@app.command(name="lives")
+def learn_lives(
+    homes: Annotated[list[Path], Parameter(help="Folders of services that have run jobs of the bundle.")],
+    /,
+    *,
+    file: Annotated[str, Parameter(help="The bundle to write to.")] = "profiles.json",
+) -> None:
+    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread."""
+    from dataclasses import replace
+
+    from gantline.cli.replay import fold_home
+    from gantline.files.bundles import read_bundle, write_bundle
+    from gantline.performance.life_spread import spread_of_lives
+    from gantline.runtime.recorded_run import RecordedRun
+
+    bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
+    for home, run in zip(homes, runs):
+        fold_home(home, run=run)
+    found = spread_of_lives([[life for life in run.lives if life.kind in bundle.jobs] for run in runs])
+    write_bundle(replace(bundle, lives=found), file)
+    least, most = min(found), max(found)
+    say(f"{len(found)} lives, speeds {least:.2f} to {most:.2f} times the mean of their kind: written to {file}")
 
 
 @app.command(name="fit")

@@ -67,7 +67,7 @@ def replay(
 
 
 def _live(home: Path, url: str, output: str) -> int:
-    return _report({"home": str(home)}, _folded(home, url), output)
+    return _report({"home": str(home)}, fold_home(home, url), output)
 
 
 def _times(home: Path, url: str, profiles: Path | None, draws: int | None, output: str) -> int:
@@ -79,7 +79,7 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, outpu
     from gantline.runtime.recorded_run import RecordedRun
 
     run = RecordedRun()
-    result = _folded(home, url, run)
+    result = fold_home(home, url, run)
     if result.difference is not None:
         return _report({"home": str(home)}, result, output)
     where = str(profiles or run.profiles)
@@ -93,7 +93,8 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, outpu
     return 0
 
 
-def _folded(home: Path, url: str, run: RecordedRun | None = None) -> Replayed:
+def fold_home(home: Path, url: str = "", run: RecordedRun | None = None) -> Replayed:
+    """Fold the record of the service with that folder again; a `run` is filled with its jobs and orders."""
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()

@@ -72,17 +72,22 @@ class InFlight:
 
     def _withdraw(self, row: int) -> None:
         """The row shall stop running; if it runs, it is leaving."""
-        self._void(row)
+        F, promise = self.state.tables.F, self.promises.get(row)
+        if self._void(row) and promise is not None and F[c.FIRST_START, row] == promise.decided:
+            F[c.FIRST_START, row] = math.nan  # it has never started: its first start is yet to come, and to be paid for as one
         self._known[row] = -1
         live = self.reality.live.get(row)
         if live is not None and self.state.tables.I[c.PHASE, row] == PENDING and not self.rests(live):
             self.state.tables.I[c.PHASE, row] = CHECKPOINTING if live.started and not live.saved else STOPPING
 
-    def _void(self, row: int) -> None:
-        """A promise that never went out is void: the log must not say that devices were held."""
+    def _void(self, row: int) -> bool:
+        """A promise that never went out is void: the log must not say that devices were held. Returns whether there was one."""
         promise, live = self.promises.pop(row, None), self.reality.live.get(row)
-        if promise is not None and promise.interval >= 0 and (live is None or live.epoch != promise.epoch):
+        if promise is None or (live is not None and live.epoch == promise.epoch):
+            return False
+        if promise.interval >= 0:
             self.state.log.never_held(promise.interval)
+        return True
 
     def _make_room(self) -> None:
         short = self.state.tables.I.shape[1] - len(self._known)

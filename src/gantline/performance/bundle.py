@@ -37,6 +37,11 @@ class Speed:
         default_factory=dict
     )  # by what of `SAMPLED`: seconds of each, speeds over the fitted one
 
+    @property
+    def lives(self) -> int:
+        """How many gangs were watched: what one of them shows again and again is one measurement of its kind."""
+        return len(self.samples.get("start", ()))
+
     def beside(self, busy: float) -> float:
         """Steps per second while this part of the other devices of its node is busy."""
         return self.line.rate * (1.0 - (1.0 - self.crowded) * busy)
@@ -75,6 +80,7 @@ class Bundle:
     jobs: Mapping[str, Profile] = field(default_factory=dict)
     about: str = ""
     devices: str = ""  # where it was measured, as --devices says it
+    lives: tuple[float, ...] = ()  # speeds of whole jobs over the mean of their kind, see `life_spread`
 
     def __getitem__(self, name: str) -> Profile:
         if name not in self.jobs:
@@ -112,6 +118,7 @@ class Bundle:
         return {
             "format": FORMAT,
             **{key: value for key, value in (("about", self.about), ("devices", self.devices)) if value},
+            **({"lives": [*map(_short, self.lives)]} if self.lives else {}),
             "jobs": {name: _profile_json(job) for name, job in self.jobs.items()},
         }
 
@@ -119,7 +126,7 @@ class Bundle:
     def of(cls, body: Any, where: str = "profiles") -> Bundle:
         """What `to_json` wrote, or a person; mistakes are named by their place."""
         reader = Reader(body, where)
-        reader.only(("format", "about", "devices", "jobs"))
+        reader.only(("format", "about", "devices", "lives", "jobs"))
         if reader.raw("format") != FORMAT:
             raise UsageError(f"is '{reader.raw('format')}'", where=reader.at("format"), fix=f"this version reads {FORMAT}")
         jobs = Reader(reader.raw("jobs", {}), reader.at("jobs"))
@@ -128,7 +135,7 @@ class Bundle:
             for _, _, other in profile.pairs:
                 if other not in found:
                     raise UsageError(f"is next to '{other}', which has no profile", where=jobs.at(name), fix=near(other, found))
-        return cls(found, reader.text("about", ""), reader.text("devices", ""))
+        return cls(found, reader.text("about", ""), reader.text("devices", ""), _lives(reader))
 
 
 def _profile_json(job: Profile) -> dict[str, object]:
@@ -223,6 +230,15 @@ def _samples(reader: Reader) -> dict[str, tuple[float, ...]]:
             )
         found[key] = tuple(map(float, values))
     return found
+
+
+def _lives(reader: Reader) -> tuple[float, ...]:
+    values = reader.raw("lives", [])
+    if not isinstance(values, list) or not all(isinstance(one, (int, float)) and one > 0.0 for one in values):
+        raise UsageError(
+            "holds something else than speeds", where=reader.at("lives"), fix="write [0.97, 1.04]: over the mean of their kind"
+        )
+    return tuple(map(float, values))
 
 
 def _source(reader: Reader) -> Source:

@@ -3,7 +3,8 @@
 A bootstrap in two steps. A profile is the mean of a few measurements: each draw takes the mean of as many that are picked anew, with
 replacement, once per kind of job. Then every start, stop, resume and run of a job is picked by itself. A kind was measured once or twice
 only, so measurements are pooled: of starts, stops and resumes over the mean of all kinds on the same seat, which counts differences
-between kinds as chance and errs on the wide side; of speeds over the fitted speed.
+between kinds as chance and errs on the wide side. Speeds are pooled over the mean of their kind, where whole jobs have shown them
+(`Bundle.lives`); else over the fitted speed, which differs less: it was watched for seconds, beside the same neighbours.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class DrawnTimes:
                 seen = [one for job in bundle.jobs.values() if seat in job.alone for one in job.alone[seat].samples.get(what, ())]
                 mean = 1.0 if what == "speed" or not seen else fmean(seen)
                 pooled[what] += [one / mean for one in seen if mean > 0.0]
+        if bundle.lives:
+            pooled["speed"] = [*bundle.lives]
         return cls({what: tuple(ratios) for what, ratios in pooled.items()}, draw)
 
     def factor(self, what: str, kind: str, measured: int, *occasion: object) -> float:

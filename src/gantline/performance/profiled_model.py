@@ -65,7 +65,7 @@ class ProfiledModel(PerformanceModel):
 
     def drawn(self, number: int) -> ProfiledModel | None:
         """In the draw of that number, where single measurements were kept."""
-        kept = any(speed.samples for job in self.bundle.jobs.values() for speed in job.alone.values())
+        kept = bool(self.bundle.lives) or any(speed.samples for job in self.bundle.jobs.values() for speed in job.alone.values())
         return replace(self, draw=number) if kept else None
 
     def granted(self, gang: Gang) -> float | None:
@@ -90,7 +90,7 @@ class ProfiledModel(PerformanceModel):
         """By how much a time or a speed differs from its profile in this draw."""
         if self._drawn is None or speed is None:
             return 1.0
-        return self._drawn.factor(what, model, len(speed.samples.get(what, ())), *occasion)
+        return self._drawn.factor(what, model, speed.lives, *occasion)
 
 
 def _seats(gangs: Gangs) -> zip[tuple[str, int, int]]:

@@ -12,6 +12,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import News, Report, Submit
 from gantline.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
+from gantline.performance.life_spread import Life
 from gantline.policies.given_orders import GivenOrder
 
 
@@ -31,6 +32,27 @@ class RecordedRun:
     def orders(self) -> list[GivenOrder]:
         """Each once, however often it was repeated."""
         return list(self._orders.values())
+
+    @property
+    def lives(self) -> list[Life]:
+        """The jobs that ran from one start to their end, with the work that they were said to have."""
+        given: dict[str, list[GivenOrder]] = {}
+        for order in self.orders:
+            given.setdefault(order.job, []).append(order)
+        found = []
+        for name, orders in given.items():
+            job = self.jobs[name].job if name in self.jobs else {}
+            if len(orders) > 1 or name not in self.ends or not job.get("estimate"):
+                continue
+            start, size = orders[0], len(orders[0].devices)
+            ways = [way for way in job.get("options", ()) if way["gpus"] == size and way["type"] == self._type(start.devices[0])]
+            rate = ways[0].get("rate", 1.0) if ways else 1.0
+            found.append(Life(str(job.get("model", "")), size, job["estimate"] / rate, self.ends[name] - start.time))
+        return found
+
+    def _type(self, device: int) -> str:
+        assert self.cluster is not None
+        return self.cluster.nodes[int(self.cluster.device_node[device])].type
 
     def watch(self, loop: Live) -> None:
         """Note what this loop orders while it folds a stretch of the past."""
