@@ -10,11 +10,11 @@ from typing import Any
 
 import workload
 from gantline.files.bundles import read_bundle, write_bundle
-from gantline.performance.life_spread import Life, spread_of_lives
+from gantline.performance.life_spread import WholeLife, spread_of_lives
 from gantline.runtime.local.devices import declared
 
 
-def lives_of(run: dict[str, Any], works: list[workload.Work], types: list[str]) -> list[Life]:
+def lives_of(run: dict[str, Any], works: list[workload.Work], types: list[str]) -> list[WholeLife]:
     """The jobs of a run that had one start and no stop; `types` are those of the devices."""
     orders: dict[int, list[dict[str, Any]]] = {}
     for order in run["orders"]:
@@ -24,7 +24,7 @@ def lives_of(run: dict[str, Any], works: list[workload.Work], types: list[str]) 
         if not more:
             work, job, held = works[place], run["jobs"][place], only["devices"]
             seconds = job["arrival"] + job["jct"] - only["time"]
-            found.append(Life(work.kind, len(held), work.seconds[types[held[0]], len(held)], seconds))
+            found.append(WholeLife(work.kind, len(held), work.seconds[types[held[0]], len(held)], seconds))
     return found
 
 

@@ -11,18 +11,18 @@ import pytest
 from gantline.core.errors import RefusedError, UsageError
 from gantline.performance.bundle import Bundle
 from gantline.performance.drawn_times import DrawnTimes
-from gantline.performance.life_spread import Life, spread_of_lives
+from gantline.performance.life_spread import WholeLife, spread_of_lives
 
 PACES = {"slow": 1.3, "fast": 0.8}  # seconds that a second of the profile really takes
 
 
-def lives(spread: float, count: int = 120, machine: float = 1.0) -> list[Life]:
+def lives(spread: float, count: int = 120, machine: float = 1.0) -> list[WholeLife]:
     """Jobs whose speeds differ by so much, on a machine that is as much slower than the profile says; starts take two seconds."""
     rng, found = random.Random(3), []
     for place in range(count):
         kind, work = ("slow", "fast")[place % 2], rng.choice((8.0, 12.0, 20.0))
         speed = rng.lognormvariate(0.0, spread)
-        found.append(Life(kind, 1 + place % 3 // 2, work, 2.0 + machine * PACES[kind] * work / speed))
+        found.append(WholeLife(kind, 1 + place % 3 // 2, work, 2.0 + machine * PACES[kind] * work / speed))
     return found
 
 

@@ -19,7 +19,7 @@ FEWEST = 20  # lives from which a spread is learned
 _LONG = 3.0  # starts that a life must last, so that a late start is not taken for a slow job
 
 
-class Life(NamedTuple):
+class WholeLife(NamedTuple):
     """One gang that ran from its start to the end of its job."""
 
     kind: str
@@ -28,7 +28,7 @@ class Life(NamedTuple):
     seconds: float  # from the order to start it until it had ended
 
 
-def spread_of_lives(runs: Sequence[Sequence[Life]]) -> tuple[float, ...]:
+def spread_of_lives(runs: Sequence[Sequence[WholeLife]]) -> tuple[float, ...]:
     """Speed of each life over the mean of its kind in its run, of those that were long enough to tell; their mean is 1."""
     found = [one for lives in runs for one in _of_run(lives)]
     if len(found) < FEWEST:
@@ -38,7 +38,7 @@ def spread_of_lives(runs: Sequence[Sequence[Life]]) -> tuple[float, ...]:
     return tuple((np.array(found) / np.mean(found)).tolist())
 
 
-def _of_run(lives: Sequence[Life]) -> list[float]:
+def _of_run(lives: Sequence[WholeLife]) -> list[float]:
     sizes, kinds = sorted({life.gpus for life in lives}), sorted({life.kind for life in lives})
     free = len(lives) - len(sizes) - len(kinds)
     if free <= 0:

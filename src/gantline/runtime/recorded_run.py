@@ -12,7 +12,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import News, Report, Submit
 from gantline.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
-from gantline.performance.life_spread import Life
+from gantline.performance.life_spread import WholeLife
 from gantline.policies.given_orders import GivenOrder
 
 
@@ -34,7 +34,7 @@ class RecordedRun:
         return list(self._orders.values())
 
     @property
-    def lives(self) -> list[Life]:
+    def lives(self) -> list[WholeLife]:
         """The jobs that ran from one start to their end, with the work that they were said to have."""
         given: dict[str, list[GivenOrder]] = {}
         for order in self.orders:
@@ -47,7 +47,7 @@ class RecordedRun:
             start, size = orders[0], len(orders[0].devices)
             ways = [way for way in job.get("options", ()) if way["gpus"] == size and way["type"] == self._type(start.devices[0])]
             rate = ways[0].get("rate", 1.0) if ways else 1.0
-            found.append(Life(str(job.get("model", "")), size, job["estimate"] / rate, self.ends[name] - start.time))
+            found.append(WholeLife(str(job.get("model", "")), size, job["estimate"] / rate, self.ends[name] - start.time))
         return found
 
     def _type(self, device: int) -> str:
