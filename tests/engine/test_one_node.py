@@ -63,6 +63,8 @@ def test_it_grows_where_it_is_or_moves_as_a_whole() -> None:
 def test_more_than_any_node_has_is_refused() -> None:
     with pytest.raises(RefusedError, match="can use no more than 3 devices, and not 4"):
         simulate([LONG], "2x3", "fifo", inputs=[ask(gpus=4)])
+    with pytest.raises(RefusedError, match="more devices than the cluster has"):
+        simulate([LONG], "2x3", "fifo", inputs=[ask(gpus=7)])
     with pytest.raises(RefusedError, match="can use no more than 3 devices, and not 5"):
         simulate([LONG], "2x3", "fifo", inputs=[ask(max_gpus=5)])
 

@@ -107,11 +107,11 @@ class Submissions:
                 raise RejectedError(Reason.NO_SUCH_TYPE, name, near(kind, cluster.types))
         own = [decode_option(Reader(item, path), cluster.types) for item, path in reader.items("options")]
         own = own or default_options(self.state.tables, gpus)
+        if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
+            raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         if reader.whole("consolidate", 0):
             from gantline.engine.one_node import on_one_node  # few jobs ask for it
 
             own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
-        if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
-            raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         check_side_demands(cluster, name, own)
         return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(c.DEVICE_MEMORY, 0.0))
