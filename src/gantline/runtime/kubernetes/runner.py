@@ -125,7 +125,8 @@ class KubernetesRunner(Runner):
             epochs = [int(one.name) for one in (folder / job).iterdir() if one.name.isdigit()]
             if epochs:
                 newest[job] = max(epochs)
-        self._adopted = [PodGang.read(job, epoch, folder / job / str(epoch)) for job, epoch in newest.items()]
+        found = [PodGang.read(job, epoch, folder / job / str(epoch)) for job, epoch in newest.items()]
+        self._adopted = [gang for gang in found if gang.places or gang.over]  # a service may be killed before it has written the order
         return [self._present(gang) for gang in self._adopted]
 
     def _present(self, gang: PodGang) -> Present:
