@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,8 @@ from gantline.files.policies import load_policy
 from gantline.performance.bundle import Bundle
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders
+from gantline.questions.validity import MEASURES
 from gantline.runtime.local.devices import declared
-
-MEASURES: dict[str, Callable[[list[float], list[float]], float]] = {
-    "mean": lambda arrivals, jcts: statistics.fmean(jcts),
-    "p95": lambda arrivals, jcts: statistics.quantiles(jcts, n=20, method="inclusive")[-1],
-    "makespan": lambda arrivals, jcts: max(a + j for a, j in zip(arrivals, jcts)) - min(arrivals),
-}
 
 
 class Prediction:

@@ -91,6 +91,16 @@ def test_orders_given_again_leave_the_times_alone_to_differ(policy: str, monkeyp
     assert float(_jcts(orders, None).mean() / real.mean()) == pytest.approx(1.0, abs=0.02)  # the mean of what was measured
 
 
+@pytest.mark.parametrize("policy", ["fifo", "srtf"])
+def test_the_mean_is_predicted_within_the_bars(policy: str, long: bool) -> None:
+    """Runs that could have been live, on counted time: the mean of some draws is within 5 % of each, and within 3 % of their mean."""
+    draws, runs = (60, 20) if long else (6, 3)
+    predicted = float(np.mean([_jcts(policy, draw).mean() for draw in range(draws)]))
+    errors = [predicted / float(_jcts(policy, 1000 + run).mean()) - 1.0 for run in range(runs)]
+    assert abs(float(np.mean(errors))) < 0.03
+    assert sorted(map(abs, errors))[int(0.9 * runs)] < 0.05
+
+
 def test_nine_of_ten_jobs_end_within_their_interval(long: bool) -> None:
     """Some runs that could have been live, and others that predict them; few of each tell little."""
     draws, runs, least, most = (200, 60, 0.85, 0.95) if long else (15, 4, 0.6, 1.0)
