@@ -1,4 +1,4 @@
-"""``gantline profile run|company|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
+"""``gantline profile run|company|epochs|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -135,6 +135,38 @@ def learn_lives(
     write_bundle(replace(bundle, lives=found), file)
     least, most = min(found), max(found)
     say(f"{len(found)} lives, speeds {least:.2f} to {most:.2f} times the mean of their kind: written to {file}")
+
+
+@app.command(name="epochs")
+def profile_epochs(
+    name: Annotated[str, Parameter(help="What the job is called: the model of a trace.")],
+    /,
+    *command: Annotated[str, Parameter(help="The command that runs one epoch, after --. {cpus} in it is replaced by the number of CPUs.")],
+    data: Annotated[float, Parameter(help="GB that an epoch reads.")],
+    steps: Annotated[float, Parameter(help="Steps of an epoch.")],
+    bandwidth: Annotated[float, Parameter(help="MB/s at which data are read from memory.")],
+    cpus: Annotated[int, Parameter(help="The most CPUs that the job is to have.")],
+    gpus: Annotated[int, Parameter(help="The GPUs that the command uses; CPUs are counted for each.")] = 1,
+    to: Annotated[Path, Parameter(help="The folder whose epochs.csv is written to; other networks in it stay.")] = Path("profiles"),
+    limit: Annotated[str, Parameter(help="When a run is given up.")] = "1h",
+) -> None:
+    """Time epochs of a job with fewer and fewer CPUs, for '--performance sensitivity --profiles FOLDER'.
+
+    Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
+    """
+    from gantline.files.epoch_table import write_epochs
+    from gantline.runtime.epoch_runs import time_epochs
+
+    if not command:
+        raise UsageError("no epoch to run", where="profile epochs", fix="gantline profile epochs NAME ... -- python epoch.py {cpus}")
+    for said, value in (("--data", data), ("--steps", steps), ("--bandwidth", bandwidth), ("--gpus", gpus)):
+        if not 0 < value < float("inf"):
+            raise UsageError(f"{value:g} is not above zero", where=said)
+    if cpus < gpus:
+        raise UsageError(f"{cpus} CPUs for {gpus} GPUs", where="--cpus", fix="give one per GPU at least")
+    seconds = time_epochs(command, cpus, gpus, time_of(limit, "--limit", above=True) or 3600.0, say)
+    written = write_epochs(to, name, {count / gpus: each for count, each in seconds.items()}, data, bandwidth, steps)
+    say(f"note: wrote {len(seconds)} rows of '{name}' to {written}")
 
 
 @app.command(name="fit")

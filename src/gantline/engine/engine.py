@@ -58,6 +58,7 @@ class Engine:
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
     notices: list[Incident] = field(default_factory=list)  # notes to users in the policy's plans
+    said_at_start: int = 0  # how many of them are about how the run was put together
     in_charge: list[InCharge] = field(default_factory=list)  # policies that made plans, one after the other, where one chooses
     refusals: list[Refused] = field(default_factory=list)
     turns: LostTurns = field(default_factory=LostTurns)
