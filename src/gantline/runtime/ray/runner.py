@@ -66,13 +66,13 @@ class RayRunner(HomeRunner):
         connect(self.address or own.address())
         folder = self.home / "ray"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lease = OneService(_identity(folder), str(self.home))
-        self._lease.take()
         self.nodes = RayNodes(folder / "nodes.json", check_devices(self.devices))
         self.nodes.see(self._ray.nodes())
         if not self.nodes.present:
             fix = "write --devices cpu: every CPU of a node without GPUs is a slot" if not self.nodes.slots else "add nodes to it"
             raise RefusedError("no node of this Ray cluster has devices for jobs", where="--executor ray", fix=fix)
+        self._lease = OneService(_identity(folder), str(self.home))
+        self._lease.take()
         self._bell = threading.Event()
         self.courier = Courier(f"{_identity(folder)}/", self._bell.set)
         self.courier.node_of = self.nodes.present.get

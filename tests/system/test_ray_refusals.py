@@ -1,0 +1,86 @@
+"""What cannot be on a Ray cluster: each with one message that says where, what and how to mend it, and nothing lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+from tests.runtime.specs import ended, shell, until
+from tests.system.ray_cluster import RayCluster
+
+from gantline.core.errors import RefusedError, UnreachableError
+from gantline.runtime.ray import incarnation
+from gantline.runtime.ray.runner import RayRunner
+from gantline.runtime.records import MemoryStore
+from gantline.runtime.scheduler import Scheduler
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[RayCluster]:
+    cluster = RayCluster(2)
+    yield cluster
+    cluster.stop()
+
+
+def test_there_is_no_cluster_at_the_address(tmp_path: Path) -> None:
+    with pytest.raises(UnreachableError, match="no Ray cluster answers at 127.0.0.1:1"):
+        RayRunner(tmp_path, "cpu", address="127.0.0.1:1")
+
+
+def test_ray_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "__version__", "2.9.3")
+    with pytest.raises(RefusedError, match=r"Ray 2\.9\.3 is too old"):
+        RayRunner.check(None, {})
+
+
+def test_the_cluster_has_no_gpus(tmp_path: Path, ray_cluster: RayCluster) -> None:
+    try:
+        with pytest.raises(RefusedError, match="no node of this Ray cluster has devices for jobs.*--devices cpu"):
+            RayRunner(tmp_path, address=ray_cluster.address)
+    finally:
+        ray.shutdown()
+
+
+def test_two_services_do_not_schedule_one_cluster(tmp_path: Path, ray_cluster: RayCluster) -> None:
+    first = RayRunner(tmp_path / "first", "cpu", address=ray_cluster.address)
+    try:
+        with pytest.raises(RefusedError, match=f"the service of {tmp_path}/first on .* schedules this Ray cluster already"):
+            RayRunner(tmp_path / "second", "cpu", address=ray_cluster.address)
+    finally:
+        first.leave(drained=False)
+        first.close()
+    second = RayRunner(tmp_path / "second", "cpu", address=ray_cluster.address)
+    second.leave(drained=False)
+    second.close()
+
+
+def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
+    tmp_path: Path, ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program of the cluster is on one of the nodes; the gang runs once it has left."""
+    monkeypatch.setattr(incarnation, "START_LIMIT", 3.0)
+    runner = RayRunner(tmp_path, "cpu", address=ray_cluster.address)
+    scheduler = Scheduler(MemoryStore(), runner, "fifo")
+    other = ray.remote(_Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
+    ray.get(other.there.remote())
+    scheduler.start()
+    try:
+        (gang,) = scheduler.submit(shell("true", 3, processes=0), "ann")
+        found = until(lambda: [line for line in scheduler.view().incidents if "other programs of the cluster use devices of n1, n2" in line])
+        assert "Ray did not start it within 3 s" in found[0]
+        ray.kill(other)
+        monkeypatch.setattr(incarnation, "START_LIMIT", 60.0)
+        assert ended(scheduler, gang) == ["succeeded"]
+        assert scheduler.view().jobs[gang].failures == 0
+    finally:
+        scheduler.stop()
+
+
+class _Other:
+    """A program that Gantline knows nothing of."""
+
+    def there(self) -> float:
+        return time.time()
