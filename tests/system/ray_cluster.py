@@ -37,9 +37,8 @@ class RayCluster:
         self.address = f"127.0.0.1:{self.port}"
         self._nodes: dict[str, set[int]] = {}
         self.add("n0", "--head", f"--port={self.port}", "--include-dashboard=false", cpus=0)
-        self.names = {f"n{number + 1}" for number in range(nodes)}
-        for name in sorted(self.names):
-            self.add(name)
+        for number in range(nodes):
+            self.add(f"n{number + 1}")
 
     def add(self, name: str, *how: str, cpus: int | None = None) -> None:
         """Start a node."""
@@ -58,11 +57,6 @@ class RayCluster:
     def lose(self, name: str) -> None:
         """End a node at once, as a crash of its machine does: Ray's processes there, and with them all that they have started."""
         _kill(self._nodes.pop(name))
-
-    def restore(self) -> None:
-        """Start nodes again that were lost."""
-        for name in self.names - set(self._nodes):
-            self.add(name)
 
     @contextmanager
     def without_store(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,9 @@ class RayGangs(GangBench):
     def lose(self, name: str) -> None:
         self.lost.append(name)
         self.cluster.lose(name)
+
+    def away(self) -> AbstractContextManager[None]:
+        return self.cluster.without_store()
 
 
 class TestGangsOnRay(GangContract):

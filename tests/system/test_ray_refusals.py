@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
-from tests.runtime.specs import ended, shell, until
-from tests.system.ray_cluster import RayCluster
+from tests.runtime.specs import contact_of, until
+from tests.system.ray_cluster import RayCluster  # which skips what follows where there is no Ray
 
 from gantline.core.errors import RefusedError, UnreachableError
+from gantline.core.inputs import Fault
+from gantline.engine.executor import News, Order, Report, Verb
+from gantline.runtime.bulletins import Ending
+from gantline.runtime.launch import Launch
 from gantline.runtime.ray import incarnation
 from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
+
+ray = pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 def test_there_is_no_cluster_at_the_address(tmp_path: Path) -> None:
-    with pytest.raises(UnreachableError, match="no Ray cluster answers at 127.0.0.1:1"):
+    with pytest.raises(UnreachableError, match="no Ray cluster answers"):
         RayRunner(tmp_path, "cpu", address="127.0.0.1:1")
 
 
@@ -38,7 +40,7 @@ def test_ray_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_cluster_has_no_gpus(tmp_path: Path, ray_cluster: RayCluster) -> None:
     try:
-        with pytest.raises(RefusedError, match="no node of this Ray cluster has devices for jobs.*--devices cpu"):
+        with pytest.raises(RefusedError, match=r"no node of this Ray cluster has devices for jobs.*--devices cpu"):
             RayRunner(tmp_path, address=ray_cluster.address)
     finally:
         ray.shutdown()
@@ -61,26 +63,28 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
     tmp_path: Path, ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program of the cluster is on one of the nodes; the gang runs once it has left."""
+
+    class Other:
+        def there(self) -> bool:
+            return True
+
     monkeypatch.setattr(incarnation, "START_LIMIT", 3.0)
-    runner = RayRunner(tmp_path, "cpu", address=ray_cluster.address)
-    scheduler = Scheduler(MemoryStore(), runner, "fifo")
-    other = ray.remote(_Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
-    ray.get(other.there.remote())
-    scheduler.start()
+    runner, told = RayRunner(tmp_path, "cpu", address=ray_cluster.address), list[tuple[Report, Ending | None]]()
+    runner.roll_call()
+    other = ray.remote(Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
+    assert ray.get(other.there.remote())
+    gang = Launch(("true",), shell=True, processes=0)
+    runner.attach(contact_of(runner, lambda row: gang, lambda bulletin: told.extend(bulletin.reports)))
     try:
-        (gang,) = scheduler.submit(shell("true", 3, processes=0), "ann")
-        found = until(lambda: [line for line in scheduler.view().incidents if "other programs of the cluster use devices of n1, n2" in line])
-        assert "Ray did not start it within 3 s" in found[0]
+        runner.send(Order(Verb.START, 0, 1, (0, 1, 2)), 0.0)
+        ((report, ending),) = until(lambda: list(told))
+        assert (report.news, report.lost) == (News.FAILED, Fault.ENGINE)
+        assert ending is not None
+        assert ending.why == "Ray did not start it within 3 s: other programs of the cluster use devices of n1, n2"
         ray.kill(other)
         monkeypatch.setattr(incarnation, "START_LIMIT", 60.0)
-        assert ended(scheduler, gang) == ["succeeded"]
-        assert scheduler.view().jobs[gang].failures == 0
+        runner.send(Order(Verb.START, 0, 2, (0, 1, 2)), 0.0)
+        until(lambda: (told[-1][0].news, told[-1][0].epoch) == (News.FINISHED, 2))
     finally:
-        scheduler.stop()
-
-
-class _Other:
-    """A program that Gantline knows nothing of."""
-
-    def there(self) -> float:
-        return time.time()
+        runner.leave(drained=False)
+        runner.close()
