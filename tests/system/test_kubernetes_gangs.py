@@ -62,6 +62,10 @@ def names(cluster: KubernetesCluster) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in cluster.pods())
 
 
+def services(cluster: KubernetesCluster) -> list[str]:
+    return [one["metadata"]["name"] for one in cluster.client.get(path_of("services", "default"))["items"]]
+
+
 def start(bench: KubernetesBench, *devices: int, row: int = 0, epoch: int = 1) -> None:
     bench.send(Order(Verb.START, row, epoch, devices))
     assert set(told(bench, News.STARTED, row, epoch)[0].devices) == set(devices)
@@ -71,6 +75,7 @@ def test_a_gang_over_two_nodes_is_a_pod_on_each_and_its_output_is_read_by_offset
     bench = make(Launch(("echo rank $RANK of $WORLD_SIZE on $NODE_RANK; sleep 1000",), shell=True, processes=0))
     start(bench, 0, 1, 2)
     assert sorted(pod["spec"]["nodeName"] for pod in cluster.pods()) == ["a", "b"]
+    wait_for(lambda: "gantline-job0-1" in services(cluster), "the name under which they meet")
     output = wait_for(lambda: (found := bench.runner.output("job0", 1)).size >= 3 * len("[0] rank 0 of 3 on 0\n") and found, "output")
     lines = sorted(output.read(0, output.size).decode().splitlines())
     assert lines == ["[0] rank 0 of 3 on 0", "[0] rank 1 of 3 on 0", "[1] rank 2 of 3 on 1"]
@@ -79,6 +84,7 @@ def test_a_gang_over_two_nodes_is_a_pod_on_each_and_its_output_is_read_by_offset
     bench.send(Order(Verb.STOP, 0, 1))
     told(bench, News.STOPPED)
     wait_for(lambda: not names(cluster), "removal of the pods")
+    wait_for(lambda: "gantline-job0-1" not in services(cluster), "removal of the name under which they met")
     kept = bench.runner.output("job0", 1)
     assert sorted(kept.read(0, kept.size).decode().splitlines()) == lines  # the pods are gone, what they printed is not
     kept.close()

@@ -102,7 +102,7 @@ def meeting_point(terms: PodTerms, job: str, epoch: int) -> Object:
     head = {"name": _subdomain(name), "namespace": terms.namespace, "labels": {f"{MARK}/job": job, f"{MARK}/epoch": str(epoch)}}
     spec = {
         "clusterIP": "None", "publishNotReadyAddresses": True, "selector": {f"{MARK}/job": job, f"{MARK}/epoch": str(epoch)},
-        "ports": [{"name": "meet", "port": _PORT}],
+        "ports": [{"name": "meet", "port": _PORT, "protocol": "TCP"}],
     }  # fmt: skip
     return {"apiVersion": "v1", "kind": "Service", "metadata": head, "spec": spec}
 
