@@ -13,6 +13,7 @@ from tests.oracles.books import check_books
 
 from gantline.core import columns as c
 from gantline.core.costs import Costs
+from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.engine.commit import commit_assignments
@@ -24,17 +25,23 @@ from gantline.engine.shown_gangs import ColumnsInForce, ColumnsOfGrants
 JOBS, DEVICES = 8, 9
 
 
-def twins(gpus: list[int], min_run: float, checkpoint: float) -> tuple[Engine, Engine]:
+def twins(gpus: list[int], min_run: float, checkpoint: float, memory: float = 0.0) -> tuple[Engine, Engine]:
+    """Two engines alike; with `memory`, devices have some, and jobs need up to so many GB of it."""
     rows = [
         {"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1e4, "options": f"a:{g}/{g}=10000|b:{g}=5000"} for k, g in enumerate(gpus)
     ]
     costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, switch=0.5, checkpoint=checkpoint, doubling=0.5)
-    one, other = (engine_of(rows, "a:2x3/6c,b:1x3/4c", costs=costs, min_run=min_run, checkpoint=checkpoint) for _ in range(2))
+    cluster = "a:2x3/6c/32d,b:1x3/4c/16d" if memory else "a:2x3/6c,b:1x3/4c"
+    one, other = (engine_of(rows, cluster, costs=costs, min_run=min_run, checkpoint=checkpoint) for _ in range(2))
+    for engine in (one, other) if memory else ():
+        engine.state.tables.metric(c.DEVICE_MEMORY)[:] = [memory / (1 + k % 3) for k in range(JOBS)]
     return one, other
 
 
+EVENTS = st.sampled_from(["", "", "", "", "0 drain", "0 down", "0 up", "1:1 drain", "1:1 up"])  # what happens to a node, or a device of it
 EVERYTHING = ("group", "group", "open", "exact", "group exact", "plain", "cpus")
-AS_COLUMNS = ("space", "space", "stage", "stage", "open", "exact")  # what is compared and committed without looking at single rows
+AS_COLUMNS = ("space", "stage", "guest", "guest", "own")  # what is compared and committed without looking at single rows
+BY_TURNS = [1, 2] * (JOBS // 2)  # the sizes for which these ask
 
 
 @st.composite
@@ -44,6 +51,7 @@ def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
     group = draw(st.integers(0, 2))
     mode = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)[group]
     devices = tuple(draw(st.lists(st.integers(0, DEVICES), min_size=1, max_size=3, unique=draw(st.booleans()))))
+    few = tuple(range(at := draw(st.integers(0, 4)), at + 1 + job % 2))
     more: dict[str, Any] = {"fraction": draw(st.sampled_from([1.0, 0.5, 0.3])), "share": 1.0 if mode != Mode.TIME else 0.5}
     cpus = draw(st.sampled_from([np.nan, np.nan, 1.0, 3.0]))
     option = draw(st.sampled_from([-1, -1, 0, 1, 2]))
@@ -55,8 +63,10 @@ def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
         "group exact": Assignment(job, devices=devices, group=group + 3, mode=mode, offset=0.5 * job, **more),
         "plain": Assignment(job, option),
         "cpus": Assignment(job, cpus=cpus),
-        "space": Assignment(job, group=group, mode=Mode.SPACE, fraction=more["fraction"]),
-        "stage": Assignment(job, group=group + 3, mode=Mode.INTERLEAVE, offset=0.5 * (job // 2), together=group == 2),
+        "space": Assignment(job, group=6 + 2 * group + job % 2, mode=Mode.SPACE, fraction=more["fraction"]),
+        "stage": Assignment(job, group=12 + 2 * group + job % 2, mode=Mode.INTERLEAVE, offset=0.5 * (job // 4), together=group == 2),
+        "guest": Assignment(job, devices=few, mode=Mode.SPACE, fraction=0.5),
+        "own": Assignment(job, devices=few),
     }
     return found[kind]
 
@@ -87,21 +97,25 @@ def columns(engine: Engine) -> list[Any]:
 
 @settings(max_examples=80, deadline=None)
 @given(
-    gpus=st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
-    story=st.lists(st.tuples(plans() | plans(AS_COLUMNS), st.sampled_from([-1, -1, -1, 0, 1])), min_size=1, max_size=6),
+    gpus=st.just(BY_TURNS) | st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
+    story=st.lists(st.tuples(plans() | plans(AS_COLUMNS), st.sampled_from([-1, -1, -1, 0, 1]), EVENTS), min_size=1, max_size=6),
+    memory=st.sampled_from([0.0, 0.0, 10.0, 24.0]),
     min_run=st.sampled_from([0.0, 0.0, 15.0]),
     checkpoint=st.sampled_from([0.0, 7.0]),
 )
 def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
-    gpus: list[int], story: list[tuple[list[Assignment], int]], min_run: float, checkpoint: float
+    gpus: list[int], story: list[tuple[list[Assignment], int, str]], memory: float, min_run: float, checkpoint: float
 ) -> None:
-    compiled, general = twins(gpus, min_run, checkpoint)
+    compiled, general = twins(gpus, min_run, checkpoint, memory)
     general.grants.speeds.shown.as_columns = lambda: False  # type: ignore[method-assign]
-    for step, (rows, locked) in enumerate(story):
+    for step, (rows, locked, event) in enumerate(story):
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
             if locked >= 0:
                 engine.state.tables.I[c.LOCKED, locked] ^= 1
+            if event:
+                name, kind = event.split()
+                engine.apply(NodeEvent(10.0 * step, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
         compiled.commit(Plan.assign(rows))
         general.state.log.reserve(500, 2000)
         commit_assignments(general.grants, general.state.rows, Assignments.of(rows), general=True)

@@ -14,10 +14,11 @@ from gantline.core.arrays import Ints
 from gantline.core.plan import Assignments
 from gantline.engine import shared_ask as w
 from gantline.engine.checkpoints import note_saves
-from gantline.engine.commit_shared import GrantsOfPlan, may_share_compiled
+from gantline.engine.commit_shared import GrantsOfPlan, counts_memory, may_share_compiled
 from gantline.engine.gang_turns import KEEPS, LEAVES
 from gantline.engine.grants import Grants
 from gantline.engine.group_turns import E_DROP, E_ENTER, E_TOUCHED, meet, note_turns, read_turns, touch_teams
+from gantline.engine.memory_bound import memory_suffices
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
 
@@ -52,7 +53,15 @@ class CommitGroups:
         self.read = room.read_turns(groups + 1, count + len(special))
         force = self.grants.in_force.with_numbers
         self.total = read_turns(self.state.matrices, self.books.seats(), force, special, self.asked, self.turns, self.read)
-        return self.total >= 0
+        return self.total >= 0 and (not counts_memory(self.grants) or self._memory_suffices(groups))
+
+    def _memory_suffices(self, groups: int) -> bool:
+        """Whether no gang can lack device memory in this commit."""
+        t = self.state.tables
+        need, has = t.metric(c.DEVICE_MEMORY), np.array(t.cluster.device_memory, dtype=np.float64)
+        if self.grants.in_force.knows("memory_cap"):
+            return False
+        return memory_suffices(self.state.matrices, self.books.seats(), self.turns, need, has, np.zeros(t.D.shape[1] + groups + 1))
 
     def run(self) -> None:
         """Rows give up what the plan takes away, and take their turns; costs and speeds follow."""

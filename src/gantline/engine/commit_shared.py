@@ -51,11 +51,14 @@ _COLUMNS = frozenset(
 
 
 def may_share_compiled(grants: Grants) -> bool:
-    """Whether gangs that share are known to the kernels: none has parts, a share of the time or a trial, or needs device memory."""
+    """Whether gangs that share are known to the kernels: none has parts, a share of the time or a trial."""
+    return not (grants.used_fluid or grants.state.tables.trials or grants.holdings.with_parts)
+
+
+def counts_memory(grants: Grants) -> bool:
+    """Whether device memory may run short: the cluster states it, and it is known what some gangs take of it."""
     t = grants.state.tables
-    if grants.used_fluid or t.trials or grants.holdings.with_parts:
-        return False
-    return not (any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap")))
+    return any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap"))
 
 
 class GrantsOfPlan:
@@ -100,7 +103,7 @@ class CommitShared:
         """The turns at these places; None: some of them are to be done one by one."""
         t = grants.state.tables
         names = {name for name, _ in table.filled_columns()}
-        if not names <= _COLUMNS or not may_share_compiled(grants):
+        if not names <= _COLUMNS or not may_share_compiled(grants) or counts_memory(grants):
             return None
         if not t.NI[c.N_UP].all() or t.NI[c.N_CLOSED].any():
             return None

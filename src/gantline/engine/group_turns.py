@@ -20,7 +20,7 @@ from gantline.engine import shared_ask as w
 from gantline.engine.group_numbers import team_of
 from gantline.engine.in_force import LINES, RAW, NotedGrants
 from gantline.engine.same_groups import AskedOfRows
-from gantline.engine.seats import GANG_FIRST, SharedSeats
+from gantline.engine.seats import GANG_FIRST, SEAT_DEVICE, SEAT_NEXT, SharedSeats
 from gantline.engine.shared_ask import SharedTurns
 from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, COMPANY_LINES, NOW, OPEN, STRANGER, TOUCHED, MayShare
 
@@ -54,9 +54,6 @@ def read_turns(
     t: Matrices, seats: SharedSeats, force: NotedGrants, special: Ints, asked: AskedOfRows, turns: SharedTurns, read: ReadTurns
 ) -> int:
     """Write down the turns; how many devices they list. Below zero: some are of a kind that is read elsewhere, and nothing is touched."""
-    for node in range(t.NI.shape[1]):
-        if t.NI[c.N_UP, node] != 1 or t.NI[c.N_CLOSED, node] != 0:
-            return -1
     for n in range(special.shape[0]):
         if seats.gang[GANG_FIRST, special[n]] >= 0 and force.noted[special[n]] != t.I[c.EPOCH, special[n]]:
             return -1
@@ -96,6 +93,8 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: Share
     able = phase == STARTING or phase == RUNNING
     if phase != PENDING and not (able and t.I[c.LOCKED, row] == 0 and t.I[c.HELD, row] > 0 and t.I[c.NODE, row] < 0):
         return False
+    if phase != PENDING and not _holds_open_devices(t, seats, row):
+        return False
     grouped = asked.group[k] >= 0 and mode != _EXCLUSIVE
     if named and grouped and mode == _INTERLEAVE:
         return False  # they may share links only
@@ -115,6 +114,9 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: Share
         option = _IMPOSSIBLE
     if option >= 0 and t.OI[c.O_GPUS, option] == 0:
         return False
+    for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+        if option >= 0 and not _is_open(t, turns.named[place]):
+            return False
     ask[w.A_OPTION, n] = option
     ask[w.A_WANTS, n] = (w.SHARES_NAMED if named else w.JOINS) if shares else w.OWNS_NAMED
     return True
@@ -135,6 +137,27 @@ def _are_devices(t: Matrices, turns: SharedTurns, first: int, count: int) -> boo
         for other in range(first, k):
             if turns.named[other] == device:
                 return False
+    return True
+
+
+@kernel
+def _is_open(t: Matrices, device: int) -> bool:
+    """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
+    return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
+
+
+@kernel
+def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
+    """Whether other gangs may join it, and it may come back, wherever it is now."""
+    seat, device = seats.gang[GANG_FIRST, row], t.I[c.HEAD, row]
+    while seat >= 0:
+        if not _is_open(t, seats.seat[SEAT_DEVICE, seat]):
+            return False
+        seat = seats.seat[SEAT_NEXT, seat]
+    while device >= 0:
+        if not _is_open(t, device):
+            return False
+        device = t.D[c.D_NEXT, device]
     return True
 
 

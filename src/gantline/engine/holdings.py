@@ -6,7 +6,7 @@ each, and what it needs beside (CPUs, memory, storage bandwidth) is kept per nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -174,11 +174,13 @@ class Holdings:
         """Other rows on devices that the row shares."""
         return {other for device in self._shared(row) for other in self.tenants(device) if other != row} if self.shares(row) else set()
 
-    def with_those_beside(self, rows: Ints) -> Ints:
-        """These rows and those on devices that they share, in rising order."""
+    def with_those_beside(self, rows: Ints, also: Callable[[Ints], None] | None = None) -> Ints:
+        """These rows and those on devices that they share, in rising order; `also` may mark others."""
         if len(self._marks) < self.state.tables.F.shape[1]:
             self._marks = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
         mark_beside(self.seats(), rows, self._marks)
+        if also is not None:
+            also(self._marks)
         found: Ints = np.flatnonzero(self._marks)
         self._marks[found] = 0
         return found

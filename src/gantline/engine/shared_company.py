@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats
 
@@ -36,13 +36,6 @@ def crowd_of(seats: SharedSeats, row: int, asked: Floats) -> float:
         most = max(most, asked[row] + total)
         seat = seats.seat[SEAT_NEXT, seat]
     return most
-
-
-@kernel
-def crowds(seats: SharedSeats, rows: Ints, in_time: Bools, fraction: Floats, share: Floats, most: Floats) -> None:
-    """The same for several gangs: what is asked is, by row, the fraction of the device, or the share of the time (`in_time`)."""
-    for k in range(rows.shape[0]):
-        most[k] = crowd_of(seats, rows[k], share if in_time[k] else fraction)
 
 
 @kernel

@@ -63,6 +63,35 @@ def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: I
 
 
 @kernel
+def read_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: Ints, alone: Floats, divided: Floats) -> None:
+    """Work per second of these rows by their options, and by their parts of what they share; nothing is set."""
+    for k in range(rows.shape[0]):
+        alone[k], divided[k] = _alone(t, seats, rows[k]), _divided(t, seats, by, rows[k])
+
+
+@kernel
+def mark_teams(team: Ints, special: Bools, rows: Ints, among: Ints, slots: Ints, marks: Ints) -> None:
+    """Mark those `among` these rows that are in a group with one of `rows`; `slots` is room for the groups, twice as many and more."""
+    last = slots.shape[0] - 1
+    slots[:] = 0
+    for k in range(rows.shape[0]):
+        if special[rows[k]] and team[rows[k]] != 0:
+            slots[_slot(slots, last, team[rows[k]])] = team[rows[k]]
+    for k in range(among.shape[0]):
+        if team[among[k]] != 0 and slots[_slot(slots, last, team[among[k]])] != 0:
+            marks[among[k]] = 1
+
+
+@kernel
+def _slot(slots: Ints, last: int, team: int) -> int:
+    """Where a group is noted, or would be."""
+    at = team & last  # sums of scrambled numbers: any bits of them will do
+    while slots[at] != 0 and slots[at] != team:
+        at = (at + 1) & last
+    return at
+
+
+@kernel
 def _note(by: WhatDivides, row: int, count: int) -> int:
     if by.marks[row] == 0:
         by.marks[row], by.near[count] = 1, row

@@ -18,13 +18,13 @@ from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.granted import Granted
 from gantline.core.phases import RUNNING, STARTING
-from gantline.core.plan import ASSIGNMENT_DEFAULTS, Mode
+from gantline.core.plan import ASSIGNMENT_DEFAULTS
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import LINES, InForce
+from gantline.engine.in_force import InForce
 from gantline.engine.kinds.speed import SPEEDS
 from gantline.engine.seats import GANG_FIRST
-from gantline.engine.shared_company import count_company, crowds, list_company
-from gantline.engine.shared_speeds import WhatDivides, set_divided_speeds
+from gantline.engine.shared_company import count_company, list_company
+from gantline.engine.shared_speeds import WhatDivides, mark_teams, read_divided_speeds, set_divided_speeds
 from gantline.engine.state import State
 from gantline.performance.model import Gangs
 from gantline.performance.sharing_columns import DeviceCompany, SharingColumns
@@ -67,8 +67,8 @@ class ShownGangs:
         if not granted:
             return rows
         if self.as_columns():
-            near = self.books.with_those_beside(rows)
-            return near if self.state.tables.performance is None else self._with_team_mates(rows, near)
+            alone = self.state.tables.performance is None
+            return self.books.with_those_beside(rows, None if alone else lambda marks: self._mark_team_mates(rows, marks))
         grants = {row: granted[row] for row in rows.tolist() if row in granted}
         groups = {members for grant in grants.values() for members in grant.members if members}
         mates = {mate for members in groups for mate in members if mate in granted}
@@ -76,35 +76,37 @@ class ShownGangs:
         mates.difference_update(rows.tolist())
         return np.sort(np.concatenate([rows, np.array(sorted(mates), dtype=np.int64)])) if mates else rows
 
-    def _with_team_mates(self, rows: Ints, near: Ints) -> Ints:
+    def _mark_team_mates(self, rows: Ints, marks: Ints) -> None:
         """Members of groups are shown together although some may share no device with the others."""
-        granted, force = self.state.tables.granted, self.force
-        mine = force.values("team", rows[granted.has(rows)])
-        mine = mine[mine != 0]
-        if not len(mine):
-            return near
-        all_rows = granted.rows()
-        return np.unique(np.concatenate([near, all_rows[np.isin(force.values("team", all_rows), mine)]]))
+        granted, size = self.state.tables.granted, 1 << (2 * len(rows) + 1).bit_length()
+        slots: Ints = np.zeros(size, dtype=np.int64)
+        mark_teams(self.force.columns.team, granted.here(len(marks)), rows, granted.rows(), slots, marks)
 
     def set_divided(self, rows: Ints) -> bool:
         """Set the speeds of these rows and of those beside them, where no model is asked; False: this is to be done one by one."""
         if not self.as_columns():
             return False
+        return set_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, self.state.now)
+
+    def _what_divides(self) -> WhatDivides:
+        """What was granted, as kernels take it."""
         t, by = self.state.tables, self._divides
         special, number = t.granted.here(t.F.shape[1]), self.force.with_numbers.number
         changes = _NOT_COUNTED if t.rate_changes is None else t.rate_changes
         if by is None or by.special is not special or by.number is not number or by.changes is not changes:
             marks, near = np.zeros((2, t.F.shape[1]), dtype=np.int64)
             by = self._divides = WhatDivides(special, number, changes, marks, near)
-        return set_divided_speeds(self.state.matrices, self.books.seats(), by, rows, self.state.now)
+        return by
 
     def pieces(self, rows: Ints) -> HeldPieces:
         """What these rows hold."""
         t, granted = self.state.tables, self.state.tables.granted
-        option, alone = t.I[c.OPTION][rows], self.by_options(rows)
+        option = t.I[c.OPTION][rows]
         if self.as_columns():
-            columns = ColumnsInForce(self, rows)
-            return HeldPieces(None, option, alone, columns.divided(alone), MadeWhenRead(granted, rows), columns)
+            alone, divided = np.zeros((2, len(rows)))
+            read_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, alone, divided)
+            return HeldPieces(None, option, alone, divided, MadeWhenRead(granted, rows), ColumnsInForce(self, rows))
+        alone = self.by_options(rows)
         grants, divided, shares = [granted.get(row) for row in rows.tolist()], alone.copy(), []
         for at, grant in enumerate(grants):
             if grant is not None and grant.fluid:
@@ -244,20 +246,6 @@ class ColumnsInForce(SharingColumns):
             return self._gangs.mates(row, self._gangs.state.tables.granted[row])
         first, rows = self._entries
         return sorted(set(rows[first[at] : first[at + 1]]))
-
-    def divided(self, alone: Floats) -> Floats:
-        """Work per second by their parts of what they share: in space by fractions, in time by shares; stages do not collide."""
-        force, rows = self._gangs.force, self._rows
-        if not self.special.any():
-            return alone.copy()
-        mode, most = force.values("mode", rows), np.zeros(len(rows))
-        in_time = mode == int(Mode.TIME)
-        number = force.with_numbers.number
-        fraction, share = number[LINES["fraction"]], number[LINES["share"]]
-        crowds(self._gangs.books.seats(), rows, in_time, fraction, share, most)
-        part = np.where(self.special, np.where(in_time, share[rows], fraction[rows]), 1.0)
-        divides = self.special & (in_time | (mode == int(Mode.SPACE)))
-        return np.asarray(alone * part / np.where(divides, np.maximum(1.0, most), 1.0))
 
 
 class ColumnsOfGrants(SharingColumns):
