@@ -16,6 +16,7 @@ from gantline.core.costs import Costs
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
+from gantline.core.reasons import Reason
 from gantline.engine.commit import commit_assignments
 from gantline.engine.commit_groups import CommitGroups
 from gantline.engine.commit_shared import CommitShared
@@ -164,3 +165,19 @@ def test_a_plan_of_pairs_takes_the_compiled_way(way: Any, more: dict[str, Any], 
     compiled.commit(Plan.assign(rows))
     assert [one is not None for one in made] == [True]
     assert [compiled.grants.devices(row) for row in range(JOBS)] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
+
+
+def test_a_guest_for_which_too_little_device_memory_is_left_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, _ = twins([1] * JOBS, 0.0, 0.0, memory=24.0)  # 24, 12 and 8 GB in turn, and devices of 32
+
+    def guests(*pairs: tuple[int, int]) -> None:
+        engine.commit(Plan.assign([Assignment(job, devices=(device,), mode=Mode.SPACE, fraction=0.5) for job, device in pairs]))
+
+    monkeypatch.setattr(CommitShared, "made", staticmethod(lambda *_: pytest.fail("these are committed as columns, or one by one")))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(CommitShared, "made", staticmethod(lambda *_: None))
+        guests((0, 0), (3, 0), (1, 1), (4, 1))
+    assert [engine.grants.devices(job) for job in (0, 3, 1, 4)] == [(0,), (), (1,), (1,)]
+    assert engine.state.tables.I[c.REASON, 3] == int(Reason.DEVICE_MEMORY)
+    guests((0, 0), (1, 1), (4, 1), (2, 1), (5, 2))
+    assert [engine.grants.devices(job) for job in (2, 5)] == [(1,), (2,)]
