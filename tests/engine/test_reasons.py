@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.engine.states import engine_of
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
@@ -97,6 +98,14 @@ def shared_device(snapshot: Snapshot) -> Plan:
     return Plan.assign([Assignment(k, devices=(0,), mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
 
 
+def one_gang_on_a_device() -> set[Reason]:
+    """The plan has two gangs on a device, and the executor puts one there."""
+    engine = engine_of([job("a"), job("b")], "1x1")
+    engine.state.facts = replace(engine.state.facts, collocates=False)
+    engine.commit(Plan.assign([Assignment(k, devices=(0,), mode=Mode.SPACE) for k in range(2)]))
+    return {Reason(int(one)) for one in engine.state.tables.I[c.REASON]}
+
+
 HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.NONE: lambda: told(ONE, "1x1", None, everybody, until=50.0),
     Reason.ARRIVED: lambda: told(ONE, "1x1", None, everybody),
@@ -129,6 +138,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.TURN: lambda: told([job("a"), job("b")], "1x1", None, turn_of(0), turn_of(1), round=30.0),
     Reason.TOGETHER: lambda: told([job("a"), job("b")], "1x1", None, both_or_none, until=50.0),
     Reason.DEVICE_MEMORY: lambda: told([{**job(name), "device_memory": 60} for name in "ab"], "1x1/80d", None, shared_device, until=50.0),
+    Reason.ONE_GANG: one_gang_on_a_device,
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }
 

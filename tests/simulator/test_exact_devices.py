@@ -44,9 +44,9 @@ def test_a_commit_is_about_those_who_start(monkeypatch: pytest.MonkeyPatch) -> N
         started.append(row)
         start(self, row, target)
 
-    def count_rows(self: Commit, grants: Grants, rows: Ints, *rest: Any) -> None:
+    def count_rows(self: Commit, grants: Grants, rows: Ints, *rest: Any, **named: Any) -> None:
         committed.extend(rows.tolist())
-        whole(self, grants, rows, *rest)
+        whole(self, grants, rows, *rest, **named)
 
     def count_chain(self: Holdings, row: int) -> tuple[int, ...]:
         chains.append(row)

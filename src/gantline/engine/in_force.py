@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -106,8 +107,9 @@ class InForce:
             return self.columns.team
         if name in LINES:
             return np.asarray(self.with_numbers.number[LINES[name]])
+        rows = len(self.columns.epoch)  # which makes all columns as long as the tables are
         if name not in self._ragged:
-            self._ragged[name] = _longer(np.zeros(0, dtype=object), len(self.columns.epoch), ASSIGNMENT_DEFAULTS[name])
+            self._ragged[name] = _longer(np.zeros(0, dtype=object), rows, ASSIGNMENT_DEFAULTS[name])
         return self._ragged[name]
 
     def describes(self, rows: Ints) -> bool:
@@ -117,6 +119,12 @@ class InForce:
     def knows(self, name: str) -> bool:
         """Whether anything was ever asked for under this name."""
         return name in self._asked
+
+    def has_any(self, names: Sequence[str], rows: Ints) -> bool:
+        """Whether any of these rows was last granted something under one of these names, of those that are no numbers."""
+        return any(
+            entry != ASSIGNMENT_DEFAULTS[name] for name in names if name in self._asked for entry in self.column(name)[rows].tolist()
+        )
 
     def values(self, name: str, rows: Ints) -> Ints | Floats:
         """The team of these rows, or a number that was asked for them; the default where nothing was ever asked for."""

@@ -20,7 +20,7 @@ from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine.group_numbers import GroupNumbers, number_groups, room_for_groups, team_of
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import DEFAULTS, LINES, RAW, SCALARS, InForce, NotedGrants
+from gantline.engine.in_force import DEFAULTS, LINES, RAGGED, RAW, SCALARS, InForce, NotedGrants
 from gantline.engine.lists import Lists
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.same_grants import WhatChanges
@@ -30,6 +30,7 @@ from gantline.engine.state import State
 #: what a plan may say to be compared here: numbers that are compared one by one, and what its options follow from
 _NUMBERS = frozenset(("mode", "together", "fraction", "offset", "batch", "accumulation"))
 _READ = _NUMBERS | {"group", "devices", *RAW}
+_NOT_COMPARED = tuple(name for name in RAGGED if name != "devices")
 _RAW_LINES = tuple(LINES[name] for name in RAW)
 _MODE: Final = LINES["mode"]
 _EXCLUSIVE: Final = int(Mode.EXCLUSIVE)
@@ -78,6 +79,8 @@ class GroupReader:
         told = {name for name, _ in table.filled_columns()} - {"job"}
         if not told <= _READ or (table.has("devices") and not told.isdisjoint(RAW)):
             return WhatChanges.NOT_READ
+        if self.force.has_any(_NOT_COMPARED, rows):
+            return WhatChanges.NOT_READ  # such as a trial, which a plan ends by saying nothing of it
         count, state, I = len(rows), self.state, self.state.tables.I
         size = max(state.tables.F.shape[1], count)
         if size > len(self.asked.rows):

@@ -51,11 +51,12 @@ def perform(task: Task) -> Outcome:
 
 
 def _perform(task: Task) -> dict[str, Any]:
-    from gantline.experiment.relocate import move_setting
     from gantline.experiment.setting import run_setting
 
     run = run_setting(task.setting, task.hash)
     if task.called:
+        from gantline.experiment.relocate import move_setting  # for runs whose files came from another machine
+
         run.summary |= {name: task.called[value] for name, value in run.summary.items() if isinstance(value, str) and value in task.called}
         run.summary["setting"] = move_setting(task.setting, task.called.__getitem__).to_dict()
     if task.name:
