@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ class Writes:
     def __init__(self, client: ApiClient, post: Callable[[Callable[[], None]], None], may_write: Callable[[], bool]) -> None:
         self.client, self.post, self._may_write = client, post, may_write
         self._pool = ThreadPoolExecutor(_THREADS, "gantline-write")
-        self._closing = False
+        self._closing, self._lock = False, threading.Lock()
         self.under_way: set[str] = set()
 
     def begin(self, what: str, write: Callable[[], Object], done: Done) -> None:
@@ -35,20 +36,17 @@ class Writes:
     def _write(self, what: str, write: Callable[[], Object], done: Done) -> None:
         answer: Object | None = None
         refusal: ApiError | None = None
-        while not self._closing:
-            try:
-                if not self._may_write():
-                    raise AwayError("the lease is not renewed", where="lease")
-                answer = write()
-                break
-            except ApiError as error:
-                refusal = error
-                break
-            except GantlineError:
-                time.sleep(_PAUSE)
-            except Exception as error:  # a mistake of ours: it is reported once, as a refusal
-                refusal = ApiError(0, type(error).__name__, str(error), what)
-                break
+        try:
+            if not self._may_write():
+                raise AwayError("the lease is not renewed", where="lease")
+            answer = write()
+        except ApiError as error:
+            refusal = error
+        except GantlineError:
+            self._again(what, write, done)
+            return
+        except Exception as error:  # a mistake of ours: it is reported once, as a refusal
+            refusal = ApiError(0, type(error).__name__, str(error), what)
 
         def follow() -> None:
             self.under_way.discard(what)
@@ -57,6 +55,14 @@ class Writes:
         if not self._closing:
             self.post(follow)
 
+    def _again(self, what: str, write: Callable[[], Object], done: Done) -> None:
+        """Repeat a write behind those that wait: one which the server never takes does not keep others from their turn."""
+        time.sleep(_PAUSE)
+        with self._lock:
+            if not self._closing:
+                self._pool.submit(self._write, what, write, done)
+
     def close(self) -> None:
-        self._closing = True
+        with self._lock:
+            self._closing = True
         self._pool.shutdown(wait=True, cancel_futures=True)
