@@ -32,6 +32,8 @@ class OnRay:
         self.address, self.workers, self.limit = address, workers, limit
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        if not tasks:
+            return  # all results are there: no cluster is needed
         ray = load()
         connect(self.address)
         try:
