@@ -27,8 +27,10 @@ def careful(home: Path, line: str) -> str:
     taken = f"{home}/taken.$GANTLINE_DEVICES"
     who = "$GANTLINE_JOB_ID $GANTLINE_EPOCH"
     leave = f"trap 'rmdir {taken}; exit 15' TERM"  # first: it may be told to stop before it has got anywhere
-    enter = f"echo {who} >> {home}/began; mkdir {taken} || echo {who} >> {home}/breaches"
-    return f"{leave}; {enter}; ({line}); code=$?; rmdir {taken}; exit $code"
+    # A mkdir which the signal itself ends finds nothing taken.
+    enter = f"echo {who} >> {home}/began; mkdir {taken} || [ ! -d {taken} ] || echo {who} >> {home}/breaches"
+    # In the shell itself: one in between might receive the signal before it has let go of the trap, and never end.
+    return f"{leave}; {enter}; {{ {line}; }}; code=$?; rmdir {taken}; exit $code"
 
 
 def script(home: Path) -> dict[str, Spec]:
