@@ -37,7 +37,7 @@ autodoc_default_options = {
     "member-order": "bysource",
     "ignore-module-all": True,  # a name is described where it is defined, not where it is offered again
 }
-autodoc_mock_imports = ["torch"]  # nobody has to have it
+autodoc_mock_imports = ["ray", "torch"]  # nobody has to have it
 autodoc_typehints = "signature"
 toc_object_entries = False  # every page repeats the contents; with each function in them a build takes ten times as long
 suppress_warnings = ["ref.python"]  # two rooms may use the same short name; both targets are right

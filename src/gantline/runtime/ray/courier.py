@@ -56,6 +56,7 @@ class Courier:
         self._doubtful: dict[str, Delivery] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
         self._held: dict[str, Delivery] = {}  # by name
         self._there: set[str] | None = None  # keepers that were there at the roll call
+        self._asking, self._is_closed = threading.Lock(), False
         self._errands: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._mail: queue.Queue[tuple[Delivery, Handle] | None] = queue.Queue()
         self._threads = [
@@ -67,9 +68,14 @@ class Courier:
             thread.start()
 
     def close(self) -> None:
-        """Carry nothing more; keepers go on."""
+        """Carry nothing more; keepers go on. A thread that still used Ray after it is shut down would end the process."""
+        with self._asking:
+            self._is_closed = True
         self._errands.put(None)
         self._mail.put(None)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_PATIENCE)
 
     # --- out ------------------------------------------------------------------------------------------------------------
     def begin(self, one: RayIncarnation) -> None:
@@ -114,7 +120,7 @@ class Courier:
     # --- errands --------------------------------------------------------------------------------------------------------
     def _run(self) -> None:
         while (errand := self._errands.get()) is not None:
-            while True:
+            while not self._is_closed:
                 try:
                     errand()
                     break
@@ -154,8 +160,11 @@ class Courier:
 
     def _ask(self, held: Delivery) -> None:
         over = held.state.get("phase") == "over"
-        reference = held.actor.news.remote(held.version, held.offset, 0.0 if over else _WAIT)
-        reference.future().add_done_callback(lambda answer: self._mail.put((held, answer)))
+        with self._asking:
+            if self._is_closed:
+                return
+            reference = held.actor.news.remote(held.version, held.offset, 0.0 if over else _WAIT)
+            reference.future().add_done_callback(lambda answer: self._mail.put((held, answer)))
 
     def _receive(self) -> None:
         while (mail := self._mail.get()) is not None:
