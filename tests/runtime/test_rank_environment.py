@@ -43,9 +43,9 @@ def test_one_process_is_on_one_node(places: dict[str, int]) -> None:
 def test_what_all_ranks_share_says_which_job_where_and_how_it_reports() -> None:
     launch = Launch(("train",), env={"CHECKPOINT_PATH": "/keep/$JOB_ID"}, array_index=3)
     order = Order(Verb.START, 0, 5, (0, 4), grant=Grant((Assignment(0, batch=64),)))
-    found = of_job(Task("17_3", launch, 2, env={"GANTLINE_JOB_TOKEN": "t"}), order, ["a:0", "b:1"], "http://head:80", "/work/17_3")
+    found = of_job(Task("17_3", launch, 2, env={"GANTLINE_JOB_TOKEN": "t"}), order, ["a:0", "b:1"], "http://head:80", "/jobs/17_3")
     assert found == {
-        "GANTLINE_URL": "http://head:80", "GANTLINE_JOB_ID": "17_3", "JOB_ID": "17_3", "GANTLINE_CHECKPOINT": "/work/17_3",
+        "GANTLINE_URL": "http://head:80", "GANTLINE_JOB_ID": "17_3", "JOB_ID": "17_3", "GANTLINE_CHECKPOINT": "/jobs/17_3",
         "GANTLINE_EPOCH": "5", "GANTLINE_DEVICES": "a:0,b:1", "GANTLINE_GPUS": "2", "GANTLINE_BATCH": "64", "RESTART_COUNT": "2",
         "CHECKPOINT_PATH": "/keep/17_3", "ARRAY_INDEX": "3", "GANTLINE_JOB_TOKEN": "t",
     }  # fmt: skip
