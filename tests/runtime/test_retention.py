@@ -253,6 +253,21 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         assert not any(held)
 
 
+def test_jobs_whose_processes_leave_late_are_archived_when_they_have_left(tmp_path: Path) -> None:
+    """No other job ends after these, which would ring the bell for them."""
+    saves = f"trap '' TERM; touch $$.in; until test -e {tmp_path}/go; do sleep 0.02; done"
+    with service(tmp_path, jobs=0) as retention:
+        scheduler = retention.scheduler
+        retention.start()
+        jobs = [scheduler.submit(shell(saves, grace=120.0, cwd=str(tmp_path)), "ann")[0] for _ in range(3)]
+        until(lambda: len(list(tmp_path.glob("*.in"))) == 3, "they run, and cannot be stopped at once")
+        scheduler.request(jobs, Action.CANCEL)
+        ended(scheduler, *jobs)
+        assert retention.look() == 0, "their processes still save"
+        (tmp_path / "go").touch()
+        until(lambda: len(retention.archive) == 3, "they have left by themselves")
+
+
 def test_no_question_to_the_store_reads_a_table_from_end_to_end(tmp_path: Path) -> None:
     """A tiny job costs what it changes, however many have ended: every statement of its life uses an index."""
     with service(tmp_path) as retention:

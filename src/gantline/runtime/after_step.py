@@ -49,6 +49,7 @@ class Observer:
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
+        self._ending = 0  # how many of those rows belong to jobs that have ended
         self._windows = windows
 
     def submitted(self, jobs: Iterable[Job], are_new: bool = False) -> None:
@@ -67,8 +68,8 @@ class Observer:
 
     @property
     def over(self) -> int:
-        """How many jobs have ended, of those that are at hand."""
-        return len(self.book.jobs) - len(self._open)
+        """How many jobs have ended and have no process left, of those that are at hand."""
+        return len(self.book.jobs) - len(self._open) - self._ending
 
     def forget(self, ids: Iterable[str]) -> None:
         """Jobs have left for the archive."""
@@ -97,6 +98,7 @@ class Observer:
         for row in {*self.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
         self._holding = holding
+        self._ending = int(np.isin(t.I[c.PHASE, list(holding)], _TERMINAL).sum()) if holding else 0
 
     def _entered(self, rows: list[int]) -> None:
         """New rows; of the tasks of an array that were just submitted and wait alike one is looked at."""

@@ -66,13 +66,9 @@ class Retention:
 
     def start(self) -> None:
         self.scheduler.crowded = self._bell.set
-        self._expect(0)
+        self._bell.set()  # there may be some from before
         self._thread = threading.Thread(target=self._work, name="gantline-retention", daemon=True)
         self._thread.start()
-
-    def _expect(self, over: int) -> None:
-        """Set how many ended jobs wake this thread: a tenth more than may stay; `over` have ended and cannot leave yet."""
-        self.scheduler.crowd = max(self.keep.jobs, over) + max(1, self.keep.jobs // 10)
 
     def close(self) -> None:
         self._closing = True
@@ -106,7 +102,6 @@ class Retention:
                 self._remove_folders()
             if compact and (due or math.isinf(self.keep.age)):
                 self.store.compact()
-            self._expect(self._asked(lambda: self.scheduler.observer.over, lambda call: self.scheduler.post(Message(call=call))))
             return sum(len(unit) for unit in due)
 
     # --- in the scheduler's thread ----------------------------------------------------------------------------------------
@@ -122,7 +117,12 @@ class Retention:
             if (too_many > 0 or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
                 found.append(unit)
                 too_many -= len(unit)
+        self._expect(self.scheduler.observer.over - sum(len(unit) for unit in found))
         return found
+
+    def _expect(self, stay: int) -> None:
+        """Set how many ended jobs wake this thread: a tenth more than may stay, or than must (other jobs wait for them)."""
+        self.scheduler.crowd = max(self.keep.jobs, stay) + max(1, self.keep.jobs // 10)
 
     def _may_leave(self, job: Job) -> bool:
         """Whether it is not needed: its processes are gone, and no other job waits for it."""
