@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from gantline.core.cluster import Cluster
 from gantline.engine.executor import Order, Report
 from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
 from gantline.runtime.clock import WallClock
+from gantline.runtime.file_locks import is_locked
 from gantline.runtime.launch import Launch
 from gantline.runtime.premises import Contact, Task
 from gantline.runtime.roll_call import Present
@@ -92,7 +91,7 @@ class GangBench(ABC):
     # --- the board ------------------------------------------------------------------------------------------------------
     def alive(self, row: int) -> list[str]:
         """Ranks of a job that are there, of whichever epoch."""
-        return [path.name for path in self.board.glob(f"rank.{row + 1}.*") if _is_locked(path)]
+        return [path.name for path in self.board.glob(f"rank.{row + 1}.*") if is_locked(path)]
 
     def began(self, row: int) -> list[tuple[int, int]]:
         """Epoch and rank of each process of a job that has started, in order."""
@@ -118,14 +117,3 @@ class GangBench(ABC):
     def has_saved(self, row: int, rank: int = 0) -> bool:
         """Whether a rank has saved because it was stopped."""
         return (self.board / f"saved.{row + 1}.{rank}").exists()
-
-
-def _is_locked(path: Path) -> bool:
-    opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(opened)
-    return False

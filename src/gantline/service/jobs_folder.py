@@ -5,12 +5,11 @@ Ids begin at 1 in every store: without it, job 1 of a new store would find the e
 
 from __future__ import annotations
 
-import fcntl
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.file_locks import is_locked
 
 _MARK = "store"
 
@@ -54,7 +53,7 @@ class JobsFolder:
 
     def running(self) -> list[str]:
         """Jobs with a keeper that still runs."""
-        return [job.name for job in self._jobs() if any(_is_locked(lock) for lock in job.glob("*/lock"))]
+        return [job.name for job in self._jobs() if any(is_locked(lock) for lock in job.glob("*/lock"))]
 
     def aside(self) -> Path:
         """A name beside it that is free."""
@@ -65,14 +64,3 @@ class JobsFolder:
 
     def _jobs(self) -> list[Path]:
         return sorted(one for one in self.path.glob("*") if one.is_dir())
-
-
-def _is_locked(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
