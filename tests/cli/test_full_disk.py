@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -37,11 +38,12 @@ def test_a_service_that_can_write_nothing_more_is_ended_and_its_jobs_go_on(cli: 
 
 
 def test_the_first_start_on_a_full_disk_names_the_cause(tmp_path: Path) -> None:
-    """Before anything is begun, in the foreground and in the background alike."""
+    """Before anything is begun, in the foreground and in the background alike. No bytecode is written: Python would leave half of it."""
     limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from gantline.cli.main import main; "
     command = [sys.executable, "-c", limit + "sys.exit(main(sys.argv[1:]))", "up", "--devices", "cpu:1", "--home", str(tmp_path / "home")]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     for more in ([], ["--detach"]):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=LIMIT, check=False)
+        done = subprocess.run([*command, *more], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
         assert done.returncode == 4, done.stderr
         assert REFUSED in done.stderr
         assert "make room" in done.stderr
