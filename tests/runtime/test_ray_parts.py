@@ -16,11 +16,11 @@ from tests.runtime.specs import until
 
 from gantline.core.errors import UsageError
 from gantline.runtime.bulletins import NodeState
+from gantline.runtime.local.gang_state import combined
 from gantline.runtime.local.output import Log
 from gantline.runtime.ray.hands import Hands
 from gantline.runtime.ray.nodes import RayNode, RayNodes, check_devices
 from gantline.runtime.ray.one_service import Lease
-from gantline.runtime.ray.spread_gang import combined
 from gantline.runtime.ray.tail import Tail
 
 

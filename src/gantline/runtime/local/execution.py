@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from gantline.core.errors import RefusedError
-from gantline.engine.executor import News, Order, Verb
-from gantline.runtime.bulletins import Bulletin
+from gantline.engine.executor import News, Order, Report, Verb
+from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import switching
 from gantline.runtime.local.fork_server import KeeperForkServer
@@ -68,6 +69,17 @@ class Execution:
     orders: deque[Order] = field(default_factory=deque)
     waiting: dict[str, Order] = field(default_factory=dict)  # starts that may not be carried out yet, by job
     join_limit: float = switching.JOIN_LIMIT
+    _told: list[tuple[Report, Ending | None]] | None = field(default=None)  # what is to be told together
+
+    @contextmanager
+    def together(self, nodes: Iterable[NodeNews]) -> Iterator[None]:
+        """What is reported meanwhile is told at once, behind what has become of the nodes."""
+        self._told = []
+        try:
+            yield
+        finally:
+            told, self._told = self._told, None
+            self.contact.tell(Bulletin(tuple(nodes), tuple(told)))
 
     def begin(self) -> None:
         """Say what has become of incarnations that were adopted; those of jobs that the engine has forgotten end."""
@@ -194,4 +206,8 @@ class Execution:
             self._say({"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(cause), News.FAILED), one)
 
     def _say(self, news: News, one: Incarnation) -> None:
-        self.contact.tell(Bulletin(reports=(report_of(one, news, self.contact.task(one.row).saved, self.contact.clock),)))
+        told = report_of(one, news, self.contact.task(one.row).saved, self.contact.clock)
+        if self._told is not None:
+            self._told.append(told)
+        else:
+            self.contact.tell(Bulletin(reports=(told,)))

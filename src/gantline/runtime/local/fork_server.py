@@ -21,7 +21,7 @@ from gantline.runtime.local.keeper import keep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ROOT = os.path.abspath(f"{__file__}/../../../..")
 #: the command of a fork server; its socket is standard input
@@ -95,8 +95,8 @@ class KeeperForkServer:
         self._socket = self._process = None
 
 
-def serve(preload: Sequence[str] = (), path: Sequence[str] = ()) -> int:
-    """Fork a keeper for every folder that is named, until the service that names them is gone.
+def serve(preload: Sequence[str] = (), path: Sequence[str] = (), keep: Callable[[str], int] = keep) -> int:
+    """Fork a keeper for every folder that is named, until the service that names them is gone; `keep` is what it does.
 
     With modules to preload it is a template of programs (`forked_programs`), which find others in `path`, and first says how that went.
     """
@@ -113,17 +113,17 @@ def serve(preload: Sequence[str] = (), path: Sequence[str] = ()) -> int:
     gc.freeze()  # what is here already is shared with all keepers, as long as nothing writes to it
     while folder := asked.recv(_LONGEST):
         with contextlib.suppress(ConnectionError):
-            _fork(asked, os.fsdecode(folder))
+            _fork(asked, os.fsdecode(folder), keep)
     return 0
 
 
-def _fork(asked: socket.socket, folder: str) -> None:
+def _fork(asked: socket.socket, folder: str, keep: Callable[[str], int]) -> None:
     """One keeper; its file descriptor, or the reason why there is none, is sent back."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # or it could have ended, and its number be given away, before it is held
     try:
         child = os.fork()
         if child == 0:
-            _become_keeper(asked, folder)
+            _become_keeper(asked, folder, keep)
         held = os.pidfd_open(child)
     except OSError as error:
         asked.send(str(error).encode())
@@ -134,7 +134,7 @@ def _fork(asked: socket.socket, folder: str) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
-def _become_keeper(asked: socket.socket, folder: str) -> None:
+def _become_keeper(asked: socket.socket, folder: str, keep: Callable[[str], int]) -> None:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

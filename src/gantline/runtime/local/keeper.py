@@ -71,7 +71,7 @@ class Keeper:
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for number in RECEIVED:
-            signal.signal(number, lambda *_: None)
+            self.handle(number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the service has started us so
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")
         self.look()
@@ -96,9 +96,17 @@ class Keeper:
         self.end()
         return 0
 
+    def handle(self, number: int) -> None:
+        """What a signal means here: it wakes the keeper."""
+        signal.signal(number, lambda *_: None)
+
+    def open_log(self) -> Log:
+        """Where output goes to."""
+        return Log(self.path("log"), self.order.get("log_bytes", 64 << 20))
+
     def start(self) -> bool:
         """Start all ranks, or none."""
-        self.log = Log(self.path("log"), self.order.get("log_bytes", 64 << 20))
+        self.log = self.open_log()
         first = int(self.order.get("first_rank", 0))  # other than 0 where ranks before it run on other nodes
         self.lines = Lines(self.log, lambda process: first + self.ranks.rank_of(process))
         self.lines.numbered = len(self.order["ranks"]) > 1 or "first_rank" in self.order

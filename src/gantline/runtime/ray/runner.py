@@ -19,6 +19,7 @@ from gantline.engine.executor import Can, Order
 from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import Machine
+from gantline.runtime.local.execution import Execution
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.local.home_runner import HomeRunner
 from gantline.runtime.local.incarnations import Incarnations
@@ -28,7 +29,7 @@ from gantline.runtime.local.mps import Mps
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.ray.connection import OwnCluster, connect, load
 from gantline.runtime.ray.courier import Courier
-from gantline.runtime.ray.execution import RayExecution, RayKeepers
+from gantline.runtime.ray.execution import RayKeepers
 from gantline.runtime.ray.incarnation import RayIncarnation
 from gantline.runtime.ray.nodes import RayNodes, check_devices
 from gantline.runtime.ray.one_service import OneService
@@ -133,7 +134,7 @@ class RayRunner(HomeRunner):
             self.home, self.url, machine, Groups(), Mps(self.home), contact.cluster,
             by_node=contact.by_node, resource=lambda name: self.nodes.resource(name),
         )  # fmt: skip
-        self._execution = RayExecution(self.home, contact, self.known, writer, RayKeepers(), self._orders)
+        self._execution = Execution(self.home, contact, self.known, writer, RayKeepers(), self._orders)
         self.courier.start()
         for thread in self._threads:
             thread.start()
