@@ -145,7 +145,8 @@ def test_an_array_leaves_whole_and_what_others_wait_for_stays(tmp_path: Path) ->
         assert {record["launch"].get("array_index", -1) for record, _ in retention.archive.records()} == {-1, 0, 1, 2}
 
 
-def test_a_job_that_comes_back_while_it_is_being_archived_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends_again", [False, True])
+def test_a_job_that_comes_back_while_it_is_being_archived_stays(tmp_path: Path, ends_again: bool) -> None:
     with service(tmp_path, age=1e-9) as retention:
         scheduler, add = retention.scheduler, retention.archive.add
         (job,) = scheduler.submit(spec_of({"run": ["test", "-e", str(tmp_path / "go")]}), "ann")
@@ -155,6 +156,8 @@ def test_a_job_that_comes_back_while_it_is_being_archived_stays(tmp_path: Path) 
             add(*told)
             (tmp_path / "go").touch()
             scheduler.request([job], Action.REQUEUE)
+            if ends_again:
+                until(lambda: ended(scheduler, job) == ["succeeded"] and not scheduler.view().jobs[job].devices)
 
         retention.archive.add = interrupted  # type: ignore[method-assign]
         until(lambda: retention.look() and (tmp_path / "go").exists())

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
@@ -61,6 +62,7 @@ class Retention:
         self.scheduler, self.store, self.archive, self.keep, self.forgotten = scheduler, store, archive, keep, forgotten
         self.failure = ""  # why the last attempt failed
         self._bell, self._turn = threading.Event(), threading.Lock()
+        self._ended: dict[str, float] = {}  # when the jobs that are being archived ended
         self._closing = False
         self._thread: threading.Thread | None = None
 
@@ -94,10 +96,10 @@ class Retention:
     def look(self, *, compact: bool = False) -> int:
         """Archive what is due; how many jobs that was. `compact`: also remove what nothing needs from the store."""
         with self._turn:
-            due = self._asked(self._due, lambda call: self.scheduler.post(Message(call=call)))
+            due = self._asked(self._due)
             for ids in _blocks(due):
                 self.archive.add(self._records(ids), self.scheduler.born)
-                self._let_go(ids)
+                self._asked(partial(self._leave, ids))
             if math.isfinite(self.keep.age):
                 self._remove_folders()
             if compact and (due or math.isinf(self.keep.age)):
@@ -106,7 +108,8 @@ class Retention:
 
     # --- in the scheduler's thread ----------------------------------------------------------------------------------------
     def _due(self) -> list[list[str]]:
-        """Jobs that are to leave, the oldest first; those of an array together."""
+        """Jobs that are to leave, the oldest first; those of an array together. The store has all of them: the archive reads it there."""
+        self.scheduler.writer.write([])
         book, now = self.scheduler.book, self.scheduler.clock.now()
         units = [[job.id] for job in book if not job.launch.array] + [list(ids) for ids in book.arrays.values()]
         over = [(max(book[id].finished for id in unit), unit) for unit in units if all(book[id].ended for id in unit)]
@@ -117,7 +120,8 @@ class Retention:
             if (too_many > 0 or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
                 found.append(unit)
                 too_many -= len(unit)
-        self._expect(self.scheduler.observer.over - sum(len(unit) for unit in found))
+        self._ended = {id: book[id].finished for unit in found for id in unit}
+        self._expect(self.scheduler.observer.over - len(self._ended))
         return found
 
     def _expect(self, stay: int) -> None:
@@ -132,13 +136,12 @@ class Retention:
             return False
         return all(book[other].ended for other in book.waiting_for.get(job.id, ()) if other in book)
 
-    def _let_go(self, ids: Sequence[str]) -> None:
-        """The store and then memory forget them, when the loop is between two steps and a checkpoint can be made."""
-        quiet = self.scheduler.when_quiet
-        self._asked(lambda: self._leave(ids), lambda call: self.scheduler.post(Message(call=lambda: quiet.append(call))))
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        """The answer from the scheduler's thread, when it is between two steps and a checkpoint can be made.
 
-    def _asked(self, question: Callable[[], Answer], post: Callable[[Callable[[], None]], None]) -> Answer:
-        """The answer from the scheduler's thread; it is not waited for where the service ends meanwhile."""
+        It is not waited for where the service ends meanwhile.
+        """
+        quiet = self.scheduler.when_quiet
         future: Future[Answer] = Future()
 
         def call() -> None:
@@ -147,17 +150,21 @@ class Retention:
             except BaseException as error:
                 settle(future, error, None)
 
-        post(call)
+        self.scheduler.post(Message(call=lambda: quiet.append(call)))
         while not wait_for([future], _LEAST).done:
             if self._closing or not self.scheduler.alive:
                 raise UnreachableError("the service ends", where="archive", fix="the next one goes on with it")
         return future.result()
 
+    def _is_archived(self, job: Job) -> bool:
+        return self._may_leave(job) and job.finished == self._ended.get(job.id)
+
     def _leave(self, ids: Sequence[str]) -> None:
+        """The store and then memory forget them, but for those that are back, or have come back and ended since they were archived."""
         scheduler = self.scheduler
         units = dict.fromkeys(scheduler.book[id].launch.array or id for id in ids if id in scheduler.book)
         members = [scheduler.book.arrays.get(unit, [unit]) for unit in units]
-        gone = [id for unit in members if all(self._may_leave(scheduler.book[id]) for id in unit) for id in unit]  # one may be back
+        gone = [id for unit in members if all(self._is_archived(scheduler.book[id]) for id in unit) for id in unit]
         totals = totals_of([scheduler.book[id] for id in gone], scheduler.archived) | {"newest": scheduler.book.newest}
         saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
         scheduler.writer.write([Entry("checkpoint", saved), Entry("archived", {"jobs": gone, "totals": totals})])
