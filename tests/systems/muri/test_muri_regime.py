@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 from gantline.core.errors import GantlineError
 from gantline.performance.stage_cycles import ALONE, DISTURBED
 from gantline.simulator.simulate import simulate
+from gantline.systems.muri.imitation.jobs import read_jobs
+from gantline.systems.muri.imitation.orders import TiresiasSchedule
+from gantline.systems.muri.profiles import RestartOverheads
+from gantline.workload.trace import Trace
 
 LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating
 PAIR = 1.5 * DISTURBED[1]  # their period together: one loads while the other computes
@@ -80,6 +85,16 @@ def test_tiresias_lets_a_newcomer_pass_a_job_that_has_had_its_share() -> None:
     assert ends(jobs, "tiresias")["new"] == pytest.approx(4000 + 100 * 1.5 * ALONE)
 
 
+def test_tiresias_takes_a_demotion_nearer_than_the_clock_can_tell_for_one_that_is_due() -> None:
+    (one,) = read_jobs(Trace.from_frame(pl.DataFrame([job("a", 4000)])), RestartOverheads())
+    schedule, now = TiresiasSchedule(1), 1_050_000.0
+    schedule.arrive(one)
+    schedule.decide(now)
+    one.ran = 3250.0 - 1e-10  # now + 1e-10 is now: an event would find nothing changed, for ever
+
+    assert schedule.look_again(now) == math.inf
+
+
 def test_themis_prefers_a_job_that_has_never_run() -> None:
     jobs = [job("old", 4000), job("new", 100, arrival=100.0)]
 
@@ -99,6 +114,12 @@ def test_antman_reserves_what_there_is_for_a_gang_that_does_not_fit() -> None:
     found = ends(jobs, "antman", cluster="1x2")
 
     assert found["wide"] < found["late"]  # the free GPU is kept for the wide job
+
+
+def test_antman_takes_jobs_of_one_moment_by_their_numbers_wherever_they_stand_in_the_trace() -> None:
+    found = ends([job("10", 10), job("9", 10)], "antman")
+
+    assert found["9"] < found["10"]
 
 
 def test_what_the_original_has_nothing_like_is_refused() -> None:
@@ -127,7 +148,9 @@ def test_what_is_reported_names_partners_and_counts_changes_of_pace() -> None:
     shared = simulate(pl.DataFrame([job("a", 100), job("b", 200, CRUNCHER)]), "1x1", "muri", regime="muri").reported
 
     assert shared.select("job", "partners", "rate_changes", "nodes").rows() == [("a", "b", 0, "node0"), ("b", "a", 1, "node0")]
-    assert "partners" not in simulate(pl.DataFrame([job("a", 100)]), "1x1", "srtf", regime="muri").reported.columns
+    alone = simulate(pl.DataFrame([job("a", 100)]), "1x1", "srtf", regime="muri").reported
+
+    assert alone.select("job", "partners", "rate_changes", "nodes").rows() == [("a", "", 0, "node0")]
 
 
 def test_what_an_event_costs_is_read_from_a_folder_by_gpus_and_model(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_tune_shrinks_a_job_to_its_share_for_one_that_comes_later_in_the_order()
     # in the first round nine, three and one CPU are one too many: the first job is shrunk, and does 300 s of its work
     assert ends(run)[2] == 300.0
     assert ends(run)[0] == 3300.0
+    assert run.reported.select("partners", "rate_changes", "nodes").rows() == [("", 1, "node0"), ("", 1, "node0"), ("", 0, "node0")]
 
 
 def test_a_job_of_several_gpus_is_cut_to_one_server_and_gains_in_proportion() -> None:

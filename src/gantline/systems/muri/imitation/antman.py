@@ -114,7 +114,7 @@ class AntManSchedule:
 
 
 def _turn(job: MuriJob) -> tuple[bool, float, int]:
-    return job.guest, job.submit, job.row
+    return job.guest, job.submit, job.number
 
 
 @lru_cache(maxsize=4096)

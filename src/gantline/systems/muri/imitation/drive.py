@@ -26,8 +26,6 @@ from gantline.systems.muri.policies.policy import Muri
 from gantline.systems.muri.profiles import OTHER, RestartOverheads
 from gantline.workload.trace import Trace
 
-_SHARE = ("antman", "muri")
-
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     """Run the trace until its last job is done."""
@@ -87,8 +85,7 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
     reason = _reasons(row, begin, end, finish)
     t.I[c.RESTARTS] = np.bincount(row, minlength=n).clip(1) - 1
     t.I[c.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
-    if simulation.engine.policy.name in _SHARE:
-        t.rate_changes = np.array(lives.changes, dtype=np.int64)
+    t.rate_changes = np.array(lives.changes, dtype=np.int64)
     t.I[c.PHASE] = np.where(np.isfinite(finish), int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = lives.now
     write_log(

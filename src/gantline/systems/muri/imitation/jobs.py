@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import polars as pl
+
 from gantline.core.errors import TraceError
 from gantline.performance.cycle_periods import Stages, usable
 from gantline.performance.stage_cycles import ALONE, ITERATION, STAGES
@@ -16,6 +18,7 @@ class MuriJob:
     """A job of the trace, and where it stands."""
 
     row: int
+    number: int  # what the trace calls it, where that is a number
     submit: float
     gpus: int
     iterations: float
@@ -64,6 +67,8 @@ def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
         if name not in frame.columns:
             raise TraceError(f"column '{name}' is missing", file=trace.source, fix="write the trace with gantline trace import muri")
     guests = frame["opportunistic"].to_list() if "opportunistic" in frame.columns else [0] * len(frame)
+    named = frame["job"].cast(pl.Int64, strict=False)
+    numbers = range(len(frame)) if named.null_count() else named.to_list()
     kinds: dict[Stages, int] = {}
     jobs = []
     for row, (arrival, gpus, duration, iterations, step, *times, model) in enumerate(zip(*(frame[name].to_list() for name in names))):
@@ -72,5 +77,5 @@ def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
             what = f"job '{frame['job'][row]}' has {iterations} iterations of {step} s with stages of {times} s"
             raise TraceError(what, file=trace.source, line=row + 2, fix="give iterations and times above 0, stages of 0 or more")
         kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model)
-        jobs.append(MuriJob(row, arrival, gpus, iterations, duration, step * ALONE, stages, overhead, bool(guests[row]), kind))
+        jobs.append(MuriJob(row, numbers[row], arrival, gpus, iterations, duration, step * ALONE, stages, overhead, bool(guests[row]), kind))
     return jobs

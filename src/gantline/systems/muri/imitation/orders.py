@@ -80,8 +80,11 @@ class TiresiasSchedule:
         return [MuriGroup((job,), job.step) for job in self._running]
 
     def look_again(self, now: float) -> float:
-        """The next demotion; one that is overdue waits for whatever comes next, since a job moves by one queue an event."""
+        """The next demotion; one that is overdue waits for whatever comes next, since a job moves by one queue an event.
+
+        So does one that is nearer than the clock can tell: an event now would find the job as it is.
+        """
         level = self._level
         running = [job for job in self._running if level[job] < len(LIMITS)]
-        times = [math.ceil(LIMITS[level[job]] / job.gpus) - job.ran for job in running]
-        return now + min([after for after in times if after > 0.0], default=math.inf)
+        times = [now + (math.ceil(LIMITS[level[job]] / job.gpus) - job.ran) for job in running]
+        return min([time for time in times if time > now], default=math.inf)

@@ -97,6 +97,7 @@ def _write(simulation: Simulation, rounds: SynergyRounds) -> None:
     t.F[c.FIRST_START] = t.F[c.MARK] = first
     t.F[c.FINISH] = end
     t.F[c.DONE] = t.F[c.SAFE] = np.where(done, t.F[c.WORK], np.array([job.done / job.steps for job in rounds.jobs]) * t.F[c.WORK])
+    t.rate_changes = np.array([job.changes for job in rounds.jobs], dtype=np.int64)
     t.I[c.RESTARTS] = t.I[c.PREEMPTIONS] = np.maximum(pieces - 1, 0)
     t.I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     row = np.array([spell.row for spell in spells], dtype=np.int64)

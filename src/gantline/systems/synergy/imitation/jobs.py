@@ -34,6 +34,10 @@ class SynergyJob(Need):
     speed: float = 1.0
     """Of its last round; `gain` where it did not run. The orders read it before it is set anew."""
     last_ran: float = 0.0
+    pace: float = 0.0
+    """The speed at which it last ran; 0: it has not."""
+    changes: int = 0
+    """Of its pace."""
 
     @property
     def length(self) -> float:

@@ -91,6 +91,8 @@ class SynergyRounds:
             job = self.jobs[need.row]
             if mechanism.tunes:
                 job.speed = speed
+            job.changes += job.pace not in (0.0, speed)
+            job.pace = speed
             job.done += math.floor(self.length / (job.profile.step_time / speed))
             job.attained += self.length * job.gpus
             job.last_ran = now
