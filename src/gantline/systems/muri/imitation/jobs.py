@@ -76,6 +76,6 @@ def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
         if not all(each is not None and each > 0.0 for each in (iterations, step)) or not usable(stages):
             what = f"job '{frame['job'][row]}' has {iterations} iterations of {step} s with stages of {times} s"
             raise TraceError(what, file=trace.source, line=row + 2, fix="give iterations and times above 0, stages of 0 or more")
-        kind, overhead = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model)
-        jobs.append(MuriJob(row, numbers[row], arrival, gpus, iterations, duration, step * ALONE, stages, overhead, bool(guests[row]), kind))
+        kind, overhead, guest = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model), bool(guests[row])
+        jobs.append(MuriJob(row, numbers[row], arrival, gpus, iterations, duration, step * ALONE, stages, overhead, guest, kind))
     return jobs
