@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.runtime.specs import until
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'gantline[ray]'")
 
@@ -31,9 +33,7 @@ class RayCluster:
     def __init__(self, nodes: int, cpus: int = 2) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gr-"))  # short: Ray makes sockets there
         self.cpus = cpus
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = _lasting_port()
         self.address = f"127.0.0.1:{self.port}"
         self._nodes: dict[str, set[int]] = {}
         self.add("n0", "--head", f"--port={self.port}", "--include-dashboard=false", cpus=0)
@@ -60,18 +60,22 @@ class RayCluster:
 
     @contextmanager
     def without_store(self) -> Iterator[None]:
-        """Ray's control store is away, and comes back with what it knew."""
+        """Ray's control store is away, and comes back with what it knew, also where the test fails meanwhile."""
         (pid,) = (one for one in self._nodes["n0"] if b"gcs_server" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0])
         command, env = (
             [os.fsdecode(one) for one in Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")] for name in ("cmdline", "environ")
         )
         os.kill(pid, signal.SIGKILL)
         self._nodes["n0"].remove(pid)
-        yield
-        quiet = subprocess.DEVNULL
-        known = dict(one.split("=", 1) for one in env if one)
-        again = subprocess.Popen(command[:-1], env=known, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
-        self._nodes["n0"].add(again.pid)
+        try:
+            yield
+        finally:
+            known = dict(one.split("=", 1) for one in env if one)
+            with open(self.folder / "store.log", "wb") as log:
+                again = subprocess.Popen(command[:-1], env=known, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._nodes["n0"].add(again.pid)
+            until(lambda: again.poll() is not None or _listens(self.port), "the return of the control store")
+            assert again.poll() is None, f"the control store did not come back: {(self.folder / 'store.log').read_text()}"
 
     def stop(self) -> None:
         """End everything."""
@@ -92,3 +96,32 @@ def _kill(pids: set[int]) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(_is_there, pids)), "the end of processes that were killed")
+
+
+def _is_there(pid: int) -> bool:
+    """Whether the process runs; one of which only the exit code is left does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _lasting_port() -> int:
+    """A free port that stays free while nothing listens there for a while: none of those that the kernel gives to connections.
+
+    Otherwise one of the many processes that try to reach a control store which is away is given its port sooner or later, and the store
+    cannot come back.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(20_000, max(lowest, 21_000))  # Ray gives those below to its workers
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True
+    return False

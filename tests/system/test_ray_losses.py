@@ -14,6 +14,7 @@ from gantline.core.inputs import Action
 from gantline.runtime.ray.runner import RayRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.store import SqlStore
 
 AWAY = {False: 8.0, True: 60.0}  # seconds
 
@@ -30,11 +31,18 @@ def scheduler(tmp_path: Path, ray_cluster: RayCluster) -> Iterator[Scheduler]:
     scheduler = Scheduler(MemoryStore(), RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
     scheduler.start()
     yield scheduler
-    for job in scheduler.view().jobs.values():
-        if job.state in ("running", "pending"):
-            scheduler.request([job.id], Action.CANCEL)
-    ended(scheduler, *scheduler.view().jobs)
-    scheduler.stop()
+    end(scheduler)
+
+
+def end(scheduler: Scheduler) -> None:
+    """No job of a test outlives it."""
+    try:
+        for job in scheduler.view().jobs.values():
+            if job.state in ("running", "pending"):
+                scheduler.request([job.id], Action.CANCEL)
+        ended(scheduler, *scheduler.view().jobs)
+    finally:
+        scheduler.stop()
 
 
 def careful(home: Path) -> str:
@@ -74,15 +82,38 @@ def test_a_gang_on_a_lost_node_goes_on_elsewhere(tmp_path: Path, ray_cluster: Ra
 
 def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler, long: bool) -> None:
     running = [scheduler.submit(shell(careful(tmp_path), gpus, processes=0), "ann")[0] for gpus in (1, 3)]
-    short = scheduler.submit(shell(f"sleep 3; echo done > {tmp_path}/short"), "ann")[0]
+    short = scheduler.submit(shell(f"while [ ! -e {tmp_path}/away ]; do sleep 0.1; done; echo done > {tmp_path}/short"), "ann")[0]
     until(lambda: all(state(scheduler, job) == "running" for job in (*running, short)))
     with ray_cluster.without_store():
+        (tmp_path / "away").touch()
         (late,) = scheduler.submit(shell("true"), "ann")
         time.sleep(AWAY[long])
-        assert (tmp_path / "short").exists()
+        until((tmp_path / "short").exists, "the end of a job that needs no control store")
         assert [state(scheduler, job) for job in running] == ["running", "running"]
     assert ended(scheduler, short, late) == ["succeeded", "succeeded"]
     (tmp_path / "finish").touch()
     assert ended(scheduler, *running) == ["succeeded", "succeeded"]
     assert not (tmp_path / "breaches").exists()
     assert {file.read_text() for file in tmp_path.glob("began.*")} == {"1\n"}, "something was started twice"
+
+
+def test_a_service_that_ends_while_the_control_store_is_away_leaves_its_jobs_to_the_next(tmp_path: Path, ray_cluster: RayCluster) -> None:
+    store = SqlStore.open(tmp_path / "gantline.sqlite")
+    first = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
+    first.start()
+    (running,) = first.submit(shell(careful(tmp_path), 3, processes=0), "ann")
+    until(lambda: state(first, running) == "running")
+    with ray_cluster.without_store():
+        (waiting,) = first.submit(shell("true"), "ann")
+        first.stop()
+    second = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
+    second.start()
+    try:
+        assert ended(second, waiting) == ["succeeded"]
+        assert state(second, running) == "running"
+        (tmp_path / "finish").touch()
+        assert ended(second, running) == ["succeeded"]
+        assert {file.read_text() for file in tmp_path.glob("began.*")} == {"1\n"}, "something was started twice"
+    finally:
+        end(second)
+        store.close()

@@ -82,7 +82,7 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
         assert ending is not None
         assert ending.why == "Ray did not start it within 3 s: other programs of the cluster use devices of n1, n2"
         ray.kill(other)
-        monkeypatch.setattr(incarnation, "START_LIMIT", 60.0)
+        monkeypatch.setattr(incarnation, "START_LIMIT", 600.0)
         runner.send(Order(Verb.START, 0, 2, (0, 1, 2)), 0.0)
         until(lambda: (told[-1][0].news, told[-1][0].epoch) == (News.FINISHED, 2))
     finally:

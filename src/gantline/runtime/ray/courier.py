@@ -12,7 +12,9 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,6 +61,7 @@ class Courier:
         self._asking, self._is_closed = threading.Lock(), False
         self._errands: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._mail: queue.Queue[tuple[Delivery, Handle] | None] = queue.Queue()
+        self._silent: deque[tuple[float, Delivery]] = deque()  # keepers that did not answer, and when each is asked again
         self._threads = [
             threading.Thread(target=work, name=f"gantline-ray-{work.__name__[1:]}", daemon=True) for work in (self._run, self._receive)
         ]
@@ -67,15 +70,17 @@ class Courier:
         for thread in self._threads:
             thread.start()
 
-    def close(self) -> None:
-        """Carry nothing more; keepers go on. A thread that still used Ray after it is shut down would end the process."""
+    def close(self, patience: float) -> None:
+        """Carry nothing more; keepers go on. A thread that still used Ray after it is shut down would end the process: all are waited for,
+        but not beyond `patience`, because those that wait for Ray's control store may do so for long."""
+        end = time.monotonic() + patience
         with self._asking:
             self._is_closed = True
         self._errands.put(None)
         self._mail.put(None)
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(_PATIENCE)
+                thread.join(max(0.0, end - time.monotonic()))
 
     # --- out ------------------------------------------------------------------------------------------------------------
     def begin(self, one: RayIncarnation) -> None:
@@ -167,7 +172,7 @@ class Courier:
             reference.future().add_done_callback(lambda answer: self._mail.put((held, answer)))
 
     def _receive(self) -> None:
-        while (mail := self._mail.get()) is not None:
+        while (mail := self._next_mail()) is not None:
             held, answer = mail
             if self._held.get(held.one.name) is not held:
                 continue  # it was called back
@@ -175,6 +180,16 @@ class Courier:
                 self._take(held, KeeperNews(*answer.result()))
             except Exception as error:
                 self._miss(held, error)
+
+    def _next_mail(self) -> tuple[Delivery, Handle] | None:
+        """The next answer; keepers that gave none are asked again meanwhile."""
+        while True:
+            wait = self._silent[0][0] - time.monotonic() if self._silent else None
+            if wait is not None and wait <= 0.0:
+                self._ask(self._silent.popleft()[1])
+                continue
+            with suppress(queue.Empty):
+                return self._mail.get(timeout=wait)
 
     def _take(self, held: Delivery, news: KeeperNews) -> None:
         one = held.one
@@ -207,7 +222,7 @@ class Courier:
 
         if not isinstance(error, ActorDiedError):
             _LOG.warning("no news of %s: %s", held.one.name, str(error).splitlines()[0])
-            threading.Timer(_AGAIN, self._ask, (held,)).start()
+            self._silent.append((time.monotonic() + _AGAIN, held))
             return
         why = next((line.strip() for line in str(error).splitlines() if "dead because" in line), "its keeper was ended")
         held.state |= {"phase": "over", "cause": "failed", "exit": None, "fault": "?", "why": why}

@@ -7,6 +7,7 @@ the service has a copy of the folder in its home, and sees an incarnation on a c
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import shutil
@@ -76,7 +77,9 @@ class Hands:
             return KeeperNews(self.version, dict(self.state), *self.tail.read(offset))
 
     def dismiss(self) -> None:
-        """It is over, and all that is kept of it is kept elsewhere."""
+        """It is over, and all that is kept of it is kept elsewhere; orders that come late find nothing to change."""
+        with self.changed:
+            self.serial = math.inf
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- the keeper of this node ----------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 1.0  # seconds between looks at Ray's list of nodes
+_LEAVE = 5.0  # seconds that calls of Ray have to return when the service ends: its control store may be away
 _BUSY, _CALM = 0.1, 1.0  # seconds between checks of what is late, while an incarnation starts or stops, and otherwise
 _ABLE = frozenset({Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
 
@@ -81,7 +82,7 @@ class RayRunner(HomeRunner):
         self.kept = KeptJobs(self.home)
         self._orders: deque[Order] = deque()
         self._node_news: deque[tuple[list[NodeNews], list[tuple[RayIncarnation, Values]]]] = deque()
-        self._threads = [
+        self._worker, self._watcher = self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
             for work, name in ((self._work_watched, "gantline-runner"), (self._watch, "gantline-ray-nodes"))
         ]
@@ -160,10 +161,11 @@ class RayRunner(HomeRunner):
     def close(self) -> None:
         self._closed.set()
         self._bell.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
-        self.courier.close()
+        if self._worker.is_alive():
+            self._worker.join()
+        if self._watcher.is_alive():
+            self._watcher.join(_LEAVE)
+        self.courier.close(_LEAVE)
         self._ray.shutdown()
         if self._own is not None and getattr(self, "_stops_cluster", False):
             self._own.stop()
@@ -197,7 +199,10 @@ class RayRunner(HomeRunner):
         """Look at Ray's list of nodes, and find out why keepers are gone; Ray's control store may be away for a while."""
         while not self._closed.is_set():
             try:
-                if news := self.nodes.see(self._ray.nodes()):
+                listed = self._ray.nodes()
+                if self._closed.is_set():
+                    return
+                if news := self.nodes.see(listed):
                     over = self.courier.lose({one.name for one in news if one.state is NodeState.LOST})
                     self._node_news.append((news, over))
                     self._bell.set()
