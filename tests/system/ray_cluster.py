@@ -23,6 +23,7 @@ _STORE = 80_000_000  # bytes: the smallest that Ray takes
 _SETTINGS = {
     "RAY_gcs_storage": "rocksdb",  # so that it can come back with what it knew
     "RAY_gcs_rpc_server_reconnect_timeout_s": "600",
+    "RAY_raylet_start_wait_time_s": "600",  # how long a node takes to start is the machine's affair
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }
 
@@ -30,27 +31,27 @@ _SETTINGS = {
 class RayCluster:
     """Its nodes are called n0, n1 and so on; n0 has the control store and no devices, so that any other may be lost."""
 
-    def __init__(self, nodes: int, cpus: int = 2) -> None:
+    def __init__(self, nodes: int, cpus: int = 2, gpus: int = 0) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gr-"))  # short: Ray makes sockets there
-        self.cpus = cpus
+        self.cpus, self.gpus = cpus, gpus
         self.port = _lasting_port()
         self.address = f"127.0.0.1:{self.port}"
         self._nodes: dict[str, set[int]] = {}
-        self.add("n0", "--head", f"--port={self.port}", "--include-dashboard=false", cpus=0)
+        self.add("n0", "--head", f"--port={self.port}", "--include-dashboard=false", "--num-gpus=0", cpus=0)
         for number in range(nodes):
             self.add(f"n{number + 1}")
 
     def add(self, name: str, *how: str, cpus: int | None = None) -> None:
         """Start a node."""
         before = self._processes()
-        joins = how or (f"--address={self.address}",)
+        joins = how or (f"--address={self.address}", f"--num-gpus={self.gpus}")
         command = [
             sys.executable, "-m", "ray.scripts.scripts", "start", *joins, f"--num-cpus={self.cpus if cpus is None else cpus}",
             f"--temp-dir={self.folder}", "--disable-usage-stats", f"--object-store-memory={_STORE}", "--node-ip-address=127.0.0.1",
             "--labels", f"gantline.io/node={name}",
         ]  # fmt: skip
         env = {**os.environ, **_SETTINGS, "RAY_gcs_storage_path": str(self.folder / "gcs")}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=120)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         self._nodes[name] = self._processes() - before
 

@@ -21,6 +21,7 @@ NAMESPACE = "gantline"  # of all actors
 OLDEST = (2, 50)  # bundles of placement groups that are bound to labels of nodes
 _WHERE = "--ray-address"
 _AWAY = "600"  # seconds that Ray's control store may be away before Ray ends a process that needs it
+_START = "300"  # seconds that a node of our own may take to start: machines are busy
 _STORE = 100_000_000  # bytes of shared memory that a cluster of our own sets aside: jobs exchange nothing through it
 
 
@@ -98,7 +99,7 @@ class OwnCluster:
             "--include-dashboard=false", f"--object-store-memory={_STORE}", "--disable-usage-stats", "--node-ip-address=127.0.0.1",
         ]  # fmt: skip
         stored = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": f"{folder}/gcs"}
-        env = {**os.environ, **stored, "RAY_gcs_rpc_server_reconnect_timeout_s": _AWAY}
+        env = {**os.environ, **stored, "RAY_gcs_rpc_server_reconnect_timeout_s": _AWAY, "RAY_raylet_start_wait_time_s": _START}
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no reason was given"]
