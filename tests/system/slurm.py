@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "squeue", "sbatch", "scontrol")
 _SBIN = "/usr/sbin:/sbin"
@@ -36,6 +39,7 @@ class SlurmCluster:
     gpus: int = 4
     settings: dict[str, str] = field(default_factory=dict)
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)  # slurmd by the name of its node
 
     @property
     def env(self) -> dict[str, str]:
@@ -51,6 +55,13 @@ class SlurmCluster:
         """Submit a job that sleeps; its id."""
         resources = (f"--gres=gpu:{gpus}",) if gpus else ()
         return self.run("sbatch", "--parsable", "--output=/dev/null", "-n1", *resources, *more, f"--wrap=sleep {seconds}").strip()
+
+    def allocate(self, *asked: str) -> str:
+        """Take all nodes for steps, as `salloc` does for a shell; the id of the job."""
+        before = set(self.run("squeue", "-h", "-o", "%i").split())
+        self.run("salloc", "--no-shell", "--no-kill", f"--nodes={self.nodes}", *asked)
+        (job,) = set(self.run("squeue", "-h", "-o", "%i").split()) - before
+        return job
 
     def write(self) -> None:
         ports = _free_ports(self.nodes + 1)
@@ -105,13 +116,34 @@ class SlurmCluster:
             f"--pid-file={self.home}/munge/pid", f"--log-file={self.home}/munge/log", f"--seed-file={self.home}/munge/seed",
         )  # fmt: skip
         _wait(lambda: (self.home / "munge" / "socket").exists(), "munged's socket")
-        self._daemon("slurmctld", "-D", "-f", str(self.home / "slurm.conf"))
+        self._start_controller()
         for k in range(self.nodes):
             self.start_node(k)
         _wait(lambda: self._states() == ["idle"] * self.nodes, "idle nodes")
 
     def start_node(self, k: int) -> subprocess.Popen[bytes]:
-        return self._daemon("slurmd", "-D", "-N", f"node{k}", "-f", str(self.home / "slurm.conf"))
+        self._nodes[f"node{k}"] = self._daemon("slurmd", "-D", "-N", f"node{k}", "-f", str(self.home / "slurm.conf"))
+        return self._nodes[f"node{k}"]
+
+    def lose(self, name: str) -> None:
+        """End a node at once, as a crash of its machine does: its slurmd, its steps, and what these have started."""
+        self._nodes[name].kill()
+        own = f"SLURMD_NODENAME={name}".encode()
+        tasks = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if own in _read(f"/proc/{pid}/environ").split(b"\0")]
+        for pid in {*tasks, *(_parent(task) for task in tasks)} - {0, 1, os.getpid()}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    @contextmanager
+    def without_controller(self) -> Iterator[None]:
+        """Slurmctld is away, and comes back with what it knew."""
+        self._controller.terminate()
+        self._controller.wait()
+        yield
+        self._start_controller()
+
+    def _start_controller(self) -> None:
+        self._controller = self._daemon("slurmctld", "-D", "-f", str(self.home / "slurm.conf"))
 
     def _states(self) -> list[str]:
         found = subprocess.run(("sinfo", "-hN", "-o", "%T"), env=self.env, capture_output=True, text=True, timeout=_PATIENCE, check=False)
@@ -145,6 +177,34 @@ def slurm_cluster(home: Path, nodes: int = 3, gpus: int = 4, **settings: str) ->
         yield cluster
     finally:
         cluster.stop()
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """A cluster, and an allocation of all its nodes."""
+
+    cluster: SlurmCluster
+    job: str
+
+
+@contextmanager
+def allocated(home: Path, *asked: str, nodes: int = 3, **settings: str) -> Iterator[Allocated]:
+    """An allocation for the length of a test, in a cluster which this process and what it starts can reach."""
+    with slurm_cluster(home, nodes, **settings) as cluster, pytest.MonkeyPatch.context() as patch:
+        for name in ("SLURM_CONF", "PATH"):
+            patch.setenv(name, cluster.env[name])
+        yield Allocated(cluster, cluster.allocate(*asked))
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent(pid: int) -> int:
+    return int((_read(f"/proc/{pid}/stat").rsplit(b")", 1)[-1].split() or [b"", b"0"])[1])
 
 
 def _free_ports(count: int) -> list[int]:

@@ -26,6 +26,7 @@ _OURS = {
     "local": ("gantline.runtime.local.runner:LocalRunner", "processes on this machine"),
     "kubernetes": ("gantline.runtime.kubernetes.runner:KubernetesRunner", "pods of a Kubernetes cluster"),
     "ray": ("gantline.runtime.ray.runner:RayRunner", "actors of a Ray cluster"),
+    "slurm": ("gantline.runtime.slurm.runner:SlurmRunner", "steps of a Slurm allocation"),
 }
 RUNNERS = Register("runners", _OURS, where="--executor")
 

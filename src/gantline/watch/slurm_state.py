@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from gantline.core.errors import UsageError
+from gantline.runtime.slurm.listings import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
 from gantline.watch.slurm_recording import sections
 from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
 
-_PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z/:]*)=(\S*)")
-_HOSTS = re.compile(r"((?:[^,\[]|\[[^\]]*\])+)")
-_EMPTY = ("", "(null)", "N/A", "None", "Unknown", "NONE")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
-_MOST_HOSTS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +32,12 @@ class SlurmNode:
     @property
     def is_down(self) -> bool:
         """Whether nothing runs there, and nothing can."""
-        return not self.state.isdisjoint({"DOWN", "FAIL", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "UNKNOWN", "FUTURE", "INVAL"})
+        return not self.state.isdisjoint({*GONE, "NOT_RESPONDING"})
 
     @property
     def is_closed(self) -> bool:
         """Whether it takes no new jobs, though those that run go on."""
-        return not self.state.isdisjoint({"DRAIN", "DRAINED", "DRAINING", "MAINT", "RESERVED", "FAILING", "REBOOT"})
+        return not self.state.isdisjoint(CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +102,7 @@ class SlurmState:
     def parameters(self) -> dict[str, str]:
         """`SchedulerParameters`, by name."""
         given = self.config.get("SchedulerParameters", "")
-        return dict(part.partition("=")[::2] for part in given.split(",") if part and given not in _EMPTY)
+        return dict(part.partition("=")[::2] for part in given.split(",") if part and given not in EMPTY)
 
     @property
     def counts_memory(self) -> bool:
@@ -120,12 +117,12 @@ def read_state(text: str, where: str = "recording") -> SlurmState:
     if not seconds.isdigit():
         raise UsageError(f"'{seconds[:20]}' is no time", where=f"{where}, section time", fix="it is what date '+%s %z' prints")
     config = dict(_setting(line) for line in parts["config"].splitlines() if "=" in line)
-    nodes = tuple(_node(_pairs(line), where) for line in parts["nodes"].splitlines() if line.startswith("NodeName="))
+    nodes = tuple(_node(pairs_of(line), where) for line in parts["nodes"].splitlines() if line.startswith("NodeName="))
     if not nodes:
         raise UsageError("no node is listed", where=f"{where}, section nodes", fix="it is what scontrol -o show nodes prints")
-    partitions = {one.name: one for one in map(_partition, map(_pairs, parts["partitions"].splitlines())) if one.name}
+    partitions = {one.name: one for one in map(_partition, map(pairs_of, parts["partitions"].splitlines())) if one.name}
     lines = parts.get("reservations", "").splitlines()
-    reservations = tuple(_reservation(_pairs(line), clock) for line in lines if line.startswith("ReservationName="))
+    reservations = tuple(_reservation(pairs_of(line), clock) for line in lines if line.startswith("ReservationName="))
     jobs = tuple(_jobs(parts["jobs"], clock, where))
     return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, parts.get("past", ""))
 
@@ -140,7 +137,7 @@ class _Clock:
         self.zone = timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
 
     def read(self, text: str) -> float | None:
-        if text in _EMPTY:
+        if text in EMPTY:
             return None
         if text.isdigit():
             return float(text)
@@ -150,16 +147,9 @@ class _Clock:
             return None
 
 
-def _pairs(line: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for key, value in _PAIR.findall(line):
-        found.setdefault(key, value)
-    return found
-
-
 def _setting(line: str) -> tuple[str, str]:
     name, _, value = line.partition("=")
-    return name.strip(), "" if value.strip() in _EMPTY else value.strip()
+    return name.strip(), "" if value.strip() in EMPTY else value.strip()
 
 
 def _number(text: str) -> float:
@@ -171,15 +161,13 @@ def _number(text: str) -> float:
 
 def _node(pairs: Mapping[str, str], where: str) -> SlurmNode:
     gres = pairs.get("Gres", "")
-    gpus = int(gpus_of(gres)) if gres not in _EMPTY else 0
-    state = re.split(r"[+]", re.sub(r"[$@^!%-]$", "", pairs.get("State", "UNKNOWN").upper()))
-    words = {word.rstrip("*#~$@^!%-") for word in state} | ({"NOT_RESPONDING"} if any("*" in word for word in state) else set())
+    gpus = int(gpus_of(gres)) if gres not in EMPTY else 0
     features = pairs.get("ActiveFeatures", "")
     return SlurmNode(
         pairs["NodeName"], gpus, (type_of(gres) or "gpu") if gpus else "cpu", _number(pairs.get("CPUEfctv", pairs.get("CPUTot", ""))),
-        _number(pairs.get("RealMemory", "")) * 2**20 / 1e9, frozenset(words),
+        _number(pairs.get("RealMemory", "")) * 2**20 / 1e9, state_words(pairs.get("State", "UNKNOWN")),
         tuple(sorted(part for part in pairs.get("Partitions", "").split(",") if part)),
-        frozenset() if features in _EMPTY else frozenset(features.split(",")), _number(pairs.get("Weight", "1")),
+        frozenset() if features in EMPTY else frozenset(features.split(",")), _number(pairs.get("Weight", "1")),
     )  # fmt: skip
 
 
@@ -194,12 +182,12 @@ def _reservation(pairs: Mapping[str, str], clock: _Clock) -> SlurmReservation:
     users = pairs.get("Users", "")
     start, end = clock.read(pairs.get("StartTime", "")), clock.read(pairs.get("EndTime", ""))
     hosts = host_names(pairs.get("Nodes", ""))
-    return SlurmReservation(pairs["ReservationName"], start or 0.0, end or 0.0, hosts, () if users in _EMPTY else tuple(users.split(",")))
+    return SlurmReservation(pairs["ReservationName"], start or 0.0, end or 0.0, hosts, () if users in EMPTY else tuple(users.split(",")))
 
 
 def _limit(text: str) -> float | None:
     try:
-        return seconds_of(text) if text not in _EMPTY else None
+        return seconds_of(text) if text not in EMPTY else None
     except ValueError:
         return None
 
@@ -223,7 +211,7 @@ def _jobs(text: str, clock: _Clock, where: str) -> Iterable[SlurmJob]:
                     f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again"
                 )
             continue
-        yield _job({name: "" if cells[place] in _EMPTY else cells[place] for name, place in at.items() if name}, clock)
+        yield _job({name: "" if cells[place] in EMPTY else cells[place] for name, place in at.items() if name}, clock)
 
 
 def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
@@ -242,28 +230,3 @@ def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
         memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
         any(cell.get(name) for name in ("REQ_NODES", "EXC_NODES", "RESERVATION")),
     )  # fmt: skip
-
-
-def host_names(text: str) -> tuple[str, ...]:
-    """The hosts of a list such as ``node[0-2,7],gpu01``."""
-    found: list[str] = []
-    for part in _HOSTS.findall(text if text not in _EMPTY else ""):
-        names = [""]
-        for piece in re.split(r"(\[[^\]]*\])", part):
-            choices = _numbers(piece[1:-1]) if piece.startswith("[") else [piece]
-            if len(names) * len(choices) > _MOST_HOSTS:
-                raise UsageError(f"'{text[:40]}' names too many hosts", where="recording", fix=f"at most {_MOST_HOSTS:,}")
-            names = [name + choice for name in names for choice in choices]
-        found += names
-    return tuple(found)
-
-
-def _numbers(text: str) -> list[str]:
-    found = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        if not dash or not (low.isdigit() and high.isdigit()) or int(high) - int(low) > _MOST_HOSTS:
-            found.append(part)
-        else:
-            found += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
-    return found

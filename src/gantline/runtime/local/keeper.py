@@ -15,17 +15,18 @@ import signal
 import subprocess
 import time
 
-from gantline.runtime.local.files import read_json, started_at, write_json
+from gantline.runtime.local.files import read_json, started_at
+from gantline.runtime.local.keeping import WAKE, Keeping
 from gantline.runtime.local.moments import stamp
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
-from gantline.runtime.local.spawning import RECEIVED, Spawner, take_orphans_in
+from gantline.runtime.local.spawning import Spawner
 from gantline.runtime.local.turns import is_on
 from gantline.runtime.local.watching import end_children, watch_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 _TICK = 0.5  # seconds between checks of what no signal reports
 
@@ -35,45 +36,20 @@ def keep(folder: str) -> int:
     return watch_over(folder, lambda: Keeper(folder).run())
 
 
-class Keeper:
+class Keeper(Keeping):
     def __init__(self, folder: str) -> None:
-        self.folder = os.path.abspath(folder)
-        self.order: dict[str, Any] = {}
+        super().__init__(folder)
         self.ranks = Ranks(self.folder)
         self.spawner = Spawner()
-        self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
-        self.state |= {"above": os.getppid(), "above_born": started_at(os.getppid())}
         self.asked_stop = 0.0  # when the stop signal went out
         self.next_count = 0.0  # when limits that only this keeper enforces are checked next
         self.killed = False
         self.suspended = False
         self.off_turn = False  # it is halted until its next turn
-        self.selector = selectors.DefaultSelector()
-
-    def path(self, name: str) -> str:
-        return os.path.join(self.folder, name)
-
-    def write_state(self, **news: Any) -> None:
-        self.state.update(news)
-        while True:
-            try:
-                # only the end must survive a crash of the machine, after which nothing runs anyway
-                write_json(self.path("state.json"), self.state, lasting=self.state["phase"] == "over")
-                return
-            except OSError:  # the disk is full, perhaps: the end must be written down, everything else is asked for again
-                if self.state["phase"] != "over" or not os.path.isdir(self.folder):
-                    return
-                time.sleep(1.0)
 
     # --- life -----------------------------------------------------------------------------------------------------------
     def run(self) -> int:
-        take_orphans_in()
-        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        for number in RECEIVED:
-            self.handle(number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the service has started us so
-        self.selector.register(wake_read, selectors.EVENT_READ, "wake")
+        self.listen()
         self.look()
         if self.order.get("want") != "run":
             self.end()
@@ -81,12 +57,8 @@ class Keeper:
         if not self.start():
             return 0
         while not self.ranks.finished:
-            for key, _ in self.selector.select(self.until_next()):
-                if key.data == "wake":
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(wake_read, 4096)
-                else:
-                    self.read(key.fd)
+            for key in self.wait(self.until_next()):
+                self.read(key.fd)
             self.look()
             self.reap()
             self.follow_change()
@@ -95,10 +67,6 @@ class Keeper:
             self.tell_lost()
         self.end()
         return 0
-
-    def handle(self, number: int) -> None:
-        """What a signal means here: it wakes the keeper."""
-        signal.signal(number, lambda *_: None)
 
     def open_log(self) -> Log:
         """Where output goes to."""
@@ -263,7 +231,7 @@ class Keeper:
             self.kill()
             end_children()
             for key in list(self.selector.get_map().values()):
-                while key.data != "wake" and self.read(key.fd):
+                while key.data != WAKE and self.read(key.fd):
                     pass  # what is still in the pipe
         bad = self.ranks.exit
         stopped = self.order.get("stopped_exit")  # the exit code that means: stopped as asked, and saved

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import select
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from gantline.core.cluster import Cluster
-from gantline.engine.executor import Can, Order
+from gantline.engine.executor import Can
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import switching
 from gantline.runtime.local.accounts import LocalAccounts
@@ -23,8 +20,8 @@ from gantline.runtime.local.devices import Machine, declared, find_machine, too_
 from gantline.runtime.local.execution import Execution, LocalKeepers
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.fork_server import KeeperForkServer
-from gantline.runtime.local.home_runner import HomeRunner
 from gantline.runtime.local.incarnations import Incarnations
+from gantline.runtime.local.keeper_runner import KeeperRunner
 from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
@@ -40,13 +37,12 @@ from gantline.runtime.runner import RunnerOption
 
 What = TypeVar("What")
 _LOG = logging.getLogger("gantline.runtime")
-_BUSY, _CALM = 0.02, 1.0  # seconds between checks: while an incarnation starts or stops, and otherwise; exits are noticed at once
 _APART = "jobs of other users run as their own accounts (see gantline user)"
 _TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"
 
 
 @dataclass
-class LocalRunner(HomeRunner):
+class LocalRunner(KeeperRunner):
     """A runner for one machine. `attach` before the first order."""
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
@@ -65,13 +61,9 @@ class LocalRunner(HomeRunner):
         check_slices(self.machine)
         self.groups, self.mps = find_groups(), Mps(self.home)
         self.accounts: LocalAccounts = LocalAccounts()
-        self.closing, self.fork_server = Closing(), KeeperForkServer()
-        self.known, self.kept = Incarnations(), KeptJobs(self.home)
+        self.closing, self.kept = Closing(), KeptJobs(self.home)
         self.join_limit = switching.JOIN_LIMIT
-        self._orders: deque[Order] = deque()
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread: threading.Thread | None = None
-        self._closing = False
+        self._prepare(Incarnations(), KeeperForkServer())
         self.template: WarmTemplate | None = None
 
     @classmethod
@@ -120,23 +112,14 @@ class LocalRunner(HomeRunner):
             self.template = WarmTemplate(self.preload, self.fork_server)
             self.template.warm_up()
         self._crashes, keepers = crashes, LocalKeepers(self.fork_server, crashes, self.template)
-        self._execution = Execution(self.home, contact, self.known, self.writer, keepers, self._orders)
-        self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
-        self._thread.start()
+        self._begin(Execution(self.home, contact, self.known, self.writer, keepers, self._orders))
 
     def leave(self, drained: bool) -> None:
         if drained:
             self.mps.quit()
 
     def close(self) -> None:
-        self._closing = True
-        os.eventfd_write(self._bell, 1)
-        if self._thread is not None:
-            self._thread.join()
-        os.close(self._bell)
-        for one in self.known.newest.values():
-            one.forget()
-        self.fork_server.close()
+        super().close()
         if self.template is not None:
             self.template.close()
 
@@ -144,47 +127,17 @@ class LocalRunner(HomeRunner):
     def can(self, row: int) -> frozenset[Can]:
         return self._contact.task(row).launch.can(not self.machine.binds)
 
-    def send(self, order: Order, now: float) -> None:
-        self._orders.append(order)
-        os.eventfd_write(self._bell, 1)
-
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def switched(self, job: str, epoch: int) -> None:
         one = self.known.get(job)
         if one is not None and one.epoch == epoch and one.switching:
             write_json(str(one.folder / "switched"), epoch)
-            os.eventfd_write(self._bell, 1)
+            self._ring()
 
     # --- inside ---------------------------------------------------------------------------------------------------------
-    @property
-    def alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+    def _look(self) -> None:
+        self._execution.join_limit = self.join_limit
 
-    def _work(self) -> None:
-        work, known = self._execution, self.known
-        work.begin()
-        while True:
-            self._wait()
-            if self._closing:
-                return
-            work.join_limit = self.join_limit
-            for _ in range(len(self._orders)):
-                self._try(work.carry_out, self._orders.popleft())
-            for one in known.alive():
-                self._try(work.look, one)
-            for order in list(work.waiting.values()):
-                self._try(work.start, order)
-            self._try(self._crashes.look, known.alive())
-            let_take_turns(known.alive())
-
-    def _wait(self) -> None:
-        """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
-        alive, waiting = self.known.alive(), self._execution.waiting
-        busy = waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
-        watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
-        poll = select.poll()  # not select(), which cannot take file descriptors above 1023
-        for number in watched:
-            poll.register(number, select.POLLIN)
-        found = poll.poll(1000.0 * _BUSY if busy else (1000.0 * _CALM if alive else None))
-        if any(number == self._bell for number, _ in found):
-            os.eventfd_read(self._bell)
+    def _look_after(self) -> None:
+        self._try(self._crashes.look, self.known.alive())
+        let_take_turns(self.known.alive())

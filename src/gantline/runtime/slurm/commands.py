@@ -1,0 +1,64 @@
+"""Slurm's own commands, by which the runner asks about its allocation; that slurmctld is away is told apart from a refusal."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+
+from gantline.core.errors import RefusedError, UnreachableError
+
+WHERE = "--executor slurm"
+_NEEDED = ("scontrol", "squeue", "scancel", "srun")
+_OLDEST = (20, 11)  # the first in which steps of one allocation may overlap
+_SECONDS = 30.0  # for one command; a controller that is busy takes a while
+_AWAY = re.compile(r"unable to contact|connection (refused|timed out)|socket timed out|zero bytes were|DNS SRV lookup", re.IGNORECASE)
+
+
+class SlurmSaysNo(Exception):
+    """The command was understood, and refused."""
+
+
+class SlurmAway(SlurmSaysNo):
+    """Nothing answers: slurmctld may be back in a while."""
+
+
+def ask(*command: str) -> str:
+    """What a command prints."""
+    env = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise SlurmAway(f"{command[0]} did not answer within {_SECONDS:g} s") from None
+    if done.returncode == 0:
+        return done.stdout
+    said = (done.stderr.strip().splitlines() or [f"{command[0]} ended with exit code {done.returncode}"])[-1]
+    raise (SlurmAway if _AWAY.search(done.stderr) else SlurmSaysNo)(said)
+
+
+def check_installed() -> None:
+    """Refuse where there is no Slurm on this machine, or one that is too old."""
+    absent = [name for name in _NEEDED if shutil.which(name) is None]
+    if absent:
+        what = f"{', '.join(absent)}: no such command on this machine"
+        raise RefusedError(what, where=WHERE, fix="start the service on a machine of the Slurm cluster: salloc ... gantline up")
+    found = version()
+    if found < _OLDEST:
+        what = f"Slurm {'.'.join(map(str, found))} is too old: steps of an allocation cannot overlap in it"
+        raise RefusedError(what, where=WHERE, fix=f"use Slurm {_OLDEST[0]}.{_OLDEST[1]} or later")
+
+
+@cache
+def version() -> tuple[int, int]:
+    """Of the installed commands, as ``22.05``; a text that names none counts as new."""
+    try:
+        said = ask("scontrol", "--version")
+    except SlurmSaysNo as error:
+        fix = "see whether this machine is set up for the cluster: scontrol ping, SLURM_CONF"
+        raise UnreachableError(f"no Slurm cluster: {error}", where=WHERE, fix=fix) from None
+    numbers = re.search(r"(\d+)\.(\d+)", said)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (99, 0)
