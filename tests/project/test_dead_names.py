@@ -22,7 +22,7 @@ PAGES = [
 ]  # fmt: skip
 
 #: names of other programs that a page speaks of
-ELSEWHERE = {"increase()", "--scheme", "--node-name"}
+ELSEWHERE = {"increase()", "--scheme", "--node-name", "--no-kill", "--gres", "SlurmdTimeout", "KillWait", "MaxStepCount"}
 
 
 @cache

@@ -29,6 +29,7 @@ KNOW_NO_SYSTEM = ("engine", "drivers", "simulator", "runtime", "service")
 
 #: words of systems in those rooms that are no knowledge: (file, word) -> why
 WORDS = {
+    ("runtime/runners.py", "slurm"): "the engine, which a runner gives steps to start",
     ("simulator/synthesizer/policy.py", "blox"): "a value of the parameter `compat` of that policy, which follows a section of that paper",
 }
 
@@ -65,7 +66,7 @@ def test_no_module_of_a_system_is_named_outside_of_it(name: str) -> None:
 def test_rooms_that_run_anything_know_no_system_by_name() -> None:
     names = {*NAMES, *(regime for system in own_systems() for regime in system.regimes)}
     found = {(file.relative_to(SOURCE).as_posix(), word) for room in KNOW_NO_SYSTEM for file in (SOURCE / room).rglob("*.py")
-             for word in _words(file) & names}  # fmt: skip
+             for word in _words(file) & names if file.parent != SOURCE / "runtime" / word}  # fmt: skip
     assert found == WORDS.keys()
 
 

@@ -22,7 +22,7 @@ _FIX = "salloc -N 3 --no-kill --gres=gpu:8 gantline up --executor slurm, or --sl
 
 
 @dataclass(frozen=True)
-class SlurmNode:
+class AllocatedNode:
     """One node of an allocation."""
 
     node: Node
@@ -40,19 +40,19 @@ class SlurmNode:
 
 
 @dataclass(frozen=True)
-class Allocation:
+class SlurmAllocation:
     """What Slurm says of it now."""
 
     job: str
     state: str
-    nodes: Mapping[str, SlurmNode]
+    nodes: Mapping[str, AllocatedNode]
 
     @property
     def is_over(self) -> bool:
         return self.state not in _RUNS
 
     @classmethod
-    def look(cls, job: str, slots: bool) -> Allocation:
+    def look(cls, job: str, slots: bool) -> SlurmAllocation:
         """Ask Slurm; `slots`: CPUs of nodes without GPUs are devices."""
         try:
             said = ask("scontrol", "--details", "--oneliner", "show", "job", job)
@@ -65,12 +65,12 @@ class Allocation:
         hosts = host_names(about.get("NodeList", "")) if state in _RUNS else ()
         listed = ask("scontrol", "--oneliner", "show", "node", ",".join(hosts)).splitlines() if hosts else []
         held = {name: (cpus, memory, gres) for names, cpus, memory, gres in _HERE.findall(said) for name in host_names(names)}
-        found: dict[str, SlurmNode] = {}
+        found: dict[str, AllocatedNode] = {}
         for pairs in map(pairs_of, listed):
             name = pairs.get("NodeName", "")
             if name in held and (node := _node(name, *held[name], slots)) is not None:
                 address = pairs.get("NodeAddr", name)
-                found[name] = SlurmNode(node, address, int(pairs.get("Port", "6818")), state_words(pairs.get("State", "UNKNOWN")))
+                found[name] = AllocatedNode(node, address, int(pairs.get("Port", "6818")), state_words(pairs.get("State", "UNKNOWN")))
         return cls(job, state, found)
 
 
@@ -91,7 +91,7 @@ def _count(ranges: str) -> int:
     return sum(int(high or low) - int(low) + 1 for low, _, high in (part.partition("-") for part in ranges.split(",")) if low.isdigit())
 
 
-def find_allocation(named: str, slots: bool) -> Allocation:
+def find_allocation(named: str, slots: bool) -> SlurmAllocation:
     """The allocation that is named, else the one that this process is in; one that is over, and no allocation at all, are refused.
 
     A named one is remembered from an earlier start: where it is over and the service starts inside another, that one is meant.
@@ -103,9 +103,9 @@ def find_allocation(named: str, slots: bool) -> Allocation:
     if not job.isdigit():
         raise UsageError(f"'{job[:40]}' is no id of a Slurm job", where="--slurm-job", fix="see squeue --me")
     try:
-        found = Allocation.look(job, slots)
+        found = SlurmAllocation.look(job, slots)
         if found.is_over and inside.isdigit() and inside != job:
-            found = Allocation.look(inside, slots)
+            found = SlurmAllocation.look(inside, slots)
         _check_owner(found)
     except SlurmAway as error:
         fix = "start again when scontrol ping says that it is UP; jobs that run go on meanwhile"
@@ -123,7 +123,7 @@ def find_allocation(named: str, slots: bool) -> Allocation:
     return found
 
 
-def _check_owner(found: Allocation) -> None:
+def _check_owner(found: SlurmAllocation) -> None:
     """Steps can be made in one's own allocation only."""
     if found.is_over:
         return

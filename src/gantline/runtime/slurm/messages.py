@@ -1,7 +1,7 @@
 """What the keeper of a gang and its parts on the nodes say to each other, through the three streams of their step's `srun`.
 
 `srun` hands its input to every task of a step and collects what they print, without slurmctld. Orders go in as lines of JSON; the output of
-the job comes back as it is; news come back on the error stream, as lines that begin with a mark. Lines there without it are Slurm's own.
+the job comes back as it is; news come back on the error stream, as lines that begin with a mark. Other lines there are Slurm's own.
 Keepers import this; it needs the standard library only.
 """
 
@@ -55,7 +55,7 @@ def in_short(state: Values) -> Values:
     return found | ({"why": str(found["why"])[:_LONGEST]} if "why" in found else {})
 
 
-class Lines:
+class WholeLines:
     """Puts lines together from pieces of a stream."""
 
     def __init__(self, begun: bytes = b"") -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
 from gantline.runtime.bulletins import NodeNews, NodeState
-from gantline.runtime.slurm.allocation import Allocation, SlurmNode
+from gantline.runtime.slurm.allocation import AllocatedNode, SlurmAllocation
 from gantline.runtime.slurm.listings import CLOSED, GONE
 
 
@@ -17,14 +17,14 @@ class SlurmNodes:
     """Nodes by name; `see` is called from one thread."""
 
     job: str
-    present: dict[str, SlurmNode] = field(default_factory=dict)
+    present: dict[str, AllocatedNode] = field(default_factory=dict)
     drained: set[str] = field(default_factory=set)
 
     @property
     def cluster(self) -> Cluster:
         return Cluster(tuple(one.node for _, one in sorted(self.present.items())), spec="slurm")
 
-    def see(self, found: Allocation, suspects: Iterable[str] = ()) -> list[NodeNews]:
+    def see(self, found: SlurmAllocation, suspects: Iterable[str] = ()) -> list[NodeNews]:
         """What is new. `suspects` are nodes on which a gang has fallen silent: lost, unless slurmd answers there."""
         there = {name: one for name, one in found.nodes.items() if one.state.isdisjoint(GONE)}
         silent = {name for name in suspects if name in there and not there[name].answers()}
@@ -44,7 +44,7 @@ class SlurmNodes:
                 news.append(NodeNews(name, NodeState.UP, one.node))
         return news
 
-    def _lose(self, name: str, found: Allocation, is_silent: bool) -> NodeNews:
+    def _lose(self, name: str, found: SlurmAllocation, is_silent: bool) -> NodeNews:
         del self.present[name]
         self.drained.discard(name)
         if found.is_over:

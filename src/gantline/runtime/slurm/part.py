@@ -22,12 +22,11 @@ from gantline.runtime.local.files import write_json
 from gantline.runtime.local.keeper import Keeper
 from gantline.runtime.local.output import Log
 from gantline.runtime.local.watching import watch_over
-from gantline.runtime.slurm.messages import BEAT, LEASE, Lines, in_short, tell, write
+from gantline.runtime.slurm.messages import BEAT, LEASE, WholeLines, in_short, tell, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from gantline.runtime.local.files import Values
 
@@ -39,7 +38,7 @@ def main() -> None:
     node = os.environ["SLURMD_NODENAME"]
     step = f"{os.environ['SLURM_JOB_ID']}.{os.environ['SLURM_STEP_ID']}"
     tell({"node": node, "step": step, "port": _free_port()})
-    lines = Lines()
+    lines = WholeLines()
     order = _first_order(lines)
     if order is None:
         return
@@ -51,7 +50,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _first_order(lines: Lines) -> Values | None:
+def _first_order(lines: WholeLines) -> Values | None:
     """The first order, once it has come; None: the gang does not begin."""
     while select.select([0], [], [], LEASE)[0] and (data := os.read(0, 65536)):
         whole = lines.add(data)
@@ -108,7 +107,7 @@ class Stream(Log):
 class PartKeeper(Keeper):
     """Keeps the ranks of one node."""
 
-    def __init__(self, folder: str, node: str, lines: Lines) -> None:
+    def __init__(self, folder: str, node: str, lines: WholeLines) -> None:
         super().__init__(folder)
         self.node, self.lines_in = node, lines
         self.heard = time.monotonic()
@@ -155,7 +154,7 @@ class PartKeeper(Keeper):
             super().look()
 
     # --- out ------------------------------------------------------------------------------------------------------------
-    def write_state(self, **news: Any) -> None:
+    def write_state(self, **news: object) -> None:
         super().write_state(**news)
         self.speak()
 

@@ -27,14 +27,14 @@ from gantline.runtime.local.mps import Mps
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
-from gantline.runtime.slurm.allocation import Allocation, find_allocation
+from gantline.runtime.slurm.allocation import SlurmAllocation, find_allocation
 from gantline.runtime.slurm.commands import SlurmAway, check_installed
 from gantline.runtime.slurm.incarnation import SlurmIncarnation
 from gantline.runtime.slurm.keepers import StepForkServer, StepKeepers
 from gantline.runtime.slurm.nodes import SlurmNodes, check_devices
-from gantline.runtime.slurm.one_service import OneService
 from gantline.runtime.slurm.options import OPTIONS
 from gantline.runtime.slurm.orders import SlurmWriter
+from gantline.runtime.slurm.service_step import ServiceStep
 
 _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 2.0  # seconds between looks at the allocation
@@ -61,7 +61,7 @@ class SlurmRunner(KeeperRunner):
         found = find_allocation(self.job, self._slots)
         self.job, self.nodes = found.job, SlurmNodes(found.job)
         self.nodes.see(found)
-        self._service = OneService(self.job, self.home)
+        self._service = ServiceStep(self.job, self.home)
         self._service.take()
         self.kept, self.checkpoints = KeptJobs(self.home), self.checkpoints or self.home / "jobs"
         self._prepare(Incarnations(partial(SlurmIncarnation, nodes=self.nodes, checkpoints=self.checkpoints)), StepForkServer())
@@ -142,7 +142,7 @@ class SlurmRunner(KeeperRunner):
         is_away = False
         while not self._closed.wait(_LOOK):
             try:
-                self._look_at(Allocation.look(self.job, self._slots))
+                self._look_at(SlurmAllocation.look(self.job, self._slots))
                 self._service.prolong()
                 is_away = False
             except SlurmAway as error:
@@ -152,7 +152,7 @@ class SlurmRunner(KeeperRunner):
             except Exception:
                 _LOG.exception("while looking at allocation %s", self.job)
 
-    def _look_at(self, found: Allocation) -> None:
+    def _look_at(self, found: SlurmAllocation) -> None:
         alive = list(map(_of_slurm, list(self.known.live.values())))
         doubtful = [one for one in alive if one.is_doubtful and not one.verdict]
         news = self.nodes.see(found, {name for one in doubtful for name in one.names()})

@@ -23,7 +23,7 @@ from gantline.runtime.local.keeping import WAKE, Keeping
 from gantline.runtime.local.moments import stamp
 from gantline.runtime.local.output import Log
 from gantline.runtime.local.watching import watch_over
-from gantline.runtime.slurm.messages import BEAT, LEASE, Lines, told
+from gantline.runtime.slurm.messages import BEAT, LEASE, WholeLines, told
 from gantline.runtime.slurm.steps import end_step, srun_environment
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class GangKeeper(Keeping):
         self.asked_stop = False
         self.srun: subprocess.Popen[bytes] | None = None
         self.said: list[bytes] = []  # Slurm's own last lines
-        self.news = Lines()
+        self.news = WholeLines()
         self.spoken, self.tried, self.began = 0.0, 0.0, time.monotonic()
         self.leaving = 0.0  # since when srun has nothing more to do
 
@@ -94,7 +94,7 @@ class GangKeeper(Keeping):
     # --- the step -------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Ask Slurm for a step; its parts say so when they are there."""
-        self.tried, self.said, self.news, self.begun = time.monotonic(), [], Lines(), {}
+        self.tried, self.said, self.news, self.begun = time.monotonic(), [], WholeLines(), {}
         pipe = subprocess.PIPE
         self.srun = subprocess.Popen(
             self.order["srun"], stdin=pipe, stdout=pipe, stderr=pipe, env=srun_environment(), cwd="/", start_new_session=True, bufsize=0

@@ -24,7 +24,7 @@ _START = 30.0  # seconds that Slurm has to start a step
 _LOOK = 0.1
 
 
-class OneService:
+class ServiceStep:
     """A service's side of it."""
 
     def __init__(self, job: str, home: Path) -> None:
