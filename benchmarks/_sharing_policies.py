@@ -17,21 +17,14 @@ class Fours(Policy):
     """Muri-like: jobs in the order of arrival, four of a size on the same devices, each a stage later than the one before."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        gpus = snapshot.jobs.gpus
-        order = np.argsort(gpus, kind="stable")[::-1]
-        place = np.zeros(len(gpus), dtype=np.int64)
-        for size in np.unique(gpus):
-            mine = order[gpus[order] == size]
-            place[mine] = np.arange(len(mine))
-        group = gpus * 10_000 + place // 4
-        order = np.lexsort((place, -gpus))
-        lead, first = np.unique(group[order], return_index=True)
-        width = gpus[order][first]
-        by_turn = np.argsort(first)
-        fits = lead[by_turn][np.cumsum(width[by_turn]) <= int(snapshot.cluster.capacity.sum())]
-        chosen = order[np.isin(group[order], fits)]
-        mode = np.full(len(chosen), int(Mode.INTERLEAVE))
-        return Plan.assign(Assignments(chosen, group=group[chosen], mode=mode, offset=(place[chosen] % 4).astype(float)))
+        order = np.argsort(snapshot.jobs.gpus, kind="stable")[::-1]
+        gpus, at = snapshot.jobs.gpus[order], np.arange(len(order))
+        place = at - np.maximum.accumulate(np.where(np.r_[True, gpus[1:] != gpus[:-1]], at, 0))  # among those of its size
+        leads = np.flatnonzero(place % 4 == 0)
+        fits = np.searchsorted(np.cumsum(gpus[leads]), int(snapshot.cluster.capacity.sum()), side="right")
+        last = int(leads[fits]) if fits < len(leads) else len(order)
+        group, mode = gpus[:last] * 10_000 + place[:last] // 4, np.full(last, int(Mode.INTERLEAVE))
+        return Plan.assign(Assignments(order[:last], group=group, mode=mode, offset=(place[:last] % 4).astype(float)))
 
 
 @dataclass(frozen=True)
@@ -47,35 +40,30 @@ class Alone(Policy):
 
 @dataclass(frozen=True)
 class Pairs(Policy):
-    """Lucid-like: a job that runs keeps its partner; those that wait are paired, two of a size."""
+    """Lucid-like: a job that runs keeps its partner; those that wait are paired, two of a size. Its memory: rows, and the pair of each."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
         rows, gpus = snapshot.jobs.rows, snapshot.jobs.gpus
-        kept = np.zeros((0, 2), dtype=np.int64) if snapshot.memory is None else snapshot.memory
-        place = np.full(max(rows.max(initial=0), kept.max(initial=0)) + 2, -1)  # the last one is that of no partner, row -1
-        place[rows] = np.arange(len(rows))
-        kept = kept[(place[kept] >= 0).any(axis=1)]
-        at = place[kept]
-        first = at.max(axis=1)
-        pairs, free, single = kept.tolist(), int(snapshot.cluster.capacity.sum() - gpus[first].sum()), dict[int, int]()
-        for number in np.flatnonzero(at.min(axis=1) < 0).tolist():
-            pairs[number] = [int(rows[first[number]]), -1]
-            single.setdefault(int(gpus[first[number]]), number)
-        group = np.full(len(rows) + 1, -1)
-        group[at.T] = np.arange(len(kept))
-        group[-1] = 0
-        for k in np.flatnonzero(group < 0).tolist():
-            size = int(gpus[k])
-            if size in single:
-                group[k] = number = single.pop(size)
-                pairs[number][1] = int(rows[k])
-            elif size <= free:
-                free -= size
-                group[k] = single[size] = len(pairs)
-                pairs.append([int(rows[k]), -1])
-        chosen = np.flatnonzero(group[:-1] >= 0)
-        table = Assignments(chosen, group=group[chosen], mode=np.full(len(chosen), int(Mode.SPACE)))
-        return Plan.assign(table, memory=np.array(pairs, dtype=np.int64).reshape(-1, 2))
+        known, number = np.zeros((2, 0), dtype=np.int64) if snapshot.memory is None else snapshot.memory
+        pair_of = np.full(max(rows[-1], known[-1]) + 1 if len(known) else rows[-1] + 1, -1)
+        pair_of[known] = number
+        pair = pair_of[rows]
+        kept = np.flatnonzero(pair >= 0)
+        pairs, members = int(number.max(initial=-1)) + 1, np.bincount(pair[kept])
+        size = np.zeros(len(members), dtype=np.int64)
+        size[pair[kept]] = gpus[kept]
+        ones, waits = np.flatnonzero(members == 1)[::-1], np.flatnonzero(pair < 0)
+        free, single = int(snapshot.cluster.capacity.sum() - size.sum()), dict(zip(size[ones].tolist(), ones.tolist()))
+        for k, width in zip(waits.tolist(), gpus[waits].tolist()):
+            if width in single:
+                pair[k] = single.pop(width)
+            elif width <= free:
+                free -= width
+                pair[k] = single[width] = pairs
+                pairs += 1
+        chosen = np.flatnonzero(pair >= 0)
+        table = Assignments(chosen, group=pair[chosen], mode=np.full(len(chosen), int(Mode.SPACE)))
+        return Plan.assign(table, memory=np.array([rows[chosen], pair[chosen]]))
 
 
 @dataclass(frozen=True)

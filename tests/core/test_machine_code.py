@@ -221,19 +221,26 @@ def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None
     entry = Entry(describe((Pair(np.ones(2), 1.0), np.ones(2), 1)), 0, [], None)
     seen: list[tuple[float, float, int]] = []
 
-    def look() -> int:
+    def look(into: Any, slots: Any) -> int:
         ints, floats = entry._ints, entry._floats
         values = [np.ctypeslib.as_array((np.ctypeslib.ctypes.c_double * 2).from_address(ints[at])) for at in (4, 12)]
         seen.append((values[0][0] * floats[7], values[1][1], ints[15]))
         return 0
 
-    entry._run = look
+    entry.call = entry.calling(look)
     one, two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     bundle = Pair(one, 10.0)
     for args in ((bundle, two, 5), (bundle, one, 6), (Pair(two, 2.0), two, 7), (bundle, two.copy(), 8)):
         assert entry.call(args) is None
     assert seen == [(10.0, 4.0, 5), (10.0, 2.0, 6), (6.0, 4.0, 7), (10.0, 4.0, 8)]
-    for wrong in ((one, two, 5), (bundle, two), (bundle, np.arange(6.0)[::2], 5), (bundle, two, 5.0), (Pair(one, 1), two, 5)):
+    for wrong in (
+        (one, two, 5),
+        (bundle, two),
+        (bundle, np.arange(6.0)[::2], 5),
+        (bundle, two, 5.0),
+        (Pair(one, 1), two, 5),
+        (None, two, 5),
+    ):
         assert entry.call(wrong) is not None, wrong
     gone = weakref.ref(one)
     del bundle, one, args, wrong
@@ -262,7 +269,7 @@ def test_of_several_bundles_only_those_that_are_new_are_written_anew() -> None:
 
     a, b = given(3), given(4)
     kept = Entry(describe(a), 0, [], None)
-    kept._run = lambda: 0
+    kept.call = kept.calling(lambda into, slots: 0)
     for args in (a, (a[0], *b[1:]), (b[0], *a[1:]), (b[0], a[1], b[2], 7), a):
         written: list[int] = []
         write = kept._write
@@ -270,10 +277,10 @@ def test_of_several_bundles_only_those_that_are_new_are_written_anew() -> None:
         assert kept.call(args) is None
         kept._write = write  # type: ignore[method-assign]
         fresh = Entry(describe(a), 0, [], None)
-        fresh._run = lambda: 0
+        fresh.call = fresh.calling(lambda into, slots: 0)
         fresh.call(args)
         assert (kept._slots == fresh._slots).all()
-    assert sorted(written) == [0, 1, 2, 4, 5, 6]  # both bundles and the number, but not the array that stayed
+    assert sorted(written) == [0, 1, 2, 4, 5]  # both bundles, but not the array that stayed
     assert kept.call((a[0], a[1], a[0], 1)) is OTHER_TYPES
     assert kept.call(b) is None
 

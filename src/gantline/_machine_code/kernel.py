@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -30,7 +30,7 @@ class Kernel(Source):
         self._dispatcher: Any = None
         self._callee: Any = None
         self._entries: dict[str, Entry | None] = {}
-        self._last: Entry | None = None
+        self._call: Callable[[tuple[Any, ...]], Any] = _not_found  # the last specialisation that was called
 
     @property
     def dispatcher(self) -> Any:
@@ -52,10 +52,9 @@ class Kernel(Source):
         return self.callee._numba_type_
 
     def __call__(self, *args: Any) -> Any:
-        if self._last is not None:
-            answer = self._last.call(args)
-            if answer is not OTHER_TYPES:
-                return answer
+        answer = self._call(args)
+        if answer is not OTHER_TYPES:
+            return answer
         return self._find(args) if self._storable else self._through_numba(args)
 
     def _find(self, args: tuple[Any, ...]) -> Any:
@@ -68,7 +67,7 @@ class Kernel(Source):
         entry = self._entries.get(key)
         if entry is None:
             return self._through_numba(args)
-        self._last = entry
+        self._call = entry.call
         return entry.call(args)
 
     def _make(self, key: str, args: tuple[Any, ...]) -> Entry | None:
@@ -90,6 +89,10 @@ class Kernel(Source):
 
     def __reduce__(self) -> Any:
         return _by_name, (self.__module__, self.__qualname__)
+
+
+def _not_found(args: tuple[Any, ...]) -> Any:
+    return OTHER_TYPES
 
 
 def _by_name(module: str, name: str) -> Any:

@@ -8,7 +8,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from struct import Struct
 from threading import Lock
 from typing import Any
@@ -21,13 +21,39 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {"q": (int, np.int64), "d": (float, np.
 #: by dimensions: size, item size, address, shape and strides of an array
 _WRITERS = [Struct(f"={3 + 2 * ndim}q") for ndim in range(33)]
 
+#: the same as a condition on an argument that is of another type
+_UNFIT = {
+    "q": "type({0}) is not int and type({0}) is not int64",
+    "d": "type({0}) is not float and type({0}) is not float64",
+    "?": "type({0}) is not bool and type({0}) is not bool_",
+}
+
 #: what a call comes back with that was not made for its arguments
 OTHER_TYPES = object()
+_NO_BUNDLE = object()
 
 READ: dict[str, Any] = {
     "q": ctypes.c_int64, "d": ctypes.c_double, "?": ctypes.c_bool, "i": ctypes.c_int32, "f": ctypes.c_float,
     "Q": ctypes.c_uint64, "B": ctypes.c_uint8, "b": ctypes.c_int8,
 }  # fmt: skip
+
+
+class _ArrayStruct(ctypes.Structure):
+    """NumPy's array interface in C, up to the address; the dictionary with the same content takes ten times as long."""
+
+    _fields_ = (
+        ("two", ctypes.c_int),
+        ("dimensions", ctypes.c_int),
+        ("kind", ctypes.c_char),
+        ("size", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_size_t),
+    )
+
+
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 class Entry:
@@ -39,19 +65,11 @@ class Entry:
 
     def __init__(self, key: str, address: int, returns: list[tuple[int, str]], engine: Any) -> None:
         codes: list[str] = json.loads(key)
-        self._tuples = [code for code in codes if code[0] == "t"]
         self._codes = [code for code in codes if code[0] != "t"]
         self._starts = [0, *accumulate(map(_slots_of, self._codes))]
-        first = _first_leaves(codes)
-        self._arity = len(first)
-        self._bundles = [at for at, (_, is_tuple) in enumerate(first) if is_tuple]
-        self._bundle_leaves = [first[at][0] for at in self._bundles]  # where the leaves of each begin
+        self._arguments = _first_leaves(codes)
         self._marks = _marks_of(codes)
-        loose = [(at, leaf) for at, (leaf, is_tuple) in enumerate(first) if not is_tuple]
-        self._arrays = [(at, leaf) for at, leaf in loose if self._codes[leaf][0] == "a"]
-        self._scalars = [at for at, leaf in loose if self._codes[leaf][0] != "a"]
-        self._scalar_leaves = [leaf for _, leaf in loose if self._codes[leaf][0] != "a"]
-        self._held: list[Any] | None = None  # the bundles whose numbers are in the slots
+        self._held: list[Any] = [_NO_BUNDLE] * len(self._arguments)  # by argument: the bundle whose numbers are in the slots
         self._known = [0] * len(self._codes)  # identities of loose arrays whose addresses are in the slots
         self._watch: list[Any] = [None] * len(self._codes)
         self._forget = [partial(self._forget_one, leaf) for leaf in range(len(self._codes))]
@@ -63,66 +81,84 @@ class Entry:
         self._lock = Lock()
         self._engine = engine  # keeps the code in memory
         self._address = address
-        self._run = self._calling(ctypes.PYFUNCTYPE)
-
-    def _calling(self, convention: Any) -> Callable[[], int]:
-        function = convention(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address)
-        result, slots = ctypes.c_void_p(ctypes.addressof(self._result)), ctypes.c_void_p(self._slots.ctypes.data)
-        return lambda: function(result, slots)
+        self.call = self.calling(self._code(ctypes.PYFUNCTYPE))
 
     def let_python_go_on(self) -> None:
         """Release the GIL while the code runs, from now on."""
-        self._run = self._calling(ctypes.CFUNCTYPE)
+        self.call = self.calling(self._code(ctypes.CFUNCTYPE))
 
-    def call(self, args: tuple[Any, ...]) -> Any:
-        """Run the code on these arguments; `OTHER_TYPES`: it is not made for them. One thread at a time, because the slots are shared."""
-        with self._lock:
-            return self._answer() if self._load(args) else OTHER_TYPES
+    def _code(self, convention: Any) -> Callable[[Any, Any], int]:
+        return convention(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address)  # type: ignore[no-any-return]
 
-    def _load(self, args: tuple[Any, ...]) -> bool:
-        """Write the arguments into the slots; False: they are of other types than this code is for."""
-        if len(args) != self._arity:
+    def calling(self, run: Callable[[Any, Any], int]) -> Callable[[tuple[Any, ...]], Any]:
+        """A function that runs code on the arguments that it is given; `OTHER_TYPES`: the code is not made for them.
+
+        One thread at a time, because the slots are shared. Its source is written here, argument by argument: many kernels take less time
+        than a loop over what is known of their arguments.
+        """
+        names = [f"a{at}" for at in range(len(self._arguments))]
+        answer = ("None", "values[0].value", "tuple([value.value for value in values])")[min(len(self._values), 2)]
+        lines = [
+            "def call(args):",
+            f" if len(args) != {len(names)}: return OTHER_TYPES",
+            f" [{', '.join(names)}] = args",
+            " with lock:",
+            *chain.from_iterable(map(self._statements, range(len(names)), names)),
+            "  status = run(into, slots)",
+            f"  return {answer} if status == 0 else failed(status)",
+        ]
+        known: dict[str, Any] = {
+            "held": self._held,
+            "known": self._known,
+            "load_bundle": self._load_bundle,
+            "load_array": self._load_array,
+            "ints": self._ints,
+            "floats": self._floats,
+            "lock": self._lock,
+            "run": run,
+            "into": ctypes.c_void_p(ctypes.addressof(self._result)),
+            "slots": ctypes.c_void_p(self._slots.ctypes.data),
+            "values": self._values,
+            "failed": _failed,
+            "OTHER_TYPES": OTHER_TYPES,
+            "int64": np.int64,
+            "float64": np.float64,
+            "bool_": np.bool_,
+        }
+        exec("\n".join(lines), known)
+        return known["call"]  # type: ignore[no-any-return]
+
+    def _statements(self, at: int, name: str) -> list[str]:
+        """What writes one argument into its slots, or finds that it is of another type."""
+        leaf, is_tuple = self._arguments[at]
+        if is_tuple:
+            return [f"  if {name} is not held[{at}] and not load_bundle({at}, {name}): return OTHER_TYPES"]
+        code = self._codes[leaf]
+        if code[0] == "a":
+            return [f"  if id({name}) != known[{leaf}] and not load_array({leaf}, {name}): return OTHER_TYPES"]
+        numbers = "floats" if code == "d" else "ints"
+        return [f"  if {_UNFIT[code].format(name)}: return OTHER_TYPES", f"  {numbers}[{self._starts[leaf]}] = {name}"]
+
+    def _load_bundle(self, at: int, bundle: Any) -> bool:
+        """Write the slots of one bundle; False: it is of another type."""
+        _HOLDING[id(self)] = self
+        self._held[at] = _NO_BUNDLE
+        leaves, (first, _) = _leaves((bundle,)), self._arguments[at]
+        if [leaf.code for leaf in leaves if type(leaf) is _Mark] != self._marks[at]:
             return False
-        held, known = self._held, self._known
-        if held is None:
-            if not self._load_bundles(args):
+        for leaf, value in enumerate([value for value in leaves if type(value) is not _Mark], first):
+            if not self._write(leaf, value):
                 return False
-        else:
-            for place, at in enumerate(self._bundles):
-                if args[at] is not held[place] and not self._load_bundle(place, args[at]):
-                    return False
-        for at, leaf in self._arrays:
-            value = args[at]
-            if id(value) != known[leaf]:
-                known[leaf] = 0
-                if not self._write(leaf, value):
-                    return False
-                self._watch[leaf] = weakref.ref(value, self._forget[leaf])
-                known[leaf] = id(value)
-        return all(map(self._write, self._scalar_leaves, [args[at] for at in self._scalars]))
-
-    def _load_bundles(self, args: tuple[Any, ...]) -> bool:
-        self._held = None
-        leaves = _leaves(args)
-        if [leaf.code for leaf in leaves if type(leaf) is _Mark] != self._tuples:
-            return False
-        for leaf, value in enumerate([value for value in leaves if type(value) is not _Mark]):
-            if leaf >= len(self._codes) or not self._write(leaf, value):
-                return False
-        self._held = [args[at] for at in self._bundles]
-        _HOLDING.append(self)
+        self._held[at] = bundle
         return True
 
-    def _load_bundle(self, place: int, bundle: Any) -> bool:
-        """Write the slots of one bundle only: the others are as in the last call."""
-        held, self._held = self._held, None
-        leaves, marks = _leaves((bundle,)), self._marks[place]
-        if held is None or [leaf.code for leaf in leaves if type(leaf) is _Mark] != marks:
+    def _load_array(self, leaf: int, array: Any) -> bool:
+        """Write the slots of a loose array; False: it is of another type."""
+        self._known[leaf] = 0
+        if not self._write(leaf, array):
             return False
-        for leaf, value in enumerate([value for value in leaves if type(value) is not _Mark], self._bundle_leaves[place]):
-            if leaf >= len(self._codes) or not self._write(leaf, value):
-                return False
-        held[place], self._held = bundle, held
+        self._watch[leaf] = weakref.ref(array, self._forget[leaf])
+        self._known[leaf] = id(array)
         return True
 
     def _write(self, leaf: int, value: Any) -> bool:
@@ -139,9 +175,9 @@ class Entry:
         else:
             if type(value) is not np.ndarray or _array_code(value) != code:
                 return False
-            array = value.__array_interface__
+            address = _ArrayStruct.from_address(_pointer(value.__array_struct__, None)).data
             write = _WRITERS[value.ndim].pack_into
-            write(self._ints, 8 * start + 16, value.size, value.itemsize, array["data"][0], *array["shape"], *value.strides)
+            write(self._ints, 8 * start + 16, value.size, value.itemsize, address, *value.shape, *value.strides)
         return True
 
     def _forget_one(self, leaf: int, _: Any) -> None:
@@ -150,27 +186,21 @@ class Entry:
     def let_go(self) -> None:
         """Hold no bundle any more."""
         with self._lock:
-            self._held = None
+            self._held[:] = [_NO_BUNDLE] * len(self._held)
 
-    def _answer(self) -> Any:
-        status = self._run()
-        if status == 0:
-            values = self._values
-            if len(values) == 1:
-                return values[0].value
-            return tuple([value.value for value in values]) if values else None
-        if status == -2:
-            return None
+
+def _failed(status: int) -> None:
+    if status != -2:  # that is None
         raise ArithmeticError("a compiled kernel divided by zero, or left an array")
 
 
-_HOLDING: list[Entry] = []  # entries that hold the bundles of their last call
+_HOLDING: dict[int, Entry] = {}  # entries that hold the bundles of their last call, by identity
 
 
 def let_go() -> None:
     """Release the bundles of all last calls, so that a finished run does not stay in memory."""
     while _HOLDING:
-        _HOLDING.pop().let_go()
+        _HOLDING.popitem()[1].let_go()
 
 
 def _leaves(args: Iterable[Any]) -> list[Any]:
@@ -221,16 +251,14 @@ def _first_leaves(codes: list[str]) -> list[tuple[int, bool]]:
 
 
 def _marks_of(codes: list[str]) -> list[list[str]]:
-    """For every argument that is a tuple: the codes of the tuples in it, itself first."""
+    """For every argument the codes of the tuples in it, itself first; none: it is no tuple."""
     found: list[list[str]] = []
-    left = 0  # leaves and tuples that are still to come of the present one
+    left = 0  # leaves and tuples that are still to come of the present argument
     for code in codes:
         inside = _size(code)
         if left == 0:
-            if inside >= 0:
-                found.append([code])
-                left = inside
-            continue
+            found.append([])
+            left = 1
         if inside >= 0:
             found[-1].append(code)
         left += max(inside, 0) - 1

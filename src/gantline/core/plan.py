@@ -224,9 +224,11 @@ class Assignments(Sequence[Assignment]):
 
     def some(self, at: NDArray[Any]) -> Assignments:
         """The assignments at these places."""
-        places = np.arange(len(self))[at].tolist()
-        columns: dict[str, Any] = {name: column[at] for name, column in self._columns.items()}
-        return Assignments(self.job[at], **columns, **{name: [entries[k] for k in places] for name, entries in self._ragged.items()})
+        found = Assignments(self.job[at])
+        found._columns = {name: column[at] for name, column in self._columns.items()}
+        places = np.arange(len(self))[at].tolist() if self._ragged else []
+        found._ragged = {name: tuple([entries[k] for k in places]) for name, entries in self._ragged.items()}
+        return found
 
     def filled_columns(self) -> Iterator[tuple[str, NDArray[Any] | tuple[Any, ...]]]:
         """The columns that the plan says something about, by name."""

@@ -31,17 +31,16 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, general: 
     difference, kept = (WhatChanges.NOT_READ, _NONE_KEPT) if general else _difference(grants, planned, table)
     if difference is WhatChanges.NOT_READ:
         unmoved = Commit(grants, planned, table, _named(grants, planned), general).run()
-    elif difference is WhatChanges.SAME or (difference is WhatChanges.ONLY_STARTS and _start(grants, planned, table)):
-        unmoved = difference is WhatChanges.SAME
-    else:
-        changes = ~kept[: len(planned)]
-        by_groups = kept is not grants.plan_reader.seen.kept
-        unmoved = Commit(grants, planned[changes], table.some(changes), _named(grants, planned), read_by_groups=by_groups).run()
+        state.rebuild()
+        if unmoved:
+            grants.repeats.note(planned, table)
+        else:
+            grants.repeats.forget(planned)
+        return
+    grants.repeats.forget(planned)  # comparing such a plan takes no longer than recognising it
+    if difference is WhatChanges.CHANGES or (difference is WhatChanges.ONLY_STARTS and not _start(grants, planned, table)):
+        _change(grants, planned, table, kept)
     state.rebuild()
-    if unmoved:
-        grants.repeats.note(planned, table)
-    else:
-        grants.repeats.forget(planned)
 
 
 def _difference(grants: Grants, planned: Ints, table: Assignments) -> tuple[WhatChanges, Bools]:
@@ -55,6 +54,20 @@ def _difference(grants: Grants, planned: Ints, table: Assignments) -> tuple[What
     if grants.by_row and grants.in_force.only_devices(table):
         return reader.by_devices(planned, table), reader.seen.kept
     return grants.group_reader.compare(planned, table), grants.group_reader.asked.kept
+
+
+def _change(grants: Grants, planned: Ints, table: Assignments, kept: Bools) -> None:
+    """The rows that do not keep what they have are to have what the plan says."""
+    changes = ~kept[: len(planned)]
+    rows, changed, by_groups = planned[changes], table.some(changes), kept is not grants.plan_reader.seen.kept
+    if by_groups and grants.group_reader.none_stops:
+        from gantline.engine.commit_groups import CommitGroups  # plain gangs need none of it
+
+        found = CommitGroups.made(grants, rows, changed)
+        if found is not None:
+            found.run()
+            return
+    Commit(grants, rows, changed, _named(grants, planned), read_by_groups=by_groups).run()
 
 
 def _start(grants: Grants, planned: Ints, table: Assignments) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.grant import Grant
-from gantline.core.phases import Phase
+from gantline.core.phases import STARTING, STOPPING, Phase
 from gantline.core.reasons import Reason
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
@@ -133,21 +133,23 @@ class Grants:
         """The row holds nothing any more; its progress columns stay as they are."""
         if self.used_fluid and row in self.by_row and self.by_row[row].fluid:
             self.fluid.close(row)
-        self._leave(row)
-        self.holdings.give_back(row)
+        if self.holdings.shares(row):
+            self.left.update(self.holdings.rise(row))
+            self.by_row.drop([row])
+        else:
+            self._leave(row)
+            self.holdings.give_back(row)
 
     def _leave(self, row: int) -> None:
-        if self.holdings.shares(row):
-            self.left |= self.holdings.beside(row)
-            self.by_row.drop([row])
-        elif row in self.by_row:
+        """The row, which shares no device, has no grant any more."""
+        if row in self.by_row:
             self.left |= self.company(row, self.by_row.pop(row))
 
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""
         rows = self.by_row.rows()
         phase = self.state.tables.I[c.PHASE][rows]
-        ended = set(rows[(phase < Phase.STARTING) | (phase > Phase.STOPPING)].tolist())
+        ended = set(rows[(phase < STARTING) | (phase > STOPPING)].tolist())
         for row in [row for row in self.by_row if row in ended] if len(ended) > 1 else ended:  # in the order in which they were granted
             if self.holdings.has(row) or (self.used_fluid and self.by_row[row].fluid):
                 self.let_go(row)

@@ -26,6 +26,7 @@ from gantline.engine.seats import (
     mark_beside,
     no_seats,
     rise,
+    rise_and_list,
     sit,
     with_room,
 )
@@ -60,6 +61,7 @@ class Holdings:
         t = state.tables
         self._seats = no_seats(t.F.shape[1], t.D.shape[1])
         self._marks: Ints = np.zeros(0, dtype=np.int64)  # by row; zero between uses
+        self._near: Ints = self._marks  # a list of rows
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
             option = int(t.I[c.OPTION, row])
@@ -176,14 +178,18 @@ class Holdings:
 
     def with_those_beside(self, rows: Ints, also: Callable[[Ints], None] | None = None) -> Ints:
         """These rows and those on devices that they share, in rising order; `also` may mark others."""
-        if len(self._marks) < self.state.tables.F.shape[1]:
-            self._marks = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+        self._make_marks()
         mark_beside(self.seats(), rows, self._marks)
         if also is not None:
             also(self._marks)
         found: Ints = np.flatnonzero(self._marks)
         self._marks[found] = 0
         return found
+
+    def _make_marks(self) -> None:
+        """Room for marks and a list of rows, as long as the tables are."""
+        if len(self._marks) < self.state.tables.F.shape[1]:
+            self._marks, self._near = np.zeros((2, self.state.tables.F.shape[1]), dtype=np.int64)
 
     def first_device(self, row: int) -> int:
         """The first device of a row that holds any."""
@@ -232,6 +238,12 @@ class Holdings:
             last = device
         if held.side:
             self.with_parts[row] = held
+
+    def rise(self, row: int) -> list[int]:
+        """The row leaves the devices that it shares. Returns the other rows there."""
+        self._make_marks()
+        count = rise_and_list(self.state.matrices, self.seats(), row, self._marks, self._near)
+        return self._near[:count].tolist()  # type: ignore[no-any-return]
 
     def give_back(self, row: int) -> Holding:
         """The row gives up everything. Returns what it held."""

@@ -53,7 +53,7 @@ class AskedOfRows(NamedTuple):
     groups: GroupNumbers
     changed: Bools  # per group: whether a member changes
     places: Ints  # of the assignments that their rows do not keep
-    found: Ints  # how many groups, how many such places, and how many lines are compared
+    found: Ints  # how many groups, how many such places, how many lines are compared, and how many rows hold something and are not named
     named: Ints  # per row of the tables: the number of the last compared plan that names it
     lines: Ints  # lines of `number` that are compared
     usual: Floats  # by line: what holds where nothing is asked
@@ -71,7 +71,7 @@ class GroupReader:
         rows, option, group, named, places = np.zeros((5, size), dtype=np.int64)
         names, alike, kept, changed = np.zeros((4, size), dtype=np.bool_)
         number, lines = np.zeros((len(LINES), size)), np.zeros(len(LINES), dtype=np.int64)
-        groups, found = room_for_groups(size), np.zeros(3, dtype=np.int64)
+        groups, found = room_for_groups(size), np.zeros(4, dtype=np.int64)
         self.asked = AskedOfRows(rows, option, group, number, names, alike, kept, groups, changed, places, found, named, lines, DEFAULTS)
 
     def compare(self, rows: Ints, table: Assignments) -> WhatChanges:
@@ -101,6 +101,11 @@ class GroupReader:
         found = _compare(state.matrices, state.lists, seats, force.with_numbers, special, asked, count, lines, self._plan)
         return _ANSWERS[found]
 
+    @property
+    def none_stops(self) -> bool:
+        """Whether the last plan names every row that holds something."""
+        return bool(self.asked.found[3] == 0)
+
     def _enter_devices(self, rows: Ints, table: Assignments) -> None:
         asked, count = self.asked, len(rows)
         if not (table.has("devices") or self.force.knows("devices")):
@@ -123,7 +128,7 @@ def _compare(
     lines: int,
     plan: int,
 ) -> int:
-    """Rows that keep what they have lose the reason and lease of an earlier plan; no other row is touched."""
+    """Rows that keep what they have lose the reason and lease of an earlier plan; rows that wait and are not named get theirs."""
     groups = number_groups(asked.rows, asked.group, count, asked.groups)
     asked.changed[:groups] = False
     for k in range(count):
@@ -145,17 +150,15 @@ def _compare(
         else:
             asked.places[changing] = k
             changing += 1
-    asked.found[0], asked.found[1], asked.found[2] = groups, changing, lines
-    more = changing > 0
+    stopping = 0
     for k in range(lists.number[ls.ACTIVE]):
         row = lists.active[k]
-        more = more or (asked.named[row] != plan and t.I[c.PHASE, row] != PENDING)
-    if more:
-        return _CHANGES
-    for k in range(lists.number[ls.ACTIVE]):
-        if asked.named[lists.active[k]] != plan:
-            t.I[c.REASON, lists.active[k]] = _DEFERRED
-    return _SAME
+        if asked.named[row] != plan and t.I[c.PHASE, row] == PENDING:
+            t.I[c.REASON, row] = _DEFERRED
+        elif asked.named[row] != plan:
+            stopping += 1
+    asked.found[0], asked.found[1], asked.found[2], asked.found[3] = groups, changing, lines, stopping
+    return _CHANGES if changing + stopping > 0 else _SAME
 
 
 @kernel

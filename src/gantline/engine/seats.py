@@ -107,6 +107,27 @@ def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
 
 
 @kernel
+def rise_and_list(t: Matrices, seats: SharedSeats, row: int, marks: Ints, near: Ints) -> int:
+    """The gang leaves the devices that it shares; list the others there. How many they are; `marks` is zero before and after."""
+    count, seat = 0, seats.gang[GANG_FIRST, row]
+    marks[row] = 1
+    while seat >= 0:
+        other = seats.device[seats.seat[SEAT_DEVICE, seat]]
+        while other >= 0:
+            if marks[seats.seat[SEAT_ROW, other]] == 0:
+                near[count] = seats.seat[SEAT_ROW, other]
+                marks[near[count]] = 1
+                count += 1
+            other = seats.seat[SEAT_BESIDE, other]
+        seat = seats.seat[SEAT_NEXT, seat]
+    marks[row] = 0
+    for k in range(count):
+        marks[near[k]] = 0
+    rise(t, seats, row)
+    return count
+
+
+@kernel
 def mark_beside(seats: SharedSeats, rows: Ints, marks: Ints) -> None:
     """Mark these rows and all that are on devices that they share."""
     for k in range(rows.shape[0]):

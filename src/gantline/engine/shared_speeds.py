@@ -32,6 +32,7 @@ class WhatDivides(NamedTuple):
 
     special: Bools  # whether the row has more than a gang with an option
     number: Floats  # (line, row), see `in_force.LINES`
+    noted: Ints  # by row: the grant that these numbers are of
     changes: Ints  # how often the speed of a row has changed; empty: not counted
     marks: Ints  # zero between uses
     near: Ints
@@ -39,8 +40,10 @@ class WhatDivides(NamedTuple):
 
 @kernel
 def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: Ints, now: float) -> bool:
-    """Set the speeds of these rows and of those on their devices; False: nothing is done, because some of them save in between."""
-    count, saves = 0, False
+    """Set the speeds of these rows and of those on their devices; False: nothing is done, because some of them save in between, or the
+    numbers say nothing of the grants beside them.
+    """
+    count, known = 0, True
     for k in range(rows.shape[0]):
         count = _note(by, rows[k], count)
         seat = seats.gang[GANG_FIRST, rows[k]]
@@ -52,8 +55,8 @@ def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: I
             seat = seats.seat[SEAT_NEXT, seat]
     for k in range(count):
         by.marks[by.near[k]] = 0
-        saves = saves or t.F[c.CHECKPOINT, by.near[k]] > 0.0
-    if saves:
+        known = known and not t.F[c.CHECKPOINT, by.near[k]] > 0.0 and _are_noted(t, seats, by, by.near[k])
+    if not known:
         return False
     for k in range(count):
         row = by.near[k]
@@ -97,6 +100,22 @@ def _note(by: WhatDivides, row: int, count: int) -> int:
         by.marks[row], by.near[count] = 1, row
         return count + 1
     return count
+
+
+@kernel
+def _are_noted(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> bool:
+    """Whether the numbers are those of the present grants of a gang and of those on its devices."""
+    if by.special[row] and by.noted[row] != t.I[c.EPOCH, row]:
+        return False
+    seat = seats.gang[GANG_FIRST, row]
+    while seat >= 0:
+        other = seats.device[seats.seat[SEAT_DEVICE, seat]]
+        while other >= 0:
+            if by.noted[seats.seat[SEAT_ROW, other]] != t.I[c.EPOCH, seats.seat[SEAT_ROW, other]]:
+                return False
+            other = seats.seat[SEAT_BESIDE, other]
+        seat = seats.seat[SEAT_NEXT, seat]
+    return True
 
 
 @kernel

@@ -84,18 +84,24 @@ class ShownGangs:
 
     def set_divided(self, rows: Ints) -> bool:
         """Set the speeds of these rows and of those beside them, where no model is asked; False: this is to be done one by one."""
-        if not self.as_columns():
+        if self.books.with_parts or self._fluid_in_use():
             return False
         return set_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, self.state.now)
 
     def _what_divides(self) -> WhatDivides:
         """What was granted, as kernels take it."""
         t, by = self.state.tables, self._divides
-        special, number = t.granted.here(t.F.shape[1]), self.force.with_numbers.number
+        special, known = t.granted.here(t.F.shape[1]), self.force.with_numbers
         changes = _NOT_COUNTED if t.rate_changes is None else t.rate_changes
-        if by is None or by.special is not special or by.number is not number or by.changes is not changes:
+        if (
+            by is None
+            or by.special is not special
+            or by.number is not known.number
+            or by.noted is not known.noted
+            or by.changes is not changes
+        ):
             marks, near = np.zeros((2, t.F.shape[1]), dtype=np.int64)
-            by = self._divides = WhatDivides(special, number, changes, marks, near)
+            by = self._divides = WhatDivides(special, known.number, known.noted, changes, marks, near)
         return by
 
     def pieces(self, rows: Ints) -> HeldPieces:
