@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -14,7 +14,7 @@ from gantline._machine_code.compiler import for_kernels, for_python
 from gantline._machine_code.fingerprint import Source
 from gantline._machine_code.folder import alone, name_file
 from gantline._machine_code.front_end import patched_numba, without_call_hooks
-from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
+from gantline._machine_code.slots import OTHER_TYPES, Call, Entry, describe
 from gantline._machine_code.store import entry_file, read_entry, store_entry
 
 
@@ -30,7 +30,7 @@ class Kernel(Source):
         self._dispatcher: Any = None
         self._callee: Any = None
         self._entries: dict[str, Entry | None] = {}
-        self._call: Callable[[tuple[Any, ...]], Any] = _not_found  # the last specialisation that was called
+        self._call: Call = _not_found  # the last specialisation that was called
 
     @property
     def dispatcher(self) -> Any:
@@ -91,7 +91,7 @@ class Kernel(Source):
         return _by_name, (self.__module__, self.__qualname__)
 
 
-def _not_found(args: tuple[Any, ...]) -> Any:
+def _not_found(args: tuple[object, ...]) -> object:
     return OTHER_TYPES
 
 

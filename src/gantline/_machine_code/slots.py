@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate, chain
 from struct import Struct
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,6 +27,10 @@ _UNFIT = {
     "d": "type({0}) is not float and type({0}) is not float64",
     "?": "type({0}) is not bool and type({0}) is not bool_",
 }
+
+#: machine code: where the result goes, and the slots; its status. And what Python calls: the arguments in, the result out
+Code = Callable[[ctypes.c_void_p, ctypes.c_void_p], int]
+Call = Callable[[tuple[Any, ...]], Any]
 
 #: what a call comes back with that was not made for its arguments
 OTHER_TYPES = object()
@@ -69,9 +73,9 @@ class Entry:
         self._starts = [0, *accumulate(map(_slots_of, self._codes))]
         self._arguments = _first_leaves(codes)
         self._marks = _marks_of(codes)
-        self._held: list[Any] = [_NO_BUNDLE] * len(self._arguments)  # by argument: the bundle whose numbers are in the slots
+        self._held: list[object] = [_NO_BUNDLE] * len(self._arguments)  # by argument: the bundle whose numbers are in the slots
         self._known = [0] * len(self._codes)  # identities of loose arrays whose addresses are in the slots
-        self._watch: list[Any] = [None] * len(self._codes)
+        self._watch: list[object] = [None] * len(self._codes)
         self._forget = [partial(self._forget_one, leaf) for leaf in range(len(self._codes))]
         self._slots = np.zeros(self._starts[-1] + 1, dtype=np.int64)
         self._ints: Any = memoryview(self._slots.data)
@@ -87,10 +91,10 @@ class Entry:
         """Release the GIL while the code runs, from now on."""
         self.call = self.calling(self._code(ctypes.CFUNCTYPE))
 
-    def _code(self, convention: Any) -> Callable[[Any, Any], int]:
+    def _code(self, convention: Any) -> Code:
         return convention(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address)  # type: ignore[no-any-return]
 
-    def calling(self, run: Callable[[Any, Any], int]) -> Callable[[tuple[Any, ...]], Any]:
+    def calling(self, run: Code) -> Call:
         """A function that runs code on the arguments that it is given; `OTHER_TYPES`: the code is not made for them.
 
         One thread at a time, because the slots are shared. Its source is written here, argument by argument: many kernels take less time
@@ -107,7 +111,7 @@ class Entry:
             "  status = run(into, slots)",
             f"  return {answer} if status == 0 else failed(status)",
         ]
-        known: dict[str, Any] = {
+        known: dict[str, object] = {
             "held": self._held,
             "known": self._known,
             "load_bundle": self._load_bundle,
@@ -126,7 +130,7 @@ class Entry:
             "bool_": np.bool_,
         }
         exec("\n".join(lines), known)
-        return known["call"]  # type: ignore[no-any-return]
+        return cast(Call, known["call"])
 
     def _statements(self, at: int, name: str) -> list[str]:
         """What writes one argument into its slots, or finds that it is of another type."""
@@ -139,7 +143,7 @@ class Entry:
         numbers = "floats" if code == "d" else "ints"
         return [f"  if {_UNFIT[code].format(name)}: return OTHER_TYPES", f"  {numbers}[{self._starts[leaf]}] = {name}"]
 
-    def _load_bundle(self, at: int, bundle: Any) -> bool:
+    def _load_bundle(self, at: int, bundle: object) -> bool:
         """Write the slots of one bundle; False: it is of another type."""
         _HOLDING[id(self)] = self
         self._held[at] = _NO_BUNDLE
@@ -152,7 +156,7 @@ class Entry:
         self._held[at] = bundle
         return True
 
-    def _load_array(self, leaf: int, array: Any) -> bool:
+    def _load_array(self, leaf: int, array: object) -> bool:
         """Write the slots of a loose array; False: it is of another type."""
         self._known[leaf] = 0
         if not self._write(leaf, array):
@@ -180,7 +184,7 @@ class Entry:
             write(self._ints, 8 * start + 16, value.size, value.itemsize, address, *value.shape, *value.strides)
         return True
 
-    def _forget_one(self, leaf: int, _: Any) -> None:
+    def _forget_one(self, leaf: int, _: object) -> None:
         self._known[leaf] = 0
 
     def let_go(self) -> None:
