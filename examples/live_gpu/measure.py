@@ -10,6 +10,7 @@ from typing import Any
 
 import workload
 from gantline.core.cluster import Node
+from gantline.core.slices import slices_of_gpu
 from gantline.files.bundles import read_bundle, write_bundle
 from gantline.performance.bundle import Bundle, Profile
 from gantline.performance.company_fit import TrialLife, fit_company
@@ -62,7 +63,7 @@ def _measured(devices: str, node: Node, kinds: list[str], size: int, first: int,
     for place, kind in enumerate(kinds):
         held = tuple(range(first + place * size, first + (place + 1) * size))
         gangs.append(TrialGang(kind, held, lambda steps, kind=kind: workload.launch(kind, steps * size, {})))  # type: ignore[misc]
-    with crew(lambda home: LocalRunner(home, devices, **how), gangs, node.gpus) as one:
+    with crew(lambda home: LocalRunner(home, devices, **how), gangs, slices_of_gpu(node, declared(devices).cluster.nodes)) as one:
         return one.measure(seconds)
 
 

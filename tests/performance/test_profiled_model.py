@@ -105,6 +105,21 @@ def test_the_devices_of_its_own_gang_are_no_company() -> None:
     assert _ends(_in_company(0.7), rows) == pytest.approx([100.0, 100.0])
 
 
+def test_slices_of_another_size_are_company_by_their_part_of_the_gpu() -> None:
+    speed = Speed(SampledLine(0.0, 1.0, 1.0, 1.0), crowded=0.5)
+    bundle = Bundle({"a": Profile("a", alone={("h200.25pct", 1): speed}), "b": Profile("b", alone={("h200.50pct", 1): speed})})
+    rows = [
+        {"job": "a", "model": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.25pct:1=100"},
+        {"job": "b", "model": "b", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.50pct:1=100"},
+    ]
+    run = simulate(rows, parse_cluster("h200:2x1/25%x2+50%x1"), "fifo", performance=ProfiledModel(bundle))
+    a, b = run.jobs.sort("job")["jct"].to_list()
+    # each is on the first GPU: half of the three quarters beside a quarter is busy, and a quarter of the half beside a half
+    rate_a, rate_b = 1 - 0.5 * (50 / 75), 1 - 0.5 * (25 / 50)
+    assert b == pytest.approx(100 / rate_b)
+    assert a == pytest.approx(b + (100 - b * rate_a))
+
+
 def test_a_draw_takes_times_from_what_was_measured_and_is_the_same_again() -> None:
     bundle, rows = _in_company(1.0, speed=(0.5, 2.0)), _rows(("a", 0.0, 60.0), ("a", 0.0, 60.0))
     possible = {60.0 / (mean * own) for mean in (0.5, 1.25, 2.0) for own in (0.5, 2.0)}  # a mean of two measurements, and one of them

@@ -7,7 +7,7 @@ multi-process service takes whole percentages, so that equal slices are rounded 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -92,3 +92,14 @@ def is_cpu(kind: str) -> bool:
 def is_slice(kind: str) -> bool:
     """Whether devices of this type are slices."""
     return whole_and_percent(kind)[1] < 100
+
+
+def gpu_of(node: Node) -> str:
+    """What the devices of a node are cut from: slices of two sizes are two nodes of one GPU. Of whole devices it is the node itself."""
+    return node.name.replace(f".{whole_and_percent(node.type)[1]}pct", "", 1)
+
+
+def slices_of_gpu(node: Node, nodes: Iterable[Node]) -> float:
+    """How many devices of a node's size its GPU has been cut in, slices of other sizes counted by their part."""
+    shared = sum(one.gpus * whole_and_percent(one.type)[1] for one in nodes if gpu_of(one) == gpu_of(node))
+    return shared / whole_and_percent(node.type)[1]

@@ -16,6 +16,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.grant import Grant
+from gantline.core.slices import gpu_of, whole_and_percent
 from gantline.performance.sharing_columns import DeviceCompany, NoGrants, SharingColumns
 
 
@@ -133,14 +134,22 @@ class Gangs:
 
     @cached_property
     def busy_beside(self) -> Floats:
-        """The part of the other devices of its nodes that gangs hold, one number per gang; its own devices do not count."""
-        held = [set(self.everyone.devices(at)) for at in range(len(self.everyone))]
-        busy = np.bincount(self.cluster.device_node[sorted(set[int]().union(*held))], minlength=len(self.cluster.nodes))
+        """The part of the other devices of its nodes that gangs hold, one number per gang; its own devices do not count.
+
+        Slices of one GPU are company whatever their sizes, and count by their part of it.
+        """
+        nodes, at_node = self.cluster.nodes, self.cluster.device_node
+        gpu = np.unique([gpu_of(node) for node in nodes], return_inverse=True)[1]
+        part = np.array([whole_and_percent(node.type)[1] for node in nodes], dtype=float)
+        whole = np.bincount(gpu, part * self.cluster.node_gpus)
+        held = sorted(set[int]().union(*(self.everyone.devices(at) for at in range(len(self.everyone)))))
+        busy = np.bincount(gpu[at_node[held]], part[at_node[held]], minlength=len(whole))
         found = np.zeros(len(self))
         for at in range(len(self)):
-            nodes, own = list(self.places(at)), len(self.devices(at))
-            others = sum(self.cluster.nodes[node].gpus for node in nodes) - own
-            found[at] = (int(busy[nodes].sum()) - own) / others if others > 0 else 0.0
+            here = at_node[list(self.devices(at))]
+            gpus, own = np.unique(gpu[here]), part[here].sum()
+            others = whole[gpus].sum() - own
+            found[at] = (busy[gpus].sum() - own) / others if others > 0 else 0.0
         return found
 
     @property

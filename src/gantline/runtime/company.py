@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
+from gantline.core.slices import slices_of_gpu
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.performance.bundle import Speed
 from gantline.performance.company_fit import TrialLife, fit_company
@@ -43,7 +44,7 @@ class TrialGang:
 
 
 @contextmanager
-def crew(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: int) -> Iterator[Crew]:
+def crew(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: float) -> Iterator[Crew]:
     """Gangs on a runner of their own, made for a folder that is removed afterwards; nothing outlives it."""
     home = Path(tempfile.mkdtemp(prefix="gantline-company-"))
     found = Crew(home, make(home), gangs, size)
@@ -70,7 +71,7 @@ def measure_company(
         if held and node.type not in found:
             note(f"{len(held)} gangs of {size} x {node.type} beside each other")
             gangs = [TrialGang(command[0], tuple(range(at, at + size)), launch) for at in held]
-            with crew(lambda home: LocalRunner(home, cluster.spec), gangs, node.gpus) as one:
+            with crew(lambda home: LocalRunner(home, cluster.spec), gangs, slices_of_gpu(node, cluster.nodes)) as one:
                 found[node.type] = fit_company(one.measure(seconds))
     return found
 
@@ -82,7 +83,7 @@ class Crew:
     home: Path
     runner: Runner
     gangs: Sequence[TrialGang]
-    size: int  # devices of the node
+    size: float  # devices of the node, or of the GPU that it is cut from
     limit: float = 120.0  # seconds after which something that does not happen is given up
     _launches: list[Launch] = field(default_factory=list)
     _reports: list[tuple[float, Report]] = field(default_factory=list)  # with the time at which each was received
