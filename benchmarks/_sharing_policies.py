@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from gantline import Assignments, Mode, Plan, Policy, Snapshot, simulate
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.performance.model import Gangs, PerformanceModel
+
+_MANY = 1_000_000
+_SPEEDS = np.array([0.9**mates for mates in range(64)])
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,10 @@ class ByCompany(PerformanceModel):
 
     about_gangs = False
 
-    def granted(self, gang: Gang) -> float:
-        return 0.9 ** len(gang.mates)
+    def rates(self, gangs: Gangs) -> tuple[np.ndarray, np.ndarray]:
+        beside = np.unique(gangs.company.crowded * _MANY + gangs.company.row) // _MANY  # a mate on several devices is one
+        mates = np.bincount(beside, minlength=len(gangs))
+        return np.where(gangs.special, _SPEEDS[mates], gangs.divided), np.full(len(gangs), np.inf)
 
 
 def jobs(count: int, load: float, gpus: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def twins(gpus: list[int], min_run: float, checkpoint: float, memory: float = 0.
 
 EVENTS = st.sampled_from(["", "", "", "", "0 drain", "0 down", "0 up", "1:1 drain", "1:1 up"])  # what happens to a node, or a device of it
 EVERYTHING = ("group", "group", "open", "exact", "group exact", "plain", "cpus")
-AS_COLUMNS = ("space", "stage", "guest", "guest", "own")  # what is compared and committed without looking at single rows
+AS_COLUMNS = ("space", "stage", "guest", "guest", "own", "link")  # what is compared and committed without looking at single rows
 BY_TURNS = [1, 2] * (JOBS // 2)  # the sizes for which these ask
 
 
@@ -68,6 +69,7 @@ def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
         "stage": Assignment(job, group=12 + 2 * group + job % 2, mode=Mode.INTERLEAVE, offset=0.5 * (job // 4), together=group == 2),
         "guest": Assignment(job, devices=few, mode=Mode.SPACE, fraction=0.5),
         "own": Assignment(job, devices=few),
+        "link": Assignment(job, devices=few, group=18 + group, mode=Mode.INTERLEAVE, offset=0.5 * job),
     }
     return found[kind]
 
@@ -109,6 +111,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
 ) -> None:
     compiled, general = twins(gpus, min_run, checkpoint, memory)
     general.grants.speeds.shown.as_columns = lambda: False  # type: ignore[method-assign]
+    general.grants.speeds.shown.set_divided = lambda rows: False  # type: ignore[method-assign]
     for step, (rows, locked, event) in enumerate(story):
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
@@ -147,13 +150,25 @@ def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
     assert [part.tolist() for part in ours.company] == [part.tolist() for part in theirs.company]
     special = np.flatnonzero(ours.special).tolist()
     assert [ours.mates(at) for at in special] == [theirs.mates(at) for at in special]
-    assert rows.tolist() == [] or shown.with_mates(rows).tolist() == sorted(rows.tolist())
+    assert rows.tolist() == [] or shown.around(rows).tolist() == sorted(rows.tolist())
 
 
-@pytest.mark.parametrize(("way", "more"), [(CommitGroups, {}), (CommitShared, {"limit": 50.0})])
-def test_a_plan_of_pairs_takes_the_compiled_way(way: Any, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+PAIRS = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True) for k in range(JOBS)]
+LINKS = [Assignment(k, group=k // 4, mode=Mode.INTERLEAVE, offset=0.5 * k, devices=(k // 2,)) for k in range(0, JOBS, 2)]
+
+
+@pytest.mark.parametrize(
+    ("way", "rows", "devices"),
+    [
+        (CommitGroups, PAIRS, [(k // 2,) for k in range(JOBS)]),
+        (CommitShared, [replace(one, limit=50.0) for one in PAIRS], [(k // 2,) for k in range(JOBS)]),
+        (CommitGroups, LINKS, [(k // 2,) if k % 2 == 0 else () for k in range(JOBS)]),
+    ],
+)
+def test_plans_of_pairs_and_of_shifts_on_links_take_the_compiled_way(
+    way: Any, rows: list[Assignment], devices: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiled, _ = twins([1] * JOBS, 0.0, 0.0)
-    rows = [Assignment(k, group=k // 2, mode=Mode.SPACE, together=True, **more) for k in range(JOBS)]
     made: list[Any] = []
     usual = way.made
 
@@ -164,7 +179,15 @@ def test_a_plan_of_pairs_takes_the_compiled_way(way: Any, more: dict[str, Any], 
     monkeypatch.setattr(way, "made", staticmethod(noted))
     compiled.commit(Plan.assign(rows))
     assert [one is not None for one in made] == [True]
-    assert [compiled.grants.devices(row) for row in range(JOBS)] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
+    assert [compiled.grants.devices(row) for row in range(JOBS)] == devices
+
+
+def test_members_of_a_group_on_links_share_only_the_devices_that_several_of_them_name() -> None:
+    compiled, _ = twins([1] * JOBS, 0.0, 0.0)
+    where = [(0,), (0,), (1,), (2,)]
+    compiled.commit(Plan.assign([Assignment(k, group=0, mode=Mode.INTERLEAVE, devices=devices) for k, devices in enumerate(where)]))
+    assert [compiled.grants.devices(row) for row in range(4)] == where
+    assert compiled.state.tables.D[c.D_HOLDER, :3].tolist() == [c.SHARED, 2, 3]
 
 
 def test_a_guest_for_which_too_little_device_memory_is_left_waits(monkeypatch: pytest.MonkeyPatch) -> None:

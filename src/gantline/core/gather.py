@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 
 
@@ -18,10 +18,15 @@ def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
     return 0.0
 
 
-@compiled
 def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:
     """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
-    out = np.empty(rows.shape[0], dtype=np.float64)
+    out = np.empty(len(rows))
+    _read_moving(F, I, rows, float(now), which, out)
+    return out
+
+
+@kernel
+def _read_moving(F: Floats, I: Ints, rows: Ints, now: float, which: int, out: Floats) -> None:
     for i in range(rows.shape[0]):
         row = rows[i]
         dt = elapsed(F, I, row, now)
@@ -33,4 +38,3 @@ def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:
             out[i] = F[c.GPUTIME, row] + I[c.HELD, row] * dt
         else:
             out[i] = F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * dt)
-    return out

@@ -103,6 +103,15 @@ def next_finish(F: Floats, I: Ints, lists: Lists) -> float:
 
 
 @kernel
+def soonest(F: Floats, rows: Ints, count: int, column: int) -> float:
+    """The least of a column over the first so many rows of a list; infinity: there is none."""
+    found = np.inf
+    for i in range(count):
+        found = min(found, F[column, rows[i]])
+    return found
+
+
+@kernel
 def next_movable(F: Floats, lists: Lists, now: float, min_run: float) -> float:
     """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
     soonest = np.inf

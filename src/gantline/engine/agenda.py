@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.json_reader import Reader, json_number
 from gantline.engine import lists as ls
-from gantline.engine.advance import next_finish, next_movable
+from gantline.engine.advance import next_finish, next_movable, soonest
 from gantline.engine.engine import Engine
 from gantline.engine.instants import answer_ends, next_instant
 
@@ -121,9 +121,9 @@ class Agenda:
 
     def _leases_end(self) -> float:
         """The next end of a lease; a lease that is over but could not be taken is looked at again a little later."""
-        now, regime = self._since, self.state.regime
+        now, regime, lists = self._since, self.state.regime, self.state.lists
+        end = soonest(self.state.tables.F, lists.active, lists.number[ls.ACTIVE], c.UNTIL)
+        if end > now:
+            return end
         until = self.state.tables.F[c.UNTIL][self.state.rows]
-        soonest = float(until.min(initial=math.inf))
-        if soonest > now:
-            return soonest
         return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())

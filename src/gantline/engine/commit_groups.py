@@ -50,7 +50,7 @@ class CommitGroups:
             sizes = np.fromiter(map(len, devices), dtype=np.int64, count=count)
             self.turns.ask[w.A_FIRST, :count], self.turns.ask[w.A_COUNT, :count] = np.cumsum(sizes) - sizes, sizes
         special = self.grants.by_row.rows()
-        self.read = room.read_turns(groups + 1, count + len(special))
+        self.read = room.read_turns(groups + 1, count + len(special), self.state.tables.D.shape[1])
         force = self.grants.in_force.with_numbers
         self.total = read_turns(self.state.matrices, self.books.seats(), force, special, self.asked, self.turns, self.read)
         return self.total >= 0 and (not counts_memory(self.grants) or self._memory_suffices(groups))

@@ -39,6 +39,8 @@ _IMPOSSIBLE: Final = -1
 G_NEED, G_TYPE, G_LEAD, G_LAST, GROUP_LINES = range(5)
 #: lines of `ReadTurns.ended`: rows to be entered, rows whose grants are dropped, rows of which the speed may have changed
 E_ENTER, E_DROP, E_TOUCHED, ENDED_LINES = range(4)
+#: lines of `ReadTurns.device`: the group that names it, counted from one; the turn
+B_GROUP, B_TURN, DEVICE_LINES = range(3)
 
 
 class ReadTurns(NamedTuple):
@@ -47,6 +49,7 @@ class ReadTurns(NamedTuple):
     group: Ints  # (G_NEED .. G_LAST, group)
     ended: Ints  # (E_ENTER .. E_TOUCHED, number)
     sizes: Ints  # of each of these lists
+    device: Ints  # (B_GROUP and B_TURN, device): which named it first; zero between uses
 
 
 @kernel
@@ -82,7 +85,39 @@ def read_turns(
                 ask[w.A_MATE, read.group[G_LAST, code]] = n
             ask[w.A_LEAD, n], read.group[G_LAST, code] = read.group[G_LEAD, code], n
     _list_widest_first(t, turns)
-    return total
+    return total if _tell_links_from_devices(asked, turns, read) else -1
+
+
+@kernel
+def _tell_links_from_devices(asked: AskedOfRows, turns: SharedTurns, read: ReadTurns) -> bool:
+    """Members of an interleaved group that name their devices share those that another of them names, and else only links.
+
+    False: a device is named by two such groups, which is read elsewhere.
+    """
+    ask, one_group = turns.ask, True
+    for n in range(turns.size[0]):
+        if not _is_linked(asked, asked.places[n]) or ask[w.A_OPTION, n] < 0:
+            continue
+        for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+            device = turns.named[place]
+            group, first = read.device[B_GROUP, device], read.device[B_TURN, device]
+            if group == 0:
+                read.device[B_GROUP, device], read.device[B_TURN, device] = ask[w.A_GROUP, n] + 1, n
+            elif group == ask[w.A_GROUP, n] + 1:
+                ask[w.A_WANTS, n] = ask[w.A_WANTS, first] = w.SHARES_NAMED
+            else:
+                one_group = False
+    for n in range(turns.size[0]):
+        if _is_linked(asked, asked.places[n]) and ask[w.A_OPTION, n] >= 0:
+            for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+                read.device[B_GROUP, turns.named[place]] = 0
+    return one_group
+
+
+@kernel
+def _is_linked(asked: AskedOfRows, k: int) -> bool:
+    """Whether a gang is in an interleaved group and names its devices."""
+    return bool(asked.names[k] and asked.group[k] >= 0 and int(asked.number[_MODE, k]) == _INTERLEAVE)
 
 
 @kernel
@@ -96,9 +131,7 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: Share
     if phase != PENDING and not _holds_open_devices(t, seats, row):
         return False
     grouped = asked.group[k] >= 0 and mode != _EXCLUSIVE
-    if named and grouped and mode == _INTERLEAVE:
-        return False  # they may share links only
-    shares = grouped or (named and mode == _SPACE and asked.group[k] < 0)
+    shares = (grouped and not _is_linked(asked, k)) or (named and mode == _SPACE and asked.group[k] < 0)
     option = asked.option[k]
     if named:
         option = t.I[c.OPTION_FIRST, row]

@@ -6,7 +6,7 @@ each, and what it needs beside (CPUs, memory, storage bandwidth) is kept per nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,6 @@ from gantline.engine.seats import (
     SEAT_NEXT,
     SEAT_ROW,
     SharedSeats,
-    mark_beside,
     no_seats,
     rise,
     rise_and_list,
@@ -176,21 +175,6 @@ class Holdings:
         """Other rows on devices that the row shares."""
         return {other for device in self._shared(row) for other in self.tenants(device) if other != row} if self.shares(row) else set()
 
-    def with_those_beside(self, rows: Ints, also: Callable[[Ints], None] | None = None) -> Ints:
-        """These rows and those on devices that they share, in rising order; `also` may mark others."""
-        self._make_marks()
-        mark_beside(self.seats(), rows, self._marks)
-        if also is not None:
-            also(self._marks)
-        found: Ints = np.flatnonzero(self._marks)
-        self._marks[found] = 0
-        return found
-
-    def _make_marks(self) -> None:
-        """Room for marks and a list of rows, as long as the tables are."""
-        if len(self._marks) < self.state.tables.F.shape[1]:
-            self._marks, self._near = np.zeros((2, self.state.tables.F.shape[1]), dtype=np.int64)
-
     def first_device(self, row: int) -> int:
         """The first device of a row that holds any."""
         seat = int(self._seats.gang[GANG_FIRST, row]) if self.shares(row) else -1
@@ -241,7 +225,8 @@ class Holdings:
 
     def rise(self, row: int) -> list[int]:
         """The row leaves the devices that it shares. Returns the other rows there."""
-        self._make_marks()
+        if len(self._marks) < self.state.tables.F.shape[1]:
+            self._marks, self._near = np.zeros((2, self.state.tables.F.shape[1]), dtype=np.int64)
         count = rise_and_list(self.state.matrices, self.seats(), row, self._marks, self._near)
         return self._near[:count].tolist()  # type: ignore[no-any-return]
 

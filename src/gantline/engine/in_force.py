@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import kernel
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
 from gantline.engine.state import State
 
@@ -114,7 +115,7 @@ class InForce:
 
     def describes(self, rows: Ints) -> bool:
         """Whether the columns say what each of these rows was granted."""
-        return bool((self.columns.noted[rows] == self.state.tables.I[c.EPOCH][rows]).all())
+        return _are_noted(self.state.tables.I, self.columns.noted, rows)
 
     def knows(self, name: str) -> bool:
         """Whether anything was ever asked for under this name."""
@@ -209,6 +210,14 @@ class InForce:
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
         self.columns.epoch[rows] = -1
+
+
+@kernel
+def _are_noted(I: Ints, noted: Ints, rows: Ints) -> bool:
+    same = True
+    for k in range(rows.shape[0]):
+        same = same and noted[rows[k]] == I[c.EPOCH, rows[k]]
+    return same
 
 
 def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -41,13 +41,23 @@ class OptionRows:
             return np.where(chosen < I[c.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
         asked = [table.column(name) for name in _ASKED]
         found, known = self._as_before(owner, asked)
-        for at in np.flatnonzero(~known).tolist():
-            option, gpus, kind, span, *beside = (column[at].item() for column in asked)
-            found[at] = self.find(int(owner[at]), option, gpus, kind, beside, span)
         fresh = np.flatnonzero(~known)
-        for name, column in zip((*_ASKED, "found"), (*asked, found)):
-            self._last[name][owner[fresh]] = column[fresh]
+        rows, asked = owner[fresh], [column[fresh] for column in asked]
+        keys = self._keys(rows, asked)
+        for at, key, row, (option, gpus, kind, span, *beside) in zip(
+            fresh.tolist(), keys, rows.tolist(), zip(*(each.tolist() for each in asked))
+        ):
+            derived = self.derived.get(key) if option < 0 and gpus < 0 and kind < 0 and span == 0 else None
+            found[at] = self.find(row, option, gpus, kind, beside, span) if derived is None else derived
+        for name, column in zip((*_ASKED, "found"), (*asked, found[fresh])):
+            self._last[name][rows] = column
         return found
+
+    def _keys(self, rows: Ints, asked: list[np.ndarray]) -> Iterator[tuple[float, ...]]:
+        """What identifies the first option of each row with other amounts beside it."""
+        OI, base = self.tables.options.I, self.tables.I[c.OPTION_FIRST][rows]
+        amounts = [np.where(np.isnan(amount), -1.0, amount).tolist() for amount in asked[len(_WHOLE) :]]
+        return zip(base.tolist(), *(OI[line][base].tolist() for line in (c.O_TYPE, c.O_GPUS, c.O_NODES)), *amounts)
 
     def _as_before(self, rows: Ints, asked: list[np.ndarray]) -> tuple[Ints, Bools]:
         """Options of rows that want the same as last time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.engine.group_turns import ENDED_LINES, GROUP_LINES, ReadTurns
+from gantline.engine.group_turns import DEVICE_LINES, ENDED_LINES, GROUP_LINES, ReadTurns
 from gantline.engine.shared_ask import ASK_LINES, WORK_LINES, CommitMoment, SharedTurns
 from gantline.engine.shared_gang import COMPANY_LINES, MayShare
 from gantline.engine.state import State
@@ -18,7 +18,7 @@ class SharedRoom:
         none = _room()
         self._turns = SharedTurns(_room(ASK_LINES), _room(WORK_LINES), none, none, np.zeros(1, dtype=np.int64))
         self._company = MayShare(_room(COMPANY_LINES), none, none)
-        self._read = ReadTurns(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64))
+        self._read = ReadTurns(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64), _room(DEVICE_LINES))
         self._moment: CommitMoment | None = None
 
     def turns(self, count: int, groups: int, named: Ints) -> SharedTurns:
@@ -45,13 +45,15 @@ class SharedRoom:
         self._company = room
         return room
 
-    def read_turns(self, groups: int, rows: int) -> ReadTurns:
-        """Room for the groups of a plan, and lists of so many rows."""
+    def read_turns(self, groups: int, rows: int, devices: int) -> ReadTurns:
+        """Room for the groups of a plan, lists of so many rows, and all devices."""
         room = self._read
         if room.group.shape[1] < groups:
             room = room._replace(group=_room(GROUP_LINES, groups))
         if room.ended.shape[1] < rows:
             room = room._replace(ended=_room(ENDED_LINES, rows))
+        if room.device.shape[1] < devices:
+            room = room._replace(device=_room(DEVICE_LINES, devices))
         self._read = room
         return room
 

@@ -17,7 +17,7 @@ from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
 from gantline.engine.gang import set_due, settle
 from gantline.engine.in_force import LINES
-from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats
+from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats, mark_beside
 from gantline.engine.shared_company import crowd_of
 
 _MODE: Final = LINES["mode"]
@@ -73,10 +73,31 @@ def read_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: 
 
 
 @kernel
-def mark_teams(team: Ints, special: Bools, rows: Ints, among: Ints, slots: Ints, marks: Ints) -> None:
+def list_around(t: Matrices, seats: SharedSeats, by: WhatDivides, team: Ints, rows: Ints, among: Ints, slots: Ints) -> int:
+    """List those that hold something of these rows and of those on their devices or, `among` some, in their groups: in rising order.
+
+    Members of groups are shown together although some may share no device with the others. `slots` is room for the groups.
+    """
+    mark_beside(seats, rows, by.marks)
+    if among.shape[0] > 0:
+        _mark_teams(team, by.special, rows, among, slots, by.marks)
+    count = 0
+    for row in range(by.marks.shape[0]):
+        if by.marks[row] == 1:
+            by.marks[row] = 0
+            if t.I[c.PHASE, row] == RUNNING or t.I[c.PHASE, row] == STARTING:
+                by.near[count] = row
+                count += 1
+    return count
+
+
+@kernel
+def _mark_teams(team: Ints, special: Bools, rows: Ints, among: Ints, slots: Ints, marks: Ints) -> None:
     """Mark those `among` these rows that are in a group with one of `rows`; `slots` is room for the groups, twice as many and more."""
-    last = slots.shape[0] - 1
-    slots[:] = 0
+    last = 1
+    while last < 2 * rows.shape[0] + 1:
+        last = 2 * last + 1
+    slots[: last + 1] = 0
     for k in range(rows.shape[0]):
         if special[rows[k]] and team[rows[k]] != 0:
             slots[_slot(slots, last, team[rows[k]])] = team[rows[k]]

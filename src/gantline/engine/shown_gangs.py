@@ -24,7 +24,7 @@ from gantline.engine.in_force import InForce
 from gantline.engine.kinds.speed import SPEEDS
 from gantline.engine.seats import GANG_FIRST
 from gantline.engine.shared_company import count_company, list_company
-from gantline.engine.shared_speeds import WhatDivides, mark_teams, read_divided_speeds, set_divided_speeds
+from gantline.engine.shared_speeds import WhatDivides, list_around, read_divided_speeds, set_divided_speeds
 from gantline.engine.state import State
 from gantline.performance.model import Gangs
 from gantline.performance.sharing_columns import DeviceCompany, SharingColumns
@@ -49,6 +49,7 @@ class ShownGangs:
     def __init__(self, state: State, books: Holdings, force: InForce, fluid_in_use: Callable[[], bool]) -> None:
         self.state, self.books, self.force, self._fluid_in_use = state, books, force, fluid_in_use
         self._divides: WhatDivides | None = None
+        self._slots: Ints = np.zeros(0, dtype=np.int64)  # room for groups
 
     def as_columns(self) -> bool:
         """Whether columns say everything about all grants: none has parts, a share of the time, or came with the tables."""
@@ -61,26 +62,29 @@ class ShownGangs:
         phase = self.state.tables.I[c.PHASE][rows]
         return np.asarray(rows[(phase == RUNNING) | (phase == STARTING)])
 
-    def with_mates(self, rows: Ints) -> Ints:
-        """The rows and the others of their groups or on their devices, in rising order; just the rows where none shares."""
+    def around(self, rows: Ints) -> Ints:
+        """Those that hold something of the rows and the others of their groups or on their devices, in rising order."""
         granted = self.state.tables.granted
         if not granted:
-            return rows
-        if self.as_columns():
-            alone = self.state.tables.performance is None
-            return self.books.with_those_beside(rows, None if alone else lambda marks: self._mark_team_mates(rows, marks))
+            return self.holding(rows)
+        if not self.as_columns():
+            return self.holding(self._with_mates(rows))
+        room, by = 1 << (2 * len(rows) + 1).bit_length(), self._what_divides()
+        if len(self._slots) < room:
+            self._slots = np.zeros(room, dtype=np.int64)
+        among = granted.rows() if self.state.tables.performance is not None else granted.rows()[:0]
+        count = list_around(self.state.matrices, self.books.seats(), by, self.force.columns.team, rows, among, self._slots)
+        return by.near[:count].copy()
+
+    def _with_mates(self, rows: Ints) -> Ints:
+        """The rows and the others of their groups or on their devices, in rising order; just the rows where none shares."""
+        granted = self.state.tables.granted
         grants = {row: granted[row] for row in rows.tolist() if row in granted}
         groups = {members for grant in grants.values() for members in grant.members if members}
         mates = {mate for members in groups for mate in members if mate in granted}
         mates.update(mate for row, grant in grants.items() if grant.shares_openly for mate in self.books.beside(row))
         mates.difference_update(rows.tolist())
         return np.sort(np.concatenate([rows, np.array(sorted(mates), dtype=np.int64)])) if mates else rows
-
-    def _mark_team_mates(self, rows: Ints, marks: Ints) -> None:
-        """Members of groups are shown together although some may share no device with the others."""
-        granted, size = self.state.tables.granted, 1 << (2 * len(rows) + 1).bit_length()
-        slots: Ints = np.zeros(size, dtype=np.int64)
-        mark_teams(self.force.columns.team, granted.here(len(marks)), rows, granted.rows(), slots, marks)
 
     def set_divided(self, rows: Ints) -> bool:
         """Set the speeds of these rows and of those beside them, where no model is asked; False: this is to be done one by one."""

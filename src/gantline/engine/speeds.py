@@ -18,6 +18,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant
+from gantline.engine import lists as ls
+from gantline.engine.advance import soonest
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
@@ -75,8 +77,8 @@ class Speeds:
         """When the next speed changes by itself."""
         if self.model is None:
             return math.inf
-        until = self.state.tables.F[c.SPEED_UNTIL][self.state.running_rows]
-        return float(until.min()) if len(until) else math.inf
+        lists = self.state.lists
+        return soonest(self.state.tables.F, lists.running, lists.number[ls.RUNNING], c.SPEED_UNTIL)
 
     def refresh_due(self) -> None:
         """Ask about rows with an expired speed."""
@@ -131,7 +133,7 @@ class Speeds:
         now, model = self.state.now, self.model
         if model is None and self.shown.set_divided(rows):
             return
-        rows = self.shown.holding(self.shown.with_mates(rows))
+        rows = self.shown.around(rows)
         if not len(rows):
             return
         pieces = self.shown.pieces(rows)
