@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
-from tests.system.ray_lives import Lives
 
 NODES = 6
 KILLS = {False: 5, True: 50}
@@ -23,7 +23,7 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 @pytest.mark.timeout(3000)
 def test_jobs_outlive_services_that_are_killed(tmp_path: Path, ray_cluster: RayCluster, long: bool) -> None:
-    lives = Lives(tmp_path, ray_cluster.address, seed=23)
+    lives = Lives(tmp_path, "ray", {"ray-address": ray_cluster.address}, seed=23)
     lives.run(JOBS[long], KILLS[long])
     lives.check()
     taken = sorted(lives.adopted)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gantline.core.errors import RefusedError, UnreachableError, UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.nodes import Node
 from gantline.runtime.slurm.commands import WHERE, SlurmAway, SlurmSaysNo, ask
 from gantline.runtime.slurm.listings import host_names, pairs_of, state_words
@@ -68,22 +68,22 @@ class SlurmAllocation:
         found: dict[str, AllocatedNode] = {}
         for pairs in map(pairs_of, listed):
             name = pairs.get("NodeName", "")
-            if name in held and (node := _node(name, *held[name], slots)) is not None:
+            if name in held and (node := _node(name, *held[name], pairs, slots)) is not None:
                 address = pairs.get("NodeAddr", name)
                 found[name] = AllocatedNode(node, address, int(pairs.get("Port", "6818")), state_words(pairs.get("State", "UNKNOWN")))
         return cls(job, state, found)
 
 
-def _node(name: str, cpus: str, memory: str, gres: str, slots: bool) -> Node | None:
-    """A node with what the allocation has of it; None: no devices for jobs."""
-    count = _count(cpus)
+def _node(name: str, cpus: str, memory: str, gres: str, whole: Mapping[str, str], slots: bool) -> Node | None:
+    """A node with what the allocation has of it, or all memory that it has where Slurm does not count it; None: no devices for jobs."""
+    count, gigabytes = _count(cpus), float(int(memory) or int(whole.get("RealMemory", "0"))) / 1024
     gpus, types = int(gpus_of(gres)), sorted(set(_TYPE.findall(gres)))
     if len(types) > 1:
         what = f"the allocation has GPUs of several types on {name}: {', '.join(types)}"
         raise UsageError(what, where=WHERE, fix=f"ask for one type on each node: salloc --gres=gpu:{types[0]}:N")
     if gpus:
-        return Node(name, types[0].lower() if types else "gpu", gpus, count, int(memory) / 1024)
-    return Node(name, "cpu", count, count, int(memory) / 1024) if slots and count else None
+        return Node(name, types[0].lower() if types else "gpu", gpus, count, gigabytes)
+    return Node(name, "cpu", count, count, gigabytes) if slots and count else None
 
 
 def _count(ranges: str) -> int:
@@ -102,14 +102,10 @@ def find_allocation(named: str, slots: bool) -> SlurmAllocation:
         raise RefusedError("there is no allocation to run jobs in", where=WHERE, fix=_FIX)
     if not job.isdigit():
         raise UsageError(f"'{job[:40]}' is no id of a Slurm job", where="--slurm-job", fix="see squeue --me")
-    try:
-        found = SlurmAllocation.look(job, slots)
-        if found.is_over and inside.isdigit() and inside != job:
-            found = SlurmAllocation.look(inside, slots)
-        _check_owner(found)
-    except SlurmAway as error:
-        fix = "start again when scontrol ping says that it is UP; jobs that run go on meanwhile"
-        raise UnreachableError(f"slurmctld does not answer: {error}", where=WHERE, fix=fix) from None
+    found = SlurmAllocation.look(job, slots)
+    if found.is_over and inside.isdigit() and inside != job:
+        found = SlurmAllocation.look(inside, slots)
+    _check_owner(found)
     if found.state in _WAITS:
         raise RefusedError(
             f"allocation {found.job} has not begun ({found.state})", where=WHERE, fix="start again when it runs: squeue --me"

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from gantline.core.errors import RefusedError, UnreachableError
@@ -38,6 +40,18 @@ def ask(*command: str) -> str:
         return done.stdout
     said = (done.stderr.strip().splitlines() or [f"{command[0]} ended with exit code {done.returncode}"])[-1]
     raise (SlurmAway if _AWAY.search(done.stderr) else SlurmSaysNo)(said)
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What is asked here must be answered for a service to start."""
+    try:
+        yield
+    except SlurmAway as error:
+        fix = "start again when scontrol ping says that it is UP; jobs that run go on meanwhile"
+        raise UnreachableError(f"slurmctld does not answer: {error}", where=WHERE, fix=fix) from None
+    except SlurmSaysNo as error:
+        raise RefusedError(f"Slurm says: {error}", where=WHERE, fix="see scontrol ping and squeue --me") from None
 
 
 def check_installed() -> None:

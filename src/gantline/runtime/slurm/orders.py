@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
 
 #: the program of each task; the nodes have the same Python under the same path
-_PART = (sys.executable, "-S", "-E", "-c", f"import sys; sys.path[0] = {ROOT!r}; from gantline.runtime.slurm.part import main; main()")
+PART = (sys.executable, "-S", "-E", "-c", f"import sys; sys.path[0] = {ROOT!r}; from gantline.runtime.slurm.part import main; main()")
 _STEP = (
     "srun", "--overlap", "--mpi=none", "--mem=0", "--cpu-bind=none", "--kill-on-bad-exit=0", "--wait=0", "--chdir=/", "--quiet",
     "--ntasks-per-node=1", "--input=all", "--export=ALL",
@@ -42,7 +42,7 @@ class SlurmWriter(Writer):
             **written, "ranks": [seat.env for seat in ranks], "nodes": nodes, "parts": [counts[name] for name in nodes],
             "places": [places[name] for name in nodes], "address": self.address(nodes[0]), "allocation": self.job,
             "device_names": [f"{name}:{place}" for name, held in places.items() for place in held],
-            "srun": [*_STEP, *self._step(f"gantline-{task.job}.{order.epoch}", nodes), *_PART],
+            "srun": [*_STEP, *self._step(f"gantline-{task.job}.{order.epoch}", nodes), *PART],
         }  # fmt: skip
 
     def _step(self, name: str, nodes: list[str]) -> list[str]:

@@ -28,7 +28,7 @@ from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
 from gantline.runtime.slurm.allocation import SlurmAllocation, find_allocation
-from gantline.runtime.slurm.commands import SlurmAway, check_installed
+from gantline.runtime.slurm.commands import SlurmAway, answering, check_installed
 from gantline.runtime.slurm.incarnation import SlurmIncarnation
 from gantline.runtime.slurm.keepers import StepForkServer, StepKeepers
 from gantline.runtime.slurm.nodes import SlurmNodes, check_devices
@@ -58,11 +58,12 @@ class SlurmRunner(KeeperRunner):
         self.home = Path(self.home).absolute()
         self._slots = check_devices(self.devices)
         check_installed()
-        found = find_allocation(self.job, self._slots)
-        self.job, self.nodes = found.job, SlurmNodes(found.job)
-        self.nodes.see(found)
-        self._service = ServiceStep(self.job, self.home)
-        self._service.take()
+        with answering():
+            found = find_allocation(self.job, self._slots)
+            self.job, self.nodes = found.job, SlurmNodes(found.job)
+            self.nodes.see(found)
+            self._service = ServiceStep(self.job, self.home)
+            self._service.take()
         self.kept, self.checkpoints = KeptJobs(self.home), self.checkpoints or self.home / "jobs"
         self._prepare(Incarnations(partial(SlurmIncarnation, nodes=self.nodes, checkpoints=self.checkpoints)), StepForkServer())
         self._node_news: deque[tuple[list[NodeNews], list[SlurmIncarnation]]] = deque()
@@ -132,7 +133,7 @@ class SlurmRunner(KeeperRunner):
     def close(self) -> None:
         self._closed.set()
         if self._watcher.is_alive():
-            self._watcher.join()
+            self._watcher.join(_LOOK)  # it may wait for an answer; what it is told then is of no use
         self._service.leave()
         super().close()
 
@@ -142,8 +143,12 @@ class SlurmRunner(KeeperRunner):
         is_away = False
         while not self._closed.wait(_LOOK):
             try:
-                self._look_at(SlurmAllocation.look(self.job, self._slots))
-                self._service.prolong()
+                found = SlurmAllocation.look(self.job, self._slots)
+                if self._closed.is_set():
+                    return
+                self._look_at(found)
+                if not found.is_over:
+                    self._service.prolong()
                 is_away = False
             except SlurmAway as error:
                 if not is_away:

@@ -43,12 +43,13 @@ class ServiceStep:
         self._begin()
         end = time.monotonic() + _START
         while self._name not in (held := self._held()):
-            if time.monotonic() > end or self._step is None or self._step.poll() is not None:
+            if time.monotonic() > end:
                 self.leave()
                 what, fix = f"Slurm starts no step in allocation {self.job}", f"try srun --jobid={self.job} --overlap hostname"
                 raise UnreachableError(what, where=WHERE, fix=fix)
+            self.prolong()
             time.sleep(_LOOK)
-        if (holder := self._other()) and held.index(self._name) > held.index(holder):
+        if (holder := self._other()) in held[: held.index(self._name)]:
             self.leave()
             self._refuse(holder)
 

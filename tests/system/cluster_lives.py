@@ -1,8 +1,9 @@
-"""Lives of a service on a Ray cluster, each ended by kill -9 at a random instant; jobs write down what they see (`chaos_job.py`)."""
+"""Lives of a service on a cluster, each ended by kill -9 at a random instant; jobs write down what they see (`chaos_job.py`)."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import sys
 import time
@@ -26,11 +27,12 @@ _LIVES = multiprocessing.get_context("forkserver")  # a process in which Ray was
 _LIVES.set_forkserver_preload(["gantline.service.serve", "gantline.runtime.ray.runner", "gantline.runtime.ray.actors"])
 
 
-def serve_on_ray(home: Path, address: str, policy: str | None) -> None:
+def serve_on(executor: str, home: Path, runner: dict[str, str], policy: str | None, env: dict[str, str]) -> None:
     """One life."""
     from gantline.service.serve import serve
 
-    serve(Options(Home(home), "cpu", policy, anew=_BRISK, executor="ray", runner={"ray-address": address}))
+    os.environ.update(env)
+    serve(Options(Home(home), "cpu", policy, anew=_BRISK, executor=executor, runner=runner))
 
 
 @dataclass
@@ -38,8 +40,10 @@ class Lives:
     """A service that is killed again and again, and its jobs."""
 
     folder: Path
-    address: str
+    executor: str
+    runner: dict[str, str]  # its own options
     seed: int
+    env: dict[str, str] = field(default_factory=dict)
     known: list[str] = field(default_factory=list)
     adopted: list[float] = field(default_factory=list)  # seconds from each further start until the service answers and knows what runs
 
@@ -65,7 +69,9 @@ class Lives:
     def start(self, policy: str | None = None) -> None:
         began = time.monotonic()
         self.home.address.unlink(missing_ok=True)
-        self.service: ForkServerProcess = _LIVES.Process(target=serve_on_ray, args=(self.home.path, self.address, policy))
+        self.service: ForkServerProcess = _LIVES.Process(
+            target=serve_on, args=(self.executor, self.home.path, self.runner, policy, self.env)
+        )
         self.service.start()
         wait_for(lambda: self.home.announced() is not None or not self.service.is_alive())
         assert self.home.announced() is not None, "the service does not start"

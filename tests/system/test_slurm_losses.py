@@ -1,0 +1,139 @@
+"""Nodes, keepers, the controller and the allocation itself are lost beneath jobs: these go on, or start again, and none runs twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, shell, state, until
+from tests.system.slurm import Allocated, allocated, missing
+
+from gantline.core.inputs import Action
+from gantline.runtime.local.files import read_json
+from gantline.runtime.records import MemoryStore, Store
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.slurm.runner import SlurmRunner
+from gantline.runtime.store import SqlStore
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
+AWAY = {False: 5.0, True: 60.0}  # seconds
+
+
+@pytest.fixture(scope="module")
+def allocation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Allocated]:
+    with allocated(tmp_path_factory.mktemp("slurm"), "--gres=gpu:a100:2", "--cpus-per-task=4") as found:
+        yield found
+
+
+@contextmanager
+def scheduling(home: Path, job: str, store: Store | None = None) -> Iterator[Scheduler]:
+    """A scheduler of which no job outlives the test."""
+    scheduler = Scheduler(store or MemoryStore(), SlurmRunner(home, job=job), "fifo")
+    scheduler.start()
+    try:
+        yield scheduler
+        for one in scheduler.view().jobs.values():
+            if one.state in ("running", "pending"):
+                scheduler.request([one.id], Action.CANCEL)
+        ended(scheduler, *scheduler.view().jobs)
+    finally:
+        scheduler.stop()
+
+
+def submitted(scheduler: Scheduler, line: str, gpus: int, **more: int) -> str:
+    (job,) = scheduler.submit(shell(line, gpus, **more), "ann")
+    return job
+
+
+def until_finish(folder: Path) -> str:
+    """A rank that notes its start, and goes on until it is told to finish."""
+    return f"echo $GANTLINE_EPOCH >> {folder}/began.$GANTLINE_JOB_ID; while [ ! -e {folder}/finish ]; do sleep 0.1; done"
+
+
+def began(folder: Path, job: str) -> int:
+    path = folder / f"began.{job}"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_gangs_see_the_devices_that_were_chosen_for_them(tmp_path: Path, allocation: Allocated) -> None:
+    """As Slurm names them to a step; two gangs on one node see different ones."""
+    note = f"echo $CUDA_VISIBLE_DEVICES $GANTLINE_DEVICES > {tmp_path}/seen.$GANTLINE_JOB_ID; {until_finish(tmp_path)}"
+    with scheduling(tmp_path / "home", allocation.job) as scheduler:
+        jobs = [submitted(scheduler, note, 1) for _ in range(6)]
+        until(lambda: all(began(tmp_path, job) for job in jobs))
+        (tmp_path / "finish").touch()
+        ended(scheduler, *jobs)
+    told = [(tmp_path / f"seen.{job}").read_text().split() for job in jobs]
+    assert all(cuda == device.rpartition(":")[2] for cuda, device in told), told
+    assert {device.rpartition(":")[0] for _, device in told} == {"node0", "node1", "node2"}
+
+
+def test_a_keeper_that_is_killed_leaves_nothing_and_its_gang_is_tried_again(tmp_path: Path, allocation: Allocated) -> None:
+    with scheduling(tmp_path / "home", allocation.job) as scheduler:
+        job = submitted(scheduler, until_finish(tmp_path), 2, processes=0)
+        until(lambda: began(tmp_path, job) == 2)
+        (folder,) = (tmp_path / "home" / "jobs" / job).glob("[0-9]*")
+        os.kill(int(read_json(str(folder / "state.json"))["pid"]), signal.SIGKILL)
+        until(lambda: began(tmp_path, job) == 4)
+        (tmp_path / "finish").touch()
+        ended(scheduler, job)
+        assert state(scheduler, job) == "succeeded"
+
+
+def test_while_slurmctld_is_away_jobs_go_on_and_then_what_waited_starts(tmp_path: Path, allocation: Allocated, long: bool) -> None:
+    with scheduling(tmp_path / "home", allocation.job) as scheduler:
+        first = submitted(scheduler, until_finish(tmp_path), 2)
+        until(lambda: began(tmp_path, first) == 1)
+        with allocation.cluster.without_controller():
+            second = submitted(scheduler, until_finish(tmp_path), 2)
+            time.sleep(AWAY[long])
+            assert (state(scheduler, first), began(tmp_path, second)) == ("running", 0)
+        back = time.monotonic()
+        until(lambda: began(tmp_path, second) == 1)
+        print(f"slurmctld was away for {AWAY[long]:g} s; what waited started {time.monotonic() - back:.1f} s after its return")
+        (tmp_path / "finish").touch()
+        ended(scheduler, first, second)
+        assert (began(tmp_path, first), began(tmp_path, second)) == (1, 1)
+
+
+def test_a_node_that_is_drained_takes_no_gangs_until_it_is_resumed(tmp_path: Path, allocation: Allocated) -> None:
+    with scheduling(tmp_path / "home", allocation.job) as scheduler:
+        allocation.cluster.run("scontrol", "update", "NodeName=node0", "State=DRAIN", "Reason=test")
+        until(lambda: not any(device.up for device in scheduler.view().devices if device.node == "node0"))
+        small = [submitted(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
+        until(lambda: all(began(tmp_path, job) for job in small))
+        late = submitted(scheduler, until_finish(tmp_path), 1)
+        allocation.cluster.run("scontrol", "update", "NodeName=node0", "State=RESUME")
+        until(lambda: began(tmp_path, late))
+        where = [device.partition(":")[0] for job in (*small, late) for device in scheduler.view().jobs[job].devices]
+        assert sorted(where) == ["node0", "node1", "node1", "node2", "node2"]
+        (tmp_path / "finish").touch()
+        ended(scheduler, *small, late)
+
+
+def test_jobs_wait_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Path, allocation: Allocated) -> None:
+    """They can save, no retry is counted, and the next service finds them."""
+    cluster, saved = allocation.cluster, tmp_path / "saved"
+    cluster.run("scancel", allocation.job)
+    first = cluster.allocate("--gres=gpu:a100:2")
+    store = SqlStore.open(tmp_path / "store.db")
+    save = f"trap 'touch {saved}; exit 15' TERM; {until_finish(tmp_path)}"
+    scheduler = Scheduler(store, SlurmRunner(tmp_path / "home", job=first), "fifo")
+    scheduler.start()
+    job = submitted(scheduler, save, 2)
+    until(lambda: began(tmp_path, job) == 1)
+    cluster.run("scancel", first)
+    until(lambda: state(scheduler, job) == "pending")
+    assert saved.exists()
+    scheduler.stop()
+    second = cluster.allocate("--gres=gpu:a100:2")
+    with scheduling(tmp_path / "home", second, store) as scheduler:
+        until(lambda: began(tmp_path, job) == 2)
+        (tmp_path / "finish").touch()
+        ended(scheduler, job)
+        assert state(scheduler, job) == "succeeded"
