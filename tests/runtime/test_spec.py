@@ -66,11 +66,13 @@ def test_every_key_is_understood() -> None:
     told = spec.on(["h100", "a100"], wall=1_796_112_000.0 - 60.0).to_submit("7", 100.0).job
     assert {key: told[key] for key in ("gpus", "min_gpus", "max_gpus")} == {"gpus": 8, "min_gpus": 8, "max_gpus": 32}
     memory = 64 * 1024**3 / 1e9 / 8
-    assert told["options"] == [
-        {"type": kind, "gpus": size, "cpus": 2.0, "memory": memory, **({"rate": size / sizes[0]} if size != sizes[0] else {})}
+    options = told["options"]
+    assert [(one["type"], one["gpus"], one["cpus"], one["memory"], one.get("rate", 1.0)) for one in options] == [
+        (kind, size, 2.0, memory, size / sizes[0])
         for kind, sizes in (("h100", (8, 16, 24, 32)), ("a100", (16, 8, 24, 32)))
         for size in sizes
     ]
+    assert [one.get("nodes") for one in options] == [1, 2, 3, 4, 2, None, 3, 4], "eight a100 are fewer than two nodes of them"
     assert (told["deadline"], told["priority"], told["checkpoint"], told["estimate"]) == (160.0, 100.0, 900.0, 129600.0)
     assert (told["queue"], told["model"]) == ("research/nlp", "bert")
 
@@ -149,6 +151,26 @@ def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
         simulate(one, "2x5", policy, inputs=[*inputs[:1], JobRequest(5.0, Action.RESIZE, "s0", 5)])
 
 
+@pytest.mark.parametrize(
+    ("resources", "spans"),
+    [
+        ("{gpus: 2, nodes: 2}", {2}),
+        ("{accelerators: gpu:1, nodes: 3}", {3}),
+        ("{accelerators: gpu:2, nodes: '1:2'}", {1, 2}),
+        ("{accelerators: gpu:2}", {1}),
+    ],
+)
+def test_a_job_goes_over_as_many_nodes_as_it_says(resources: str, spans: set[int]) -> None:
+    """On nodes of which each has room for all of it."""
+    spec = parse_spec(f"run: a\nprocesses: gpus\nresources: {resources}\nestimate: 400").on(["gpu"], 0.0)
+    first = [{"job": "first", "arrival": 0.0, "gpus": 1, "duration": 1.0}]
+    asked = Submit(1.0, spec.to_submit("a", 1.0).job, work=400.0)
+    run = simulate(first, "gpu:3x8", "afs" if len(spans) > 1 else "fifo", inputs=[asked])
+    held = run.allocations.filter(run.allocations["job"] == "a")
+    assert {len(set(nodes)) for nodes in held["nodes"]} <= spans
+    assert len(held) > 0
+
+
 def test_a_size_that_is_none_of_its_steps_cannot_be_asked_for() -> None:
     with pytest.raises(UsageError, match=r"asks for 3 devices, and 'elastic' has 2, 4, 6"):
         parse_spec("run: a\nresources: {gpus: 3}\nelastic: {min: 2, max: 7, step: 2}")
@@ -159,6 +181,7 @@ def test_a_size_that_is_none_of_its_steps_cannot_be_asked_for() -> None:
     [
         ("{topology: {within: rack}}", "fifo", "racks are not known here"),
         ("{accelerators: gpu:1, nodes: 2}", "fifo", "asks for 2 nodes, and gpu has 1 here"),
+        ("{accelerators: cpu:1, nodes: 2}", "fifo", "asks for 2 nodes, and for fewer processes than devices"),
         ("{share: 0.5}", "fifo", "policy 'fifo' gives every job whole devices"),
         ("{gpus: 2, share: 0.5}", "sharing", "is a part of one device, and the job asks for up to 2"),
         ("{gpus: 1, share: 0.5}", "sharing", ""),
@@ -166,7 +189,7 @@ def test_a_size_that_is_none_of_its_steps_cannot_be_asked_for() -> None:
     ],
 )
 def test_what_nobody_here_would_see_to_is_refused(resources: str, policy: str, told: str) -> None:
-    spec, cluster = parse_spec(f"run: a\nresources: {resources}"), parse_cluster("gpu:1x4")
+    spec, cluster = parse_spec(f"run: a\nresources: {resources}"), parse_cluster("gpu:1x4,cpu:2x4")
     with pytest.raises(RefusedError, match=told) if told else contextlib.nullcontext():
         check_promises(spec, cluster, make_policy(policy))
 

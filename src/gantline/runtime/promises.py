@@ -26,6 +26,11 @@ def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy) -> None:
         if way.nodes[0] > max(there, 1):
             what = f"asks for {way.nodes[0]} nodes, and {kind or 'each type'} has {there} here"
             raise RefusedError(what, where="resources.nodes", fix="ask for its devices on one node")
+        if way.nodes[0] > 1 and spec.on_one_node(low * way.nodes[0]):
+            what = f"asks for {way.nodes[0]} nodes, and for fewer processes than devices or for one node, which puts it on one"
+            raise RefusedError(
+                what, where="resources.nodes", fix="processes: nodes (one on each) or gpus (one per device), within: cluster"
+            )
     if wanted.share.fraction == 1.0:
         return
     if spec.sizes != (1, 1) or (spec.elastic is not None and spec.elastic.max > 1):

@@ -192,7 +192,7 @@ class JobSpec(Part):
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
         ways = self.resources.ways
-        by_type = any(way.beside for way in ways) or self._steps or any(self.on_one_gpu(kind, self.sizes[1]) for kind in types)
+        by_type = any(way.beside or way.is_spread for way in ways) or self._steps or any(self.on_one_gpu(k, self.sizes[1]) for k in types)
         if by_type and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
             change["resources"] = self.resources.model_copy(
                 update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
@@ -297,24 +297,37 @@ class JobSpec(Part):
     def _options(self) -> list[dict[str, Any]]:
         """Its options; none: any type that has devices, which is the engine's default.
 
-        One that changes in steps lists every size, the one that it asks for first: elastic policies then give it no other.
+        One that changes in steps, or by whole nodes, lists every size, the one that it asks for first: elastic policies then give it no
+        other.
         """
         found = []
         for way in self.resources.ways:
-            kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
+            kind, low, high = amounts.devices(way.accelerators or 1, "accelerators")
             amount = {name: value / low for name, value in way.beside.items()}  # per device
-            asked = _devices_of(way)
-            others = [*(size for size in reversed(self._steps) if size < asked), *(size for size in self._steps if size > asked)]
+            asked, nodes = _devices_of(way), _nodes_by_size(way, low, high)
+            sizes = self._steps or sorted(nodes)
+            others = [*(size for size in sizes[::-1] if size < asked), *(size for size in sizes if size > asked)]
             for size in [asked, *others] if kind else ():
                 rate = way.rate * size / asked
-                near = {"nodes": 1} if self.on_one_gpu(kind, size) else {}
-                found.append({"type": kind, "gpus": size, **amount, **near, **({"rate": rate} if rate != 1.0 else {})})
+                near = {"nodes": 1 if self.on_one_gpu(kind, size) else nodes.get(size, 0)}
+                found.append(
+                    {"type": kind, "gpus": size, **amount, **(near if near["nodes"] else {}), **({"rate": rate} if rate != 1.0 else {})}
+                )
         return found
 
 
 def _devices_of(way: Way) -> int:
     """How many devices it asks for at first."""
     return amounts.devices(way.accelerators or 1, "accelerators")[1] * way.nodes[0]
+
+
+def _nodes_by_size(way: Way, low: int, high: int) -> dict[int, int]:
+    """Over how many nodes it goes with so many devices, the fewest; nothing where it does not say."""
+    found: dict[int, int] = {}
+    for nodes in range(way.nodes[0], way.nodes[1] + 1) if way.is_spread else ():
+        for each in range(low, high + 1):
+            found.setdefault(nodes * each, nodes)
+    return found
 
 
 def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:

@@ -144,6 +144,11 @@ class Way(Part):
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # how fast it is this way: the estimate is for rate 1
 
     @property
+    def is_spread(self) -> bool:
+        """Whether it says over how many nodes it goes."""
+        return self.nodes != (1, 1)
+
+    @property
     def beside(self) -> dict[str, float]:
         """What it asks for beside the devices of a node, as far as it does."""
         return {name: amount for name in BESIDE_NAMES if (amount := getattr(self, name))}
