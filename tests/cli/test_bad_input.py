@@ -29,6 +29,7 @@ BAD_TRACES = [
     ("absent type in options", "job,arrival,gpus,duration,options\na,0,1,10,k80:1=10\n", 2, ["t.csv:2", "field 'options'", "'k80'"]),
     ("endless option", "job,arrival,gpus,duration,options\na,0,1,10,v100:1=1e300\n", 2, ["t.csv:2", "field 'options'", "300 years"]),
     ("needs less than nothing", "job,arrival,gpus,duration,gpu_demand\na,0,1,10,-0.5\n", 2, ["t.csv:2", "field 'gpu_demand'", "-0.5"]),
+    ("needs more than it has", "job,arrival,gpus,duration,gpu_demand\na,0,1,10,1.5\n", 2, ["t.csv:2", "field 'gpu_demand'", "1.5 of 1 GPUs"]),
     ("binary", "\x00\x01\x02\x03", 2, ["t.csv"]),
 ]
 
@@ -37,6 +38,9 @@ BAD_OPTIONS = [
     (["--policy", "zzz"], 3, ["no policy 'zzz'", "known:", "fifo"]),
     (["--policy", "fifo", "--set", "backfil=easy"], 2, ["no parameter 'backfil'", "did you mean 'backfill'"]),
     (["--policy", "fifo", "--set", "backfill=never"], 2, ["'backfill' is 'never'", "conservative"]),
+    (["--policy", "cassini", "--set", "host=themi"], 3, ["policy 'cassini': parameter 'host'", "did you mean 'themis'"]),
+    (["--policy", "cassini", "--set", "host=themis lease=soon"], 2, ["policy 'cassini': parameter 'host'", "'lease' is 'soon'"]),
+    (["--policy", "sharing", "--set", "order=srtf x=1"], 2, ["policy 'sharing': parameter 'order'", "no parameter 'x'"]),
     (["--policy", "srtf", "--set", "x=1"], 2, ["no parameter 'x'", "no parameters"]),
     (["--policy", "tiresias", "--set", "promote=soon"], 2, ["'promote' is 'soon'"]),
     (["--policy", "fifo", "--set", "backfill"], 2, ["'backfill' is not a setting"]),

@@ -7,6 +7,8 @@ import pytest
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import UsageError
+from gantline.core.inputs import Submit
+from gantline.simulator.simulate import simulate
 
 TWO = "nodes: [{gpus: 2, count: 2, rack: r1}, {gpus: 2, count: 2, rack: r2}]\n"
 LEAVES = tuple([Link(f"node{k}", f"rack:r{1 + k // 2}", 6.0) for k in range(4)] + [Link(f"rack:r{r}", "switch:core", 6.0) for r in (1, 2)])
@@ -28,6 +30,31 @@ NODES = tuple(Node(f"node{k}", gpus=2, rack=f"r{1 + k // 2}") for k in range(4))
 def test_a_link_that_cannot_be_is_refused_with_its_place(link: str, what: str) -> None:
     with pytest.raises(UsageError, match=rf"links\[0\].*{what}"):
         parse_cluster_yaml(f"{TWO}links: [{link}]")
+
+
+def test_a_second_link_between_two_ends_is_refused_since_one_of_them_would_not_count() -> None:
+    with pytest.raises(UsageError, match=r"links\[1\]: connects 'node1' and 'node0', as links\[0\] does"):
+        parse_cluster_yaml(f"{TWO}links: [{{a: node0, b: node1, bandwidth: 3}}, {{a: node1, b: node0, bandwidth: 5}}]")
+
+
+@pytest.mark.parametrize(
+    ("sends", "what"),
+    [
+        ({"stage_network": 0.3}, "communicates for 0.3 s of an iteration of 0.2 s"),
+        ({"stage_network": -0.1}, "communicates for -0.1 s"),
+        ({"link_bandwidth": -6.0}, "sends at -6 GB/s"),
+    ],
+)
+def test_traffic_that_cannot_be_is_refused_in_a_trace_and_in_what_is_submitted(sends: dict[str, float], what: str) -> None:
+    sends = {"iteration_time": 0.2, "stage_network": 0.1, "link_bandwidth": 6.0, **sends}
+    one = {"job": "a", "arrival": 0.0, "gpus": 2, "duration": 60.0}
+    network = Cluster(NODES, LEAVES)
+
+    with pytest.raises(UsageError, match=f"job 'a' {what}"):
+        simulate([one | sends], network, "fifo")
+    with pytest.raises(UsageError, match=f"the job {what}"):
+        simulate([one], network, "fifo", inputs=[Submit(0.0, {"id": "b", "gpus": 2, "metrics": sends}, 60.0)])
+    assert simulate([one | sends], "4x2", "fifo").summary["completed"] == 1  # without links it says nothing
 
 
 def test_every_kind_of_end_can_be_named() -> None:

@@ -62,8 +62,16 @@ def test_an_order_that_preempts_takes_a_part_from_who_is_behind() -> None:
     assert finishes(shared(jobs, "1x1"))["short"] == pytest.approx(1010.0)
 
 
-def test_a_demand_beyond_what_is_asked_for_is_not_believed() -> None:
-    assert finishes(shared([pod("odd", 1.5), pod("even", 0.5)], "1x1")) == {"odd": 100.0, "even": 200.0}
+def test_a_demand_beyond_what_is_asked_for_is_refused() -> None:
+    with pytest.raises(UsageError, match="needs 1.5 of 1 GPUs"):
+        shared([pod("odd", 1.5), pod("even", 0.5)], "1x1")
+
+
+def test_the_order_has_parameters_of_its_own() -> None:
+    jobs = [pod("big", 0.6, gpus=1), pod("wide", 2.0, 10.0, gpus=2), pod("late", 0.3, 10.0)]
+    strict, passing = (finishes(shared(jobs, "1x2", order)) for order in ("fifo", "fifo backfill=easy"))
+
+    assert strict["late"] > passing["late"]
 
 
 def test_what_is_free_is_taken_before_anybody_is_stopped() -> None:

@@ -49,11 +49,22 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
     if "reserved" in trace.columns:
         I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
+    if cluster.links:
+        _check_traffic(trace, tables)
     one_way = _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
     I[c.SMALLEST] = I[c.GPUS] if one_way else smallest_options(tables)
     return tables
+
+
+def _check_traffic(trace: Trace, tables: Tables) -> None:
+    """Refuse jobs whose use of links cannot be."""
+    from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
+
+    fault = traffic_fault(*(tables.metric(name) for name in (ITERATION, NETWORK, BANDWIDTH)))
+    if fault is not None:
+        raise _row_error(trace, fault.job, fault.metric, fault.what, fault.fix)
 
 
 def _floats(trace: Trace, name: str) -> Floats:

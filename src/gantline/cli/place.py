@@ -62,4 +62,4 @@ def place(
     told = {"ring": names, "aggregate_bw": found.aggregate, "effective_bw": effective, "preserved_bw": preserved(graph, free, found.order)}
     told |= {"double_nvlink": double, "single_nvlink": single, "pcie": pcie}
     shown = told if output == "json" else told | {"ring": "-".join(map(str, names))}
-    show_object(shown, "table" if output == "csv" else output)
+    show_object(shown, output)

@@ -29,7 +29,7 @@ def show_rule(name: RuleName, /, *, output: Form = "table") -> None:
     from gantline.files.placements import load_placement
 
     rule = load_placement(name)
-    show_object({"placement": rule.name, "which devices": rule.what, **rule.properties}, "table" if output == "csv" else output)
+    show_object({"placement": rule.name, "which devices": rule.what, **rule.properties}, output)
 
 
 @app.command(name="check")

@@ -14,10 +14,11 @@ TREE = "tree:"  # begins a group of a cluster that stands for links of nodes to 
 
 
 def check_links(nodes: Sequence[Node], links: Sequence[Link], where: str = "cluster") -> None:
-    """Refuse links with an end that is not there, with no bandwidth, or from a place to itself."""
+    """Refuse links with an end that is not there, with no bandwidth, from a place to itself, or beside another one."""
     if not links:
         return
     gpus, racks = {node.name: node.gpus for node in nodes}, {node.rack for node in nodes if node.rack}
+    between: dict[frozenset[str], int] = {}
     for number, link in enumerate(links):
         place = f"{where}: links[{number}]"
         for end in (link.a, link.b):
@@ -26,6 +27,10 @@ def check_links(nodes: Sequence[Node], links: Sequence[Link], where: str = "clus
             raise UsageError(f"leads from '{link.a}' to itself", where=place, fix="name two places")
         if not 0.0 < link.bandwidth < math.inf:
             raise UsageError(f"has a bandwidth of {link.bandwidth:g}", where=place, fix="give GB/s above zero, such as bandwidth: 12.5")
+        first = between.setdefault(frozenset((link.a, link.b)), number)
+        if first < number:
+            what = f"connects '{link.a}' and '{link.b}', as links[{first}] does"
+            raise UsageError(what, where=place, fix="list one link, with the bandwidth of both")
 
 
 def _check_end(end: str, gpus: dict[str, int], racks: set[str], place: str) -> None:

@@ -41,3 +41,26 @@ class Traffic(NamedTuple):
         if not self.iteration[job] > 0.0:
             return 0.0
         return float(min(self.bandwidth[job], most) * self.network[job] / self.iteration[job])
+
+
+class TrafficFault(NamedTuple):
+    """Traffic that cannot be: of which job (its place), in which metric, what is wrong, and what would be right."""
+
+    job: int
+    metric: str
+    what: str
+    fix: str
+
+
+def traffic_fault(iteration: Floats, network: Floats, bandwidth: Floats) -> TrafficFault | None:
+    """The first fault in what jobs say of their traffic; unknown values are none."""
+    part = "seconds from 0 to those of iteration_time, or leave both empty: the job uses no link"
+    for metric, bad, what, fix in (
+        (NETWORK, network < 0.0, "communicates for {1:g} s of an iteration", part),
+        (NETWORK, network > iteration, "communicates for {1:g} s of an iteration of {0:g} s", part),
+        (BANDWIDTH, bandwidth <= 0.0, "sends at {2:g} GB/s", "GB/s above 0, or leave it empty: as much as its narrowest link has"),
+    ):
+        if bad.any():
+            job = int(np.flatnonzero(bad)[0])
+            return TrafficFault(job, metric, what.format(iteration[job], network[job], bandwidth[job]), fix)
+    return None

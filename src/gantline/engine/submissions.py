@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
 from gantline.core.errors import RefusedError, UsageError, near
@@ -94,6 +96,8 @@ class Submissions:
         if state.placement.picks and any(option.nodes for option in own):
             what = f"placement '{state.placement.name}' picks devices: it does not keep job '{name}' on {own[0].nodes} node"
             raise RefusedError(what, where="submit", fix="start a process for each device (processes: gpus), or use another placement")
+        if t.cluster.links:
+            _check_traffic(Reader(reader.raw("metrics", {}), reader.at("metrics")))
         least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
         self.quotas.check_size(name, reader.text("queue", ""), least)
         return reader, names, own
@@ -115,3 +119,12 @@ class Submissions:
             own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
         check_side_demands(cluster, name, own)
         return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(c.DEVICE_MEMORY, 0.0))
+
+
+def _check_traffic(metrics: Reader) -> None:
+    """Refuse a job whose use of links cannot be."""
+    from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
+
+    fault = traffic_fault(*(np.array([metrics.number(name, np.nan)]) for name in (ITERATION, NETWORK, BANDWIDTH)))
+    if fault is not None:
+        raise UsageError(f"the job {fault.what}", where=metrics.at(fault.metric), fix=fault.fix)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import GantlineError, UsageError
+from gantline.core.fields import key_values
 from gantline.core.policy import Policy, build
 from gantline.registry import Register
 
@@ -44,6 +45,19 @@ def find_policy(name: str) -> type[Policy]:
 def make_policy(name: str, settings: dict[str, Any] | None = None) -> Policy:
     """A policy by name with its parameters."""
     return build(find_policy(name), settings or {})
+
+
+def inner_policy(text: str, outer: str, parameter: str) -> Policy:
+    """The policy that a parameter of another one names, with parameters of its own: ``tiresias limits=3600,36000``."""
+    where = f"policy '{outer}': parameter '{parameter}'"
+    name, _, settings = text.strip().partition(" ")
+    if name == outer:
+        raise UsageError(f"it cannot be its own {parameter}", where=f"policy '{outer}'", fix=f"--set {parameter}=fifo")
+    try:
+        return make_policy(name, dict(key_values(settings.split(), where)))
+    except GantlineError as error:
+        error.where = where
+        raise
 
 
 def _checked(found: Any, name: str) -> type[Policy]:

@@ -45,7 +45,7 @@ class Sharing(Policy):
     paper: ClassVar[str] = "Weng et al.: Beware of Fragmentation (ATC 2023), section 2; best fit"
     shares_devices: ClassVar[bool] = True
     names_devices: ClassVar[bool] = True
-    order: str = field(default="fifo", metadata={"help": "the policy whose order counts: fifo, srtf, las, tiresias, ..."})
+    order: str = field(default="fifo", metadata={"help": "the policy whose order counts: srtf, tiresias limits=3600, ..."})
 
     seats: str = field(
         default="fullest",
@@ -77,11 +77,9 @@ class Sharing(Policy):
         return name
 
     def _ranks(self) -> Policy:
-        from gantline.policies.registry import make_policy
+        from gantline.policies.registry import inner_policy
 
-        if self.order == self.name:
-            raise UsageError("it cannot be its own order", where="policy 'sharing'", fix="--set order=fifo")
-        return make_policy(self.order)
+        return inner_policy(self.order, self.name, "order")
 
 
 class _Desk:

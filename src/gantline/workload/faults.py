@@ -102,6 +102,12 @@ RULES: tuple[Rule, ...] = (
         "needs {gpu_demand:g} of its GPUs",
         "give more than 0, or leave it empty: all of them",
     ),
+    Rule(
+        "gpu_demand",
+        _C["gpu_demand"] > _C["gpus"],
+        "needs {gpu_demand:g} of {gpus} GPUs",
+        "give as many GPUs as it needs, or leave it empty: all of them",
+    ),
     Rule("memory", _C["memory"] < 0, "{memory:g} GB of memory", "give 0 or more, or leave it empty"),
     Rule("storage", _C["storage"] < 0, "{storage:g} MB/s of storage", "give 0 or more, or leave it empty"),
     Rule("attempts", _C["attempts"] < 0, "{attempts} attempts", "give 0 or more, or leave it empty"),

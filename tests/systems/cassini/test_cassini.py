@@ -97,6 +97,22 @@ def test_jobs_whose_periods_have_no_common_multiple_are_counted() -> None:
     assert judge(flows, (1.0,)).uncommon == 1
 
 
+def test_a_run_says_that_periods_have_no_common_multiple_even_where_no_shift_is_worth_it() -> None:
+    odd = SENDS | {"iteration_time": 0.2 * 2**0.5, "stage_network": 0.1 * 2**0.5}
+    run = simulate([PAIR[0], job("b", 3, 60, **odd)], NARROW, Cassini(gain=1.0), performance="shared-links")
+
+    assert run.summary["links_shifted"] == 0
+    assert run.summary["links_uncommon"] > 0
+    assert any("no common multiple" in notice for notice in run.notices)
+
+
+def test_a_host_has_parameters_of_its_own() -> None:
+    jobs = [job("first", 2, 300), job("second", 2, 300, at=10.0)]
+    turns = {lease: simulate(jobs, "1x2", Cassini(f"themis f=1 lease={lease}")).summary["decisions"] for lease in (30, 300)}
+
+    assert turns[30] > turns[300]
+
+
 @pytest.mark.parametrize("host", ["fifo", "srtf", "themis"])
 def test_finish_times_are_equal_on_both_clocks(host: str) -> None:
     jobs = periodic(1, {"jobs": 12, "periods": "related", "most": 5})

@@ -92,6 +92,7 @@ def test_place_says_ring_and_bandwidths(cli: Cli) -> None:  # noqa: F811
     busy = cli("place", "--topology", "dgx-v", "--gpus", 2, "--rule", "baseline", "--busy", "1,3", "-o", "json").json
     assert busy["ring"] == [2, 4]
     assert "ring\t1\n" in cli("place", "--topology", "summit", "--gpus", 1).out
+    assert cli("place", "--topology", "summit", "--gpus", 1, "-o", "csv").out.splitlines()[0].startswith("ring,aggregate_bw,effective_bw,")
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,13 @@ def test_profiles_that_contradict_themselves_are_refused_with_their_line(tmp_pat
         read(tmp_path)
 
 
+def test_a_replay_file_with_a_job_of_no_iterations_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "replay.csv").write_text("0,vision,0,100,1\n1,vision,5,0,1\n")
+
+    with pytest.raises(GantlineError, match=r"replay.csv:2: field 'iterations': the job has 0 iterations"):
+        import_trace("synergy", tmp_path / "replay.csv", {"profiles": PROFILES})
+
+
 # --- published ---------------------------------------------------------------------------------------------------------
 
 

@@ -12,9 +12,11 @@ from typing import Annotated
 
 import polars as pl
 
+from gantline.performance.stage_cycles import ITERATION, STAGES
 from gantline.workload.exact import divide
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
+from gantline.workload.read import RawTable
 from gantline.workload.trace import Trace
 
 _TIMES = {
@@ -35,13 +37,7 @@ def read(src: Path, *, jobs: Annotated[int | None, "the first so many rows"] = N
     if jobs is not None and not 1 <= jobs <= count:
         raise raw.error(f"has {count} rows, and {jobs} were asked for", field="jobs", fix=f"--set jobs=N with N from 1 to {count}")
     columns = {name: divide(number(raw, theirs, required=True), _MILLISECONDS) for name, theirs in _TIMES.items()}
-    stages = [columns[name] for name in ("stage_load", "stage_gpu", "stage_network")]
-    bad = (sum(stages[1:], stages[0]) <= 0.0) | (columns["iteration_time"] <= 0.0)
-    for each in stages:
-        bad |= each < 0.0
-    if bad.any():
-        row = int(bad.arg_true()[0])
-        raise raw.error("no stage takes any time, or one less than none", row=row, field="resource_time_0", fix="give milliseconds")
+    _check_times(raw, columns)
     frame = pl.DataFrame(
         {
             "job": text(raw, "job_id"),
@@ -60,3 +56,16 @@ def read(src: Path, *, jobs: Annotated[int | None, "the first so many rows"] = N
     sieve.drop(pl.col("duration") <= 0, "no positive duration")
     sieve.drop(pl.col("gpus") <= 0, "no GPUs")
     return sieve.finish(from_zero=False)
+
+
+def _check_times(raw: RawTable, columns: dict[str, pl.Series]) -> None:
+    """An iteration takes time, and so does at least one of its stages."""
+    stages = pl.DataFrame({_TIMES[name]: columns[name] for name in STAGES})
+    for bad, what, field in (
+        (columns[ITERATION] <= 0.0, "an iteration takes no time", _TIMES[ITERATION]),
+        (stages.min_horizontal() < 0.0, "a stage time is negative", stages.columns[0]),
+        (stages.max_horizontal() <= 0.0, "all stage times are zero", stages.columns[0]),
+    ):
+        if bad.any():
+            fix = "give milliseconds: above 0 for the iteration and at least one of its stages, 0 or more for the others"
+            raise raw.error(what, row=int(bad.arg_true()[0]), field=field, fix=fix)

@@ -37,6 +37,9 @@ def read(
         if name not in networks:
             raise raw.error(f"there is no profile of '{name}'", row=row, field="model", fix=near(name, networks))
     steps = number(raw, "iterations", required=True)
+    if (steps <= 0).any():
+        row = int((steps <= 0).arg_true()[0])
+        raise raw.error(f"the job has {steps[row]:g} iterations", row=row, field="iterations", fix="give one or more, or drop the row")
     step_time = model.replace_strict({name: known.step_time for name, known in networks.items()}, return_dtype=pl.Float64)
     frame = pl.DataFrame(
         {

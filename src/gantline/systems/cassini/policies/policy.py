@@ -7,7 +7,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gantline.core.errors import UsageError
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -39,7 +38,7 @@ class Cassini(Policy):
     names_devices: ClassVar[bool] = True
     paper: ClassVar[str] = "Rajasekaran et al.: CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters (NSDI 2024)"
 
-    host: str = field(default="fifo", metadata={"help": "the policy that says which jobs run: one that ranks, or assigns whole gangs"})
+    host: str = field(default="fifo", metadata={"help": "the policy that says which jobs run: fifo, themis lease=600, ..."})
     candidates: int = field(default=10, metadata=about("placements that are compared", low=1, high=100))
     shifts: bool = field(default=True, metadata={"help": "whether jobs that meet on links are shifted against each other"})
     gain: float = field(default=0.02, metadata=about("mean score that shifts must add", low=0.0, high=1.0))
@@ -93,11 +92,9 @@ class Cassini(Policy):
         return {f"links_{name}": int(count) for name, count in zip(COUNTS, memory["counts"])} if isinstance(memory, dict) else {}
 
     def _host(self) -> Policy:
-        from gantline.policies.registry import make_policy
+        from gantline.policies.registry import inner_policy
 
-        if self.host == self.name:
-            raise UsageError("it cannot be its own host", where="policy 'cassini'", fix="--set host=fifo")
-        return make_policy(self.host)
+        return inner_policy(self.host, self.name, "host")
 
     def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:
         """The companies of one placement, and how well they fit."""
@@ -120,9 +117,9 @@ class Cassini(Policy):
         """Group and shift of every job that is shifted: where that is unique, adds enough to the score and lengthens no mean iteration."""
         found: dict[int, tuple[int, float]] = {}
         for members, asked, company in best.companies:
+            counts["uncommon"] += company.uncommon
             if not company.scores or company.cyclic or np.mean(company.scores) - np.mean(company.before) < self.gain:
                 continue
-            counts["uncommon"] += company.uncommon
             if not pays(*asked, company.shifts):
                 counts["kept"] += 1
                 continue
