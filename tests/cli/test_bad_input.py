@@ -29,7 +29,12 @@ BAD_TRACES = [
     ("absent type in options", "job,arrival,gpus,duration,options\na,0,1,10,k80:1=10\n", 2, ["t.csv:2", "field 'options'", "'k80'"]),
     ("endless option", "job,arrival,gpus,duration,options\na,0,1,10,v100:1=1e300\n", 2, ["t.csv:2", "field 'options'", "300 years"]),
     ("needs less than nothing", "job,arrival,gpus,duration,gpu_demand\na,0,1,10,-0.5\n", 2, ["t.csv:2", "field 'gpu_demand'", "-0.5"]),
-    ("needs more than it has", "job,arrival,gpus,duration,gpu_demand\na,0,1,10,1.5\n", 2, ["t.csv:2", "field 'gpu_demand'", "1.5 of 1 GPUs"]),
+    (
+        "needs more than it has",
+        "job,arrival,gpus,duration,gpu_demand\na,0,1,10,1.5\n",
+        2,
+        ["t.csv:2", "field 'gpu_demand'", "1.5 of 1 GPUs"],
+    ),
     ("binary", "\x00\x01\x02\x03", 2, ["t.csv"]),
 ]
 

@@ -63,7 +63,7 @@ def test_an_order_that_preempts_takes_a_part_from_who_is_behind() -> None:
 
 
 def test_a_demand_beyond_what_is_asked_for_is_refused() -> None:
-    with pytest.raises(UsageError, match="needs 1.5 of 1 GPUs"):
+    with pytest.raises(UsageError, match=r"needs 1\.5 of 1 GPUs"):
         shared([pod("odd", 1.5), pod("even", 0.5)], "1x1")
 
 
