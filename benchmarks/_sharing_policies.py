@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,11 @@ class Guests(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs, total = snapshot.jobs, int(snapshot.cluster.capacity.sum())
         gpus, is_guest, runs = jobs.gpus, jobs.rows % 3 == 2, jobs.running
-        where = {k: jobs.devices(k) for k in np.flatnonzero(runs).tolist()}
-        crowd, taken = np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.bool_)
-        np.add.at(crowd, [device for k in np.flatnonzero(runs & is_guest).tolist() for device in where[k]], 1)
-        taken[[device for k in np.flatnonzero(runs & ~is_guest).tolist() for device in where[k]]] = True
+        running = np.flatnonzero(runs)
+        where = dict(zip(running.tolist(), map(jobs.devices, running.tolist())))
+        device, by_guest = np.array(list(chain.from_iterable(where.values())), dtype=np.int64), np.repeat(is_guest[running], gpus[running])
+        crowd, taken = np.bincount(device[by_guest], minlength=total), np.zeros(total, dtype=np.bool_)
+        taken[device[~by_guest]] = True
         free, quiet = total - int(taken.sum()), int((crowd < 2).sum())
         for k in np.flatnonzero(~runs).tolist():
             if not is_guest[k] and gpus[k] <= free:

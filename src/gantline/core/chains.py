@@ -1,15 +1,14 @@
-"""Which row owns which devices, read for many rows at once: a gang is a chain through the device table."""
+"""Which row holds which devices, read for many rows at once: a gang that shares none is a chain through the device table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.grant import Grant
+from gantline.core.granted import Granted
 from gantline.core.jit import kernel
 
 _UNREAD = -2
@@ -40,8 +39,8 @@ class Chains:
         self._copy = Copy(by_row[0], by_device[0], by_device[1], by_row[1], by_row[2], by_row[3], by_device[2])
         self._held.clear()
 
-    def read(self, I: Ints, D: Ints, granted: Mapping[int, Grant], rows: Ints) -> list[tuple[int, ...]]:
-        """The devices that each of these rows owns."""
+    def read(self, I: Ints, D: Ints, granted: Granted, rows: Ints) -> list[tuple[int, ...]]:
+        """The devices that each of these rows holds, its own or shared."""
         copy, held, listed = self._copy, self._held, rows.tolist()
         size = max(I.shape[1], len(listed))
         if size > len(copy.head) or D.shape[1] != len(copy.owner) or len(held) > 2 * len(listed) + _MANY:
@@ -51,9 +50,13 @@ class Chains:
         changed = _read(I, D, copy, len(listed))
         if changed:
             self._note(listed, changed, granted)
-        return list(map(held.__getitem__, listed))
+        found = list(map(held.__getitem__, listed))
+        for at in np.flatnonzero(granted.has(rows)).tolist() if granted else ():
+            if not found[at] and (grant := granted[listed[at]]).shared:
+                found[at] = grant.devices
+        return found
 
-    def _note(self, listed: list[int], changed: int, granted: Mapping[int, Grant]) -> None:
+    def _note(self, listed: list[int], changed: int, granted: Granted) -> None:
         copy, begin = self._copy, 0
         devices = copy.devices[: copy.ends[changed - 1]].tolist()
         for place, end in zip(copy.places[:changed].tolist(), copy.ends[:changed].tolist()):

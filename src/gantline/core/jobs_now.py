@@ -226,8 +226,8 @@ class Jobs:
         """The devices one job holds, its own or shared, in rank order."""
         held = self._held
         if held is None:
-            held = self._held = self._lent.owned(self._rows)  # of all at once: a policy that reads one usually reads many
-        return held[position] or self._lent.devices(int(self._rows[position]))  # nothing of its own: perhaps it shares
+            held = self._held = self._lent.held(self._rows)  # of all at once: a policy that reads one usually reads many
+        return held[position]
 
     def grant(self, position: int) -> Grant | None:
         """What one job holds beyond a gang of its own (group, fraction, offset, parts, shares of time, batch); None: nothing of that."""

@@ -47,7 +47,7 @@ class Lent(NamedTuple):
     windows: Callable[[], tuple[AdvanceWindow, ...]]
     options: Callable[[], OptionTable]
     devices: Callable[[int], tuple[int, ...]]  # of one row
-    owned: Callable[[Ints], list[tuple[int, ...]]]  # the devices of its own of each row, in rank order
+    held: Callable[[Ints], list[tuple[int, ...]]]  # the devices of each row, its own or shared, in rank order
     grant: Callable[[int], Grant | None]
     listed: Callable[[Ints], Ints]
     metric: Callable[[str, Ints], Floats]
@@ -148,7 +148,7 @@ def lend(tables: Lender) -> Lent:
         windows=lambda: tuple(tables.windows.values()),
         options=lambda: tables.options.frozen(),
         devices=devices,
-        owned=lambda rows: chains.read(tables.I, tables.D, tables.granted, rows),
+        held=lambda rows: chains.read(tables.I, tables.D, tables.granted, rows),
         grant=lambda row: tables.granted.get(row),
         listed=listed,
         metric=metric,

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.jit import kernel
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
 from gantline.systems.muri.imitation.orders import admit
@@ -59,20 +60,37 @@ class ThemisSchedule:
 
 def least_shares(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, devices: float) -> Floats:
     """The least shares (0 to 1) under which the worst of (waited + alone / share) / isolated is as small as it can be."""
+    shares = np.empty(len(waited))
+    _find_least(waited, alone, isolated, gpus, devices, shares)
+    return shares
 
-    def shares(worst: float) -> Floats:
-        found: Floats = alone / np.maximum(worst * isolated - waited, alone)
-        return found
 
-    low = float(((waited + alone) / isolated).max())
-    if float(gpus @ shares(low)) <= devices:
-        return shares(low)
+@kernel
+def _find_least(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, devices: float, shares: Floats) -> None:
+    low = 0.0
+    for k in range(waited.shape[0]):
+        low = max(low, (waited[k] + alone[k]) / isolated[k])
+    if _write_shares(waited, alone, isolated, gpus, low, shares) <= devices:
+        return
     high = 2.0 * low
-    while float(gpus @ shares(high)) > devices:
+    while _write_shares(waited, alone, isolated, gpus, high, shares) > devices:
         high *= 2.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if float(gpus @ shares(middle)) <= devices else (middle, high)
+        if _write_shares(waited, alone, isolated, gpus, middle, shares) <= devices:
+            high = middle
+        else:
+            low = middle
         if high - low <= 1e-12 * high:
             break
-    return shares(high)
+    _write_shares(waited, alone, isolated, gpus, high, shares)
+
+
+@kernel
+def _write_shares(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, worst: float, shares: Floats) -> float:
+    """The shares with which no job is worse off than that. How many devices they take."""
+    taken = 0.0
+    for k in range(waited.shape[0]):
+        shares[k] = alone[k] / max(worst * isolated[k] - waited[k], alone[k])
+        taken += gpus[k] * shares[k]
+    return taken
