@@ -14,6 +14,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Mode
+from gantline.engine.commit_groups import CommitGroups
 from gantline.engine.commit_steps import Commit
 from gantline.engine.engine import Engine
 from gantline.engine.grants import Grants
@@ -38,22 +39,28 @@ def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
 def test_a_commit_is_about_those_who_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 60 jobs is started once; only the first needs a whole commit, and the devices of the others are not read one by one."""
     started, committed, chains = [], [], []
-    start, whole, chain = Transitions.start, Commit.__init__, Holdings.chain
+    start, chain = Transitions.start, Holdings.chain
 
     def count_start(self: Transitions, row: int, target: Holding) -> None:
         started.append(row)
         start(self, row, target)
 
-    def count_rows(self: Commit, grants: Grants, rows: Ints, *rest: Any, **named: Any) -> None:
-        committed.extend(rows.tolist())
-        whole(self, grants, rows, *rest, **named)
+    def count_rows(way: Any) -> None:
+        whole = way.__init__
+
+        def counted(self: Any, grants: Grants, rows: Ints, *rest: Any, **named: Any) -> None:
+            committed.extend(rows.tolist())
+            whole(self, grants, rows, *rest, **named)
+
+        monkeypatch.setattr(way, "__init__", counted)
 
     def count_chain(self: Holdings, row: int) -> tuple[int, ...]:
         chains.append(row)
         return chain(self, row)
 
     monkeypatch.setattr(Transitions, "start", count_start)
-    monkeypatch.setattr(Commit, "__init__", count_rows)
+    count_rows(Commit)
+    count_rows(CommitGroups)
     monkeypatch.setattr(Holdings, "chain", count_chain)
     run = simulate(jobs(60), "64x8", FirstFree())
     assert run.summary["completed"] == 60
