@@ -31,7 +31,7 @@ PATIENCE = 90.0  # seconds; a quiet machine needs nine
 
 def api_server() -> Path:
     """The program that `.ci/kube-apiserver` builds."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantline" / "kubernetes" / "kube-apiserver"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantline" / "kubernetes" / "kube-apiserver-2"
 
 
 def missing() -> str:
@@ -198,13 +198,14 @@ def empty(cluster: KubernetesCluster) -> None:
     """Remove all pods and the lease, as an operator would."""
     for pod in cluster.pods():
         path = path_of("pods", "default", pod["metadata"]["name"])
-        _unless_gone(partial(cluster.client.merge, path, {"metadata": {"finalizers": None}}))
-        _unless_gone(partial(cluster.client.delete, path, 1))
+        unless_gone(partial(cluster.client.merge, path, {"metadata": {"finalizers": None}}))
+        unless_gone(partial(cluster.client.delete, path, 1))
     wait_for(lambda: not cluster.pods(), "end of all pods")
-    _unless_gone(partial(cluster.client.delete, path_of("leases", "default", "gantline", "coordination.k8s.io/v1")))
+    unless_gone(partial(cluster.client.delete, path_of("leases", "default", "gantline", "coordination.k8s.io/v1")))
 
 
-def _unless_gone(act: Callable[[], object]) -> None:
+def unless_gone(act: Callable[[], object]) -> None:
+    """Do something to an object, if it is still there."""
     try:
         act()
     except ApiError as error:

@@ -215,7 +215,7 @@ def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesC
 def test_nothing_is_listed_again_and_a_change_is_one_write(make: Make, cluster: KubernetesCluster) -> None:
     bench = make()
     client = bench.runner.client
-    assert client.lists == 2  # nodes and pods, at the start
+    assert client.lists == 3  # nodes, jobs and pods, at the start
     lease = bench.runner.lease
 
     def written() -> int:
@@ -228,4 +228,4 @@ def test_nothing_is_listed_again_and_a_change_is_one_write(make: Make, cluster: 
     told(bench, News.STOPPED)
     wait_for(lambda: not names(cluster), "removal of the pod")
     assert written() - before == 4  # deleted, let go
-    assert client.lists == 2
+    assert client.lists == 3

@@ -44,6 +44,7 @@ class Launch:
     after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended" | "started"): what must have come of others before it may run
     image: str = ""  # the container image that it runs in; only where the runner has containers
     mounts: tuple[str, ...] = ()  # FROM:TO[:ro], what it sees of the outside there
+    object: str = ""  # the engine's own object that it is, KIND/NAME/UID: that makes its processes
     array: str = ""  # the array it belongs to
     array_index: int = -1
     parallel: int = 0  # how many of the array may be let in at once; 0: all

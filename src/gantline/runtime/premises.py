@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gantline.runtime.launch import Launch
+from gantline.core.errors import RefusedError
+from gantline.runtime.launch import Launch, Submittable
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
@@ -46,6 +47,14 @@ def _ignore(job: str, gpus: int, why: str) -> None:
     """A refusal that is of no interest."""
 
 
+def _no_intake(spec: Submittable, user: str, request: str) -> str:
+    raise RefusedError("this scheduler takes in no jobs that a runner finds", where="runner")
+
+
+def _leave(job: str) -> None:
+    """Nothing was taken in."""
+
+
 @dataclass(frozen=True)
 class Contact:
     """The scheduler as a runner sees it. All of it may be called from any thread."""
@@ -56,6 +65,8 @@ class Contact:
     tell: Callable[[Bulletin], None]
     cluster: Callable[[], Cluster]  # as the engine numbers its devices; nodes are only ever added
     refused: Callable[[str, int, str], None] = _ignore  # a job goes on with so many devices though it was given others, and why
+    submit: Callable[[Submittable, str, str], str] = _no_intake  # a job that the runner has found: specification, user, request; its id
+    cancel: Callable[[str], None] = _leave  # a job that the runner had found is no longer there
 
     def place(self, device: int) -> tuple[str, int]:
         """The name of a device's node, and its place there."""

@@ -7,6 +7,7 @@ give the same state again, and the runner reports which jobs still run.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -17,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from gantline.core import columns as c
-from gantline.core.errors import RefusedError
+from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
@@ -109,7 +110,10 @@ class Scheduler:
         endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster))))
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
-        self.runner.attach(Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused))
+        found = (self.take_in, self.let_go)
+        self.runner.attach(
+            Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, *found)
+        )
         endings.rearm()
         wanted = self._wanted
         if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
@@ -169,6 +173,15 @@ class Scheduler:
         self._check_runner(spec)
         return self.requests.submit(spec, user, request)
 
+    def take_in(self, spec: Submittable, user: str, request: str) -> str:
+        """Submit a job that the runner has found, which runs it as it is."""
+        return self.requests.submit(spec, user, request)[0]
+
+    def let_go(self, job: str) -> None:
+        """Cancel a job that the runner had found and that is no longer there, unless it has ended."""
+        with contextlib.suppress(RefusedError, NotFoundError):
+            self.request([job], Action.CANCEL)
+
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and change nothing."""
         self._check_runner(spec)
@@ -176,7 +189,7 @@ class Scheduler:
 
     def _check_runner(self, spec: Submittable) -> None:
         launch = spec.first().launch()
-        why = self.runner.refusal(launch)
+        why = self.runner.refusal(launch) if not launch.object else "it says that it is an object of the engine, which a runner alone finds"
         if not why and launch.part < 1.0 and Can.COLLOCATE not in self.runner.abilities:
             why = f"it asks for {launch.part:g} of a device, and this executor puts one gang on a device"
         if why:

@@ -128,6 +128,7 @@ class JobSpec(Part):
     workdir: Folder = ""
     image: Text = ""
     mounts: tuple[Annotated[Text, AfterValidator(_mount)], ...] = ()
+    object: Text = ""  # the engine's own object that it is, KIND/NAME/UID; only a runner that has found it says so
     index: Annotated[StrictInt, Field(ge=0)] | None = None  # which task of its array it is; `expand` says so
 
     @model_validator(mode="after")
@@ -218,6 +219,7 @@ class JobSpec(Part):
             cwd=self.workdir,
             image=self.image,
             mounts=self.mounts,
+            object=self.object,
             processes=_RANKS[self.processes] if isinstance(self.processes, str) else self.processes,
             stop_signal=saves.signal if saves is not None else "TERM",
             grace=saves.grace if saves is not None else _GRACE,

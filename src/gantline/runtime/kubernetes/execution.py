@@ -14,14 +14,14 @@ from pathlib import Path
 
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Verb
+from gantline.runtime.kubernetes.admission import Admission
 from gantline.runtime.kubernetes.gang import GangEnd, PodGang
 from gantline.runtime.kubernetes.pods import identity_of
-from gantline.runtime.kubernetes.upkeep import Upkeep
 from gantline.runtime.premises import Task
 
 
 @dataclass
-class PodExecution(Upkeep):
+class PodExecution(Admission):
     """One order at a time, in the runner's thread."""
 
     waiting: dict[str, Order] = field(default_factory=dict)  # orders that may not be carried out yet, by job
@@ -34,11 +34,12 @@ class PodExecution(Upkeep):
             if gang.over:
                 continue
             self.live[gang.job] = gang
+            self.host(gang)
             gang.since = time.monotonic()
             gang.seen = {name for name in gang.names if name in self.sight.pods}
             if row is None:
                 gang.is_stopping, gang.grace = True, 1
-            elif not gang.seen and gang.is_bound and not gang.is_stopping:
+            elif not gang.seen and gang.is_bound and not gang.is_stopping and not gang.guest:
                 gang.verdict = GangEnd(News.FAILED, None, "its pods were gone when the service came back", Fault.ENGINE)
             self.settle(gang)
         for pod in list(self.sight.pods.values()):
@@ -89,12 +90,14 @@ class PodExecution(Upkeep):
             return
         del self.waiting[task.job]
         gang = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row, order.devices, order=order)
+        gang.guest = launch.object
         gang.places = self.contact.by_node(order.devices)
         if not gang.places and order.node >= 0:
             gang.places = {self.contact.cluster().nodes[order.node].name: []}
         gang.resumed = order.done if launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
         gang.resumes, gang.stopped_exit, gang.since = launch.resumes, launch.stopped_exit, time.monotonic()
         self.gangs[task.job] = self.live[task.job] = gang
+        self.host(gang)
         gang.write_order()
         self.settle(gang)
 
@@ -106,8 +109,8 @@ class PodExecution(Upkeep):
         mates = {one.job for one in self.live.values() if one.row in order.mates}
         for node, places in self.contact.by_node(order.devices).items():
             for pod in self.sight.ours_on(node):
-                owner = identity_of(pod.name)
-                if owner is not None and owner[0] not in mates and set(pod.places) & set(places):
+                owner = self.hosts.get(pod.owner, "") if pod.owner else (identity_of(pod.name) or ("",))[0]
+                if owner not in mates and set(pod.places) & set(places):
                     return True
         return False
 

@@ -55,10 +55,24 @@ class PodGang:
     since: float = 0.0  # when it was made, by the monotonic clock
     is_running: bool = False  # that all its pods run was told
     over: bool = False
+    guest: str = ""  # KIND/NAME/UID of the object that makes its pods; empty: we make them
+    members: dict[str, str] = field(default_factory=dict)  # of a guest: its pods that were seen, and their first containers
+    promised: dict[str, tuple[str, list[int]]] = field(default_factory=dict)  # of a guest: where pods are being bound to
+
+    @property
+    def guest_uid(self) -> str:
+        return self.guest.rpartition("/")[2]
+
+    @property
+    def outputs(self) -> list[tuple[str, str]]:
+        """The pods and containers that print."""
+        return sorted(self.members.items()) if self.guest else [(name, "main") for name in self.names]
 
     @property
     def names(self) -> list[str]:
         """Its pods, in the order of its nodes."""
+        if self.guest:
+            return sorted(self.members)
         return [f"{gang_name(self.job, self.epoch)}.{number}" for number in range(len(self.places))]
 
     @property
@@ -68,7 +82,7 @@ class PodGang:
     # --- its folder -----------------------------------------------------------------------------------------------------
     def write_order(self) -> None:
         make_private(self.folder)
-        kept = ("devices", "places", "resumed", "believed", "resumes", "stopped_exit", "is_stopping", "grace", "is_bound")
+        kept = ("devices", "places", "resumed", "believed", "resumes", "stopped_exit", "is_stopping", "grace", "is_bound", "guest")
         write_json(str(self.folder / "order.json"), {name: getattr(self, name) for name in kept})
 
     def write_end(self) -> None:
@@ -102,6 +116,8 @@ class PodGang:
         whole = len(codes) == len(pods)
         if self.verdict is not None:
             return self.verdict
+        if self.guest:
+            return GangEnd(News.STOPPED)
         if whole and bad == 0 and self.stopped_exit != 0:
             return GangEnd(News.FINISHED, 0)  # it had done all its work before it could stop
         forced = 137 in codes or (self.stopped_exit is not None and bad != self.stopped_exit) or (self.is_running and not whole)

@@ -25,7 +25,7 @@ class LogCopy:
 
     client: ApiClient
     namespace: str
-    names: list[str]
+    outputs: list[tuple[str, str]]  # pods, and which container of each
     path: Path
     most: int = _BYTES
     done: list[Callable[[], None]] = field(default_factory=list)  # called once, when all output has come
@@ -33,15 +33,15 @@ class LogCopy:
     is_whole: bool = True  # nothing broke off
 
     def __post_init__(self) -> None:
-        self._lock, self._left, self._first = threading.Lock(), len(self.names), threading.Event()
+        self._lock, self._left, self._first = threading.Lock(), len(self.outputs), threading.Event()
         make_private(self.path.parent)
         for old in (self.path, self.path.with_name("log.1")):
             old.unlink(missing_ok=True)
         self._log = Log(str(self.path), self.most)
         self._lines = Lines(self._log, lambda number: number)
-        self._lines.numbered = len(self.names) > 1
-        for number, name in enumerate(self.names):
-            threading.Thread(target=self._copy, args=(number, name), name=f"gantline-log-{name}", daemon=True).start()
+        self._lines.numbered = len(self.outputs) > 1
+        for number, (name, container) in enumerate(self.outputs):
+            threading.Thread(target=self._copy, args=(number, name, container), name=f"gantline-log-{name}", daemon=True).start()
 
     def wait_a_little(self, seconds: float = 1.0) -> None:
         """For the output that there is already: what comes later is read at the next look."""
@@ -55,9 +55,9 @@ class LogCopy:
                 return
         call()
 
-    def _copy(self, number: int, name: str) -> None:
+    def _copy(self, number: int, name: str, container: str) -> None:
         try:
-            for line in self.client.lines(f"{path_of('pods', self.namespace, name)}/log", follow="true", container="main"):
+            for line in self.client.lines(f"{path_of('pods', self.namespace, name)}/log", follow="true", container=container):
                 with self._lock:
                     self._lines.write(number, line)
                 self._first.set()
@@ -84,12 +84,12 @@ class LogCopies:
         self._copies: dict[tuple[str, int], LogCopy] = {}
         self._lock = threading.Lock()
 
-    def of(self, job: str, epoch: int, names: list[str], path: Path, most: int = _BYTES) -> LogCopy:
+    def of(self, job: str, epoch: int, outputs: list[tuple[str, str]], path: Path, most: int = _BYTES) -> LogCopy:
         """The copy of a gang's output, begun now if it is not under way. One that broke off is begun anew."""
         with self._lock:
             known = self._copies.get((job, epoch))
             if known is None or (known.is_over and not known.is_whole):
-                known = self._copies[job, epoch] = LogCopy(self.client, self.namespace, names, path, most)
+                known = self._copies[job, epoch] = LogCopy(self.client, self.namespace, outputs, path, most)
             return known
 
     def forget(self, job: str, epoch: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gantline.core.nodes import Node
 from gantline.runtime.bulletins import NodeNews, NodeState
@@ -13,7 +13,7 @@ from gantline.runtime.local.devices import short_name
 GPUS = ("nvidia.com/gpu", "amd.com/gpu")  # resources that are accelerators, by the plugin that counts them
 _PRODUCT = (
     "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator",
-    "accelerator",
+    "vodascheduler/accelerator", "accelerator",
 )  # fmt: skip
 _RACK = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
 _BY_CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable")
@@ -29,6 +29,7 @@ class ClusterNode:
     resource: str  # that counts its devices; empty: it has none for us
     state: NodeState
     why: str = ""
+    labels: Shown = field(default_factory=dict, compare=False)
 
     @property
     def news(self) -> NodeNews:
@@ -45,7 +46,7 @@ def read_node(value: Shown, slots: bool) -> ClusterNode:
     memory = amount(room.get("memory")) / 2**30
     node = Node(str(head["name"]), kind, int(amount(room.get(resource))) if resource else 0, amount(room.get("cpu")), memory, rack)
     state, why = _state(value.get("spec") or {}, status)
-    return ClusterNode(node.name, str(head.get("uid", "")), node, resource, state, why)
+    return ClusterNode(node.name, str(head.get("uid", "")), node, resource, state, why, labels)
 
 
 def _state(spec: Shown, status: Shown) -> tuple[NodeState, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,8 @@ class Pod:
     home: str  # the home whose service has made it
     places: tuple[int, ...]  # devices of its node that it has, by our count
     uses: Mapping[str, float]  # what it requests
+    owner: str = ""  # uid of the object that made it and controls it
+    container: str = ""  # its first one
 
     @property
     def is_over(self) -> bool:
@@ -78,11 +81,18 @@ def read_pod(value: Shown) -> Pod:
         None if started is None else instant(str(started)), bool(head.get("deletionTimestamp")),
         bool(head.get("deletionTimestamp")) and head.get("deletionGracePeriodSeconds") == 0,
         FINALIZER in (head.get("finalizers") or ()), spec.get("schedulerName") == SCHEDULER, str(notes.get(f"{MARK}/home", "")),
-        tuple(int(one) for one in str(notes.get(f"{MARK}/places", "")).split(",") if one.isdigit()), _uses(spec),
+        tuple(int(one) for one in str(notes.get(f"{MARK}/places", "")).split(",") if one.isdigit()), requests_of(spec),
+        *_made_by(head, spec),
     )  # fmt: skip
 
 
-def _uses(spec: Shown) -> dict[str, float]:
+def _made_by(head: Shown, spec: Shown) -> tuple[str, str]:
+    """The controlling owner, and the name of the first container."""
+    owner = next((str(one["uid"]) for one in head.get("ownerReferences") or () if one.get("controller")), "")
+    return owner, sys.intern(str((spec.get("containers") or [{}])[0].get("name", "")))
+
+
+def requests_of(spec: Shown) -> dict[str, float]:
     """What all containers together request; an init container counts where it alone requests more."""
     total: dict[str, float] = {}
     for one in spec.get("containers") or ():

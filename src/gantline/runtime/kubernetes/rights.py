@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gantline.core.errors import RefusedError
 from gantline.runtime.kubernetes.client import ApiClient
+from gantline.runtime.kubernetes.guests import KINDS
 from gantline.runtime.kubernetes.objects import path_of
 
 _REVIEWS = "authorization.k8s.io/v1"
@@ -33,6 +34,7 @@ RIGHTS = (
     Right("create", "pods/binding"),
     Right("get", "pods/log"),
     *(Right(verb, "services") for verb in ("create", "patch", "delete")),
+    *(Right(verb, *kind.resource) for kind in KINDS for verb in ("list", "watch", "patch")),
     *(Right(verb, "leases", "coordination.k8s.io") for verb in ("get", "create", "update")),
 )
 

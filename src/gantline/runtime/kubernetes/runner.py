@@ -7,6 +7,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -18,6 +19,8 @@ from gantline.runtime.kubernetes.client import ApiClient
 from gantline.runtime.kubernetes.execution import PodExecution
 from gantline.runtime.kubernetes.following import Follower
 from gantline.runtime.kubernetes.gang import PodGang
+from gantline.runtime.kubernetes.guests import Guest, GuestKind
+from gantline.runtime.kubernetes.intake import Intake, follow_guests
 from gantline.runtime.kubernetes.lease import Leadership, LostLeaseError
 from gantline.runtime.kubernetes.logs import LogCopies
 from gantline.runtime.kubernetes.manifests import PodTerms
@@ -45,17 +48,19 @@ class KubernetesRunner(Runner):
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
 
-    def __init__(self, home: Path, client: ApiClient, terms: PodTerms, slots: bool, timeout: float) -> None:
+    def __init__(self, home: Path, client: ApiClient, terms: PodTerms, slots: bool, timeout: float, minor: int = _OLDEST) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
         self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
         self.lease = Leadership(client, terms.namespace, terms.home, self._lost_lease)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._work: PodExecution | None = None
+        self._intake: Intake | None = None
         self._adopted: list[PodGang] = []
         self._thread: threading.Thread | None = None
         nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
-        self.followers = (nodes, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
+        guests = follow_guests(client, terms.namespace, minor, self._see_guest, self._only_guests)  # before the pods that they have made
+        self.followers = (nodes, *guests, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
 
     @classmethod
     def check(cls, devices: str | None, options: Mapping[str, str]) -> Sequence[str]:
@@ -71,12 +76,12 @@ class KubernetesRunner(Runner):
         options = premises.options
         access = find_access(options.get("kubeconfig", ""), options.get("context", ""), options.get("namespace", ""))
         client = ApiClient(access)
-        check_version(client)
+        minor = check_version(client)
         check_rights(client, access.namespace)
         terms = PodTerms(
             access.namespace, _identity(premises.home), premises.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
         )
-        runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options))
+        runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options), minor)
         runner.lease.acquire()
         runner.lease.start()
         for follower in runner.followers:
@@ -138,10 +143,13 @@ class KubernetesRunner(Runner):
     def attach(self, contact: Contact) -> None:
         writes = Writes(self.client, self._inbox.put, lambda: self.lease.is_held)
         self._work = work = PodExecution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
+        work.slots, self._intake = self.slots, Intake(work)
         for node in self.sight.nodes.values():
             if node.node.gpus:
                 work.saw_node(node.news)
         work.begin(self._adopted)
+        for guest in list(self.sight.guests.values()):
+            self._intake.saw(guest)
         work.flush()
         self._thread = threading.Thread(target=self._watched, name="gantline-runner", daemon=True)
         self._thread.start()
@@ -158,7 +166,8 @@ class KubernetesRunner(Runner):
         if self._thread is not None:
             self._inbox.put(None)
             self._thread.join()
-        if self._work is not None:
+        if self._work is not None and self._intake is not None:
+            self._intake.close()
             self._work.writes.close()
         self.lease.release()
         self.client.close()
@@ -193,7 +202,7 @@ class KubernetesRunner(Runner):
         gang = self._execution.live.get(job) if self._work is not None else None
         if gang is not None and gang.epoch == epoch and gang.is_running:
             most = self._execution.contact.task(gang.row).launch.log_bytes
-            self.logs.of(job, epoch, gang.names, gang.folder / "log", most).wait_a_little()
+            self.logs.of(job, epoch, gang.outputs, gang.folder / "log", most).wait_a_little()
         return self.kept.output(job, epoch)
 
     def jobs_kept(self) -> set[str]:
@@ -256,6 +265,16 @@ class KubernetesRunner(Runner):
         else:
             self._inbox.put(lambda: self._execution.saw_pod(pod, is_gone))
 
+    def _see_guest(self, guest: Guest, is_gone: bool) -> None:
+        if self._intake is None:
+            self.sight.see_guest(guest)
+        else:
+            self._inbox.put(partial(self._intake.saw, guest, is_gone))
+
+    def _only_guests(self, kind: GuestKind, uids: set[str], version: int) -> None:
+        if self._intake is not None:
+            self._inbox.put(partial(self._intake.absent, kind, uids, version))
+
     def _only_nodes(self, uids: set[str], version: int) -> None:
         def drop() -> None:
             for name in self.sight.absent_nodes(uids):
@@ -291,13 +310,14 @@ def _seconds(options: Mapping[str, str]) -> float:
     return found
 
 
-def check_version(client: ApiClient) -> None:
-    """Refuse a server that is too old."""
+def check_version(client: ApiClient) -> int:
+    """The minor version; a server that is too old is refused."""
     said = client.get("/version")
     minor = "".join(sign for sign in str(said.get("minor", "")) if sign.isdigit())
     if str(said.get("major")) == "1" and minor.isdigit() and int(minor) < _OLDEST:
         what = f"the API server is Kubernetes {said.get('gitVersion')}"
         raise RefusedError(what, where=client.access.server, fix=f"1.{_OLDEST} or later is needed")
+    return int(minor or _OLDEST)
 
 
 def _identity(home: Path) -> str:

@@ -7,28 +7,52 @@ from dataclasses import dataclass, field
 
 from gantline.core.cluster import Cluster
 from gantline.runtime.bulletins import NodeNews, NodeState
+from gantline.runtime.kubernetes.guests import Guest
 from gantline.runtime.kubernetes.nodes import ClusterNode
 from gantline.runtime.kubernetes.pods import Pod, identity_of
 
 
 @dataclass
 class Sight:
-    """Nodes by name; our pods by name; of the pods of others what they use on each node."""
+    """Nodes by name; our pods and those of guests by name; of the pods of others what they use on each node."""
 
     namespace: str
     nodes: dict[str, ClusterNode] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)  # ours
     others: dict[str, dict[str, Pod]] = field(default_factory=dict)  # node -> uid -> pod
     gone: dict[str, int] = field(default_factory=dict)  # uids of ours that were deleted -> version; a later answer must not bring them back
+    guests: dict[str, Guest] = field(default_factory=dict)  # objects that make their own pods, by uid
+    owners: set[str] = field(default_factory=set)  # uids of guests, also of those that are gone: their pods are no strangers
+    _made: dict[str, set[str]] = field(default_factory=dict)  # owner -> names of the pods that it has made
     _at: dict[str, set[str]] = field(default_factory=dict)  # node -> names of ours there
     _closed: dict[str, set[int]] = field(default_factory=dict)  # node -> places that others use, as last told
 
     def is_ours(self, pod: Pod) -> bool:
         return pod.namespace == self.namespace and pod.is_gantlines and identity_of(pod.name) is not None
 
+    def is_guests(self, pod: Pod) -> bool:
+        """Whether a guest has made it. One that waits for us counts, too: its object may be seen a moment later."""
+        here = pod.namespace == self.namespace and bool(pod.owner) and identity_of(pod.name) is None
+        return here and (pod.owner in self.owners or (pod.is_gantlines and not pod.node))
+
+    def made_by(self, owner: str) -> list[Pod]:
+        return [self.pods[name] for name in self._made.get(owner, ())]
+
+    def see_guest(self, guest: Guest) -> bool:
+        """Something was read of an object; whether it is newer than what is known."""
+        known = self.guests.get(guest.uid)
+        if known is not None and known.version > guest.version:
+            return False
+        self.guests[guest.uid] = guest
+        self.owners.add(guest.uid)
+        return True
+
     def see_pod(self, pod: Pod, is_gone: bool = False) -> bool:
         """Something was read of a pod; whether it is newer than what is known."""
-        if not self.is_ours(pod):
+        known = self.pods.get(pod.name)
+        if not self.is_ours(pod) and not self.is_guests(pod):
+            if known is not None and known.uid == pod.uid:  # it waited for us, and belongs to no object that was taken in
+                self._drop(known)
             if pod.node:
                 of = self.others.setdefault(pod.node, {})
                 if is_gone or pod.is_over:
@@ -36,20 +60,29 @@ class Sight:
                 else:
                     of[pod.uid] = pod
             return True
-        known = self.pods.get(pod.name)
+        self.others.get(pod.node, {}).pop(pod.uid, None)  # its object may have been seen later
         if (known is not None and known.version > pod.version) or self.gone.get(pod.uid, -1) >= pod.version:
             return False
         if is_gone:
-            self.pods.pop(pod.name, None)
-            self._at.get(pod.node, set()).discard(pod.name)
+            self._drop(pod)
             self.gone[pod.uid] = pod.version
             while len(self.gone) > 10_000:
                 del self.gone[next(iter(self.gone))]
         else:
             self.pods[pod.name] = pod
+            if pod.owner:
+                self._made.setdefault(pod.owner, set()).add(pod.name)
             if pod.node:
                 self._at.setdefault(pod.node, set()).add(pod.name)
         return True
+
+    def _drop(self, pod: Pod) -> None:
+        self.pods.pop(pod.name, None)
+        self._at.get(pod.node, set()).discard(pod.name)
+        if (made := self._made.get(pod.owner)) is not None:
+            made.discard(pod.name)
+            if not made:
+                del self._made[pod.owner]
 
     def ours_on(self, node: str) -> list[Pod]:
         """Our pods on a node that still use something there."""
@@ -84,8 +117,10 @@ class Sight:
         known = self.nodes.get(node)
         if known is None or not known.resource or known.state is NodeState.LOST:
             return []
-        used = math.ceil(sum(pod.uses.get(known.resource, 0.0) for pod in self.others.get(node, {}).values()) - 1e-6)
-        ours = {place for pod in self.ours_on(node) for place in pod.places}
+        here = self.ours_on(node)
+        others = [*self.others.get(node, {}).values(), *(pod for pod in here if pod.owner and not pod.places)]  # not bound by us
+        used = math.ceil(sum(pod.uses.get(known.resource, 0.0) for pod in others) - 1e-6)
+        ours = {place for pod in here for place in pod.places}
         before = self._closed.get(node, set())
         free = [place for place in range(known.node.gpus) if place not in ours]
         closed = set(sorted(free, key=lambda place: (place in before, place))[len(free) - min(used, len(free)) :])

@@ -75,7 +75,7 @@ class Upkeep:
         """A pod has changed."""
         if not self.sight.see_pod(pod, is_gone):
             return
-        if not self.sight.is_ours(pod):
+        if not self.sight.is_ours(pod) and not self.sight.is_guests(pod):
             self._nodes += self.sight.taken(pod.node) if pod.node else []
             return
         gang = self._gang_of(pod)
@@ -171,8 +171,11 @@ class Upkeep:
                 self._write(gang, name, partial(self._delete, pod, gang.grace if pod.node else 0))
         lost = self._lost(gang)
         left = [pod for pod in pods.values() if pod is not None and not pod.is_over and pod.node not in lost]
-        if left or any(name in self.writes.under_way for name in gang.names):
-            return
+        if not left and not any(name in self.writes.under_way for name in gang.names):
+            self._conclude(gang, pods, lost)
+
+    def _conclude(self, gang: PodGang, pods: dict[str, Pod | None], lost: set[str]) -> None:
+        """Nothing of it runs: it is closed when the rest of its output has come."""
         if lost or not any(pod is not None and pod.started for pod in pods.values()):
             self._close(gang)
         elif gang.job not in self._closing:
@@ -194,7 +197,7 @@ class Upkeep:
         for pod in pods.values():
             if pod is not None:
                 self.clear(pod)
-        if len(gang.places) > 1:
+        if len(gang.places) > 1 and not gang.guest:
             name = meeting_point(self.terms, gang.job, gang.epoch)["metadata"]["name"]
             self.writes.begin(name, partial(self.client.delete, self._path("services", name)), lambda answer, refusal: None)
         self.repeat(gang)
@@ -202,7 +205,7 @@ class Upkeep:
 
     def clear(self, pod: Pod) -> None:
         """Remove a pod of ours that belongs to no gang which is there: its end is written down, or its time is over."""
-        if self._gang_of(pod) is not None:
+        if self._gang_of(pod) is not None or not self.sight.is_ours(pod):
             return
         if not pod.is_deleted:
             grace = 1 if pod.node and not pod.is_over else 0
@@ -226,7 +229,7 @@ class Upkeep:
 
     def _copy(self, gang: PodGang) -> LogCopy:
         most = self.contact.task(gang.row).launch.log_bytes if gang.row >= 0 else 1 << 20
-        return self.logs.of(gang.job, gang.epoch, gang.names, gang.folder / "log", most)
+        return self.logs.of(gang.job, gang.epoch, gang.outputs, gang.folder / "log", most)
 
     def _write(self, gang: PodGang, name: str, write: Callable[[], Object]) -> None:
         """A write for a gang; it is settled again with the answer."""

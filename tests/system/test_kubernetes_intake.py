@@ -1,0 +1,276 @@
+"""Objects with the label ``gantline.io/queue`` on a real API server: held, admitted on the nodes of the plan, suspended again, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.controllers import Controllers
+from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, unless_gone, wait_for
+from tests.system.kubernetes_bench import premises
+
+from gantline.core.inputs import Action
+from gantline.runtime.kubernetes.objects import path_of
+from gantline.runtime.kubernetes.runner import KubernetesRunner
+from gantline.runtime.records import MemoryStore
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.view import JobView
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
+Serve = Callable[..., Scheduler]
+WAITS = "while [ ! -e {folder}/end ]; do sleep 0.05; done; exit $(cat {folder}/end)"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    with kubernetes_cluster(tmp_path_factory.mktemp("kubernetes")) as found:
+        found.start_kubelets([node("a", cpus=2), node("b", cpus=2)])
+        controllers = Controllers(found.kubeconfig)
+        controllers.define()
+        with controllers:
+            yield found
+
+
+@pytest.fixture
+def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Serve]:
+    """Services, one after another, with one home and one store."""
+    store, made = MemoryStore(), list[Scheduler]()
+
+    def start(policy: str = "fifo", **more: Any) -> Scheduler:
+        if made:
+            made.pop().stop()
+        scheduler = Scheduler(store, KubernetesRunner.open(premises(cluster, tmp_path)), policy, **more)
+        scheduler.start()
+        made.append(scheduler)
+        return scheduler
+
+    yield start
+    for plural, group in GROUPS.items():
+        for one in cluster.client.get(path_of(plural, "default", group=group))["items"]:
+            delete(cluster, plural, one["metadata"]["name"])
+    for one in made:
+        one.stop()
+    empty(cluster)
+
+
+def template(line: str, cpu: int = 1, scheduler: str = "gantline", **env: str) -> dict[str, Any]:
+    container = {"name": "work", "image": "any", "command": ["/bin/sh", "-c", line], "resources": {"requests": {"cpu": str(cpu)}}}
+    container |= {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
+    named = {"schedulerName": scheduler} if scheduler else {}
+    return {"spec": {**named, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}}
+
+
+def create(cluster: KubernetesCluster, plural: str, name: str, spec: dict[str, Any], queue: str = "research", **notes: str) -> None:
+    head = {
+        "name": name,
+        "labels": {"gantline.io/queue": queue},
+        "annotations": {f"gantline.io/{key}": text for key, text in notes.items()},
+    }
+    kind = {"jobs": "Job", "pytorchjobs": "PyTorchJob", "mpijobs": "MPIJob"}[plural]
+    value = {"apiVersion": GROUPS[plural], "kind": kind, "metadata": head, "spec": spec}
+    cluster.client.create(path_of(plural, "default", group=GROUPS[plural]), value)
+
+
+def job(line: str, pods: int = 1, **more: Any) -> dict[str, Any]:
+    return {"parallelism": pods, "completions": pods, "template": template(line, **more)}
+
+
+def delete(cluster: KubernetesCluster, plural: str, name: str) -> None:
+    """As a user does; there is no garbage collector here that would take the finalizers of a Job away."""
+    path = path_of(plural, "default", name, GROUPS[plural])
+    cluster.client.delete(path)
+    unless_gone(partial(cluster.client.merge, path, {"metadata": {"finalizers": None}}))
+
+
+def shown(cluster: KubernetesCluster, plural: str, name: str) -> dict[str, Any]:
+    return cluster.client.get(path_of(plural, "default", name, GROUPS[plural]))
+
+
+def notes(cluster: KubernetesCluster, plural: str, name: str) -> dict[str, str]:
+    return shown(cluster, plural, name)["metadata"].get("annotations") or {}
+
+
+def known(scheduler: Scheduler, name: str) -> JobView | None:
+    return next((one for one in scheduler.view().jobs.values() if one.name == name), None)
+
+
+def becomes(scheduler: Scheduler, name: str, state: str) -> JobView:
+    def found() -> JobView | None:
+        one = known(scheduler, name)
+        return one if one is not None and one.state == state else None
+
+    try:
+        return wait_for(found, state)
+    except AssertionError:
+        raise AssertionError(f"{name} does not become {state}: {list(scheduler.view().jobs.values())}") from None
+
+
+def nodes_of(cluster: KubernetesCluster, name: str) -> list[str]:
+    pods = [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith(f"{name}-")]
+    return sorted(pod["spec"].get("nodeName", "") for pod in pods if not pod["metadata"].get("deletionTimestamp"))
+
+
+def finish(folder: Path, code: int = 0) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "draft").write_text(str(code))
+    (folder / "draft").rename(folder / "end")
+
+
+def test_a_plain_job_waits_its_turn_runs_where_the_plan_says_and_ends(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "first", job(WAITS.format(folder=tmp_path), pods=3), priority="7")
+    first = becomes(scheduler, "first", "running")
+    assert (first.queue, first.gpus, first.priority) == ("research", 3, 7)
+    held = sorted(device.partition(":")[0] for device in first.devices)
+    assert nodes_of(cluster, "first") == held == ["a", "a", "b"]
+    assert notes(cluster, "jobs", "first")["gantline.io/job"] == first.id
+    create(cluster, "jobs", "second", job("echo hello from $HOSTNAME", pods=2))
+    second = becomes(scheduler, "second", "pending")
+    assert shown(cluster, "jobs", "second")["spec"]["parallelism"] == 0  # Kubernetes 1.20 cannot suspend a Job
+    wait_for(lambda: not nodes_of(cluster, "second"), "no pod of the one that waits")
+    finish(tmp_path)
+    becomes(scheduler, "first", "succeeded")
+    assert becomes(scheduler, "second", "succeeded").exit_code == 0
+    output = scheduler.runner.output(second.id, 1)
+    assert output.read(0, output.size).decode().count("hello from") == 2
+    output.close()
+
+
+def test_a_job_that_fails_has_failed_with_its_exit_code(serve: Serve, cluster: KubernetesCluster) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "bad", {**job("exit 7"), "backoffLimit": 0})
+    bad = becomes(scheduler, "bad", "failed")
+    assert bad.exit_code == 7
+
+
+def test_one_that_is_deleted_by_hand_is_cancelled_and_its_devices_are_free(serve: Serve, cluster: KubernetesCluster) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "long", job("sleep 1000", pods=4))
+    becomes(scheduler, "long", "running")
+    create(cluster, "jobs", "next", job("true", pods=4))
+    becomes(scheduler, "next", "pending")
+    delete(cluster, "jobs", "long")
+    becomes(scheduler, "long", "cancelled")
+    becomes(scheduler, "next", "succeeded")
+
+
+def test_one_that_is_cancelled_here_stays_suspended(serve: Serve, cluster: KubernetesCluster) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "long", job("sleep 1000", pods=2))
+    scheduler.request([becomes(scheduler, "long", "running").id], Action.CANCEL)
+    becomes(scheduler, "long", "cancelled")
+    wait_for(lambda: not nodes_of(cluster, "long"), "removal of the pods")
+    again = serve()
+    assert shown(cluster, "jobs", "long")["spec"]["parallelism"] == 0
+    assert [one.state for one in again.view().jobs.values()] == ["cancelled"]
+
+
+def test_the_next_service_goes_on_with_what_was_admitted_and_what_waits(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "runs", job(WAITS.format(folder=tmp_path), pods=4))
+    create(cluster, "jobs", "waits", job("true"))
+    becomes(scheduler, "runs", "running")
+    becomes(scheduler, "waits", "pending")
+    wait_for(lambda: "gantline.io/job" in notes(cluster, "jobs", "waits"), "the number of the one that waits")
+    pods = {pod["metadata"]["uid"] for pod in cluster.pods()}
+    again = serve()
+    becomes(again, "runs", "running")
+    assert {pod["metadata"]["uid"] for pod in cluster.pods()} == pods
+    finish(tmp_path)
+    becomes(again, "waits", "succeeded")
+    assert becomes(again, "runs", "succeeded").restarts == 0
+    assert len(again.view().jobs) == 2
+
+
+REFUSED = {
+    "names another scheduler": (job("true", scheduler="another"), {}, "its pods ask for another scheduler"),
+    "asks for nothing": (job("true", cpu=0), {}, "none of its pods requests a CPU"),
+    "would run out of time": ({**job("true"), "activeDeadlineSeconds": 60}, {}, "activeDeadlineSeconds would go on while it waits"),
+    "elastic the wrong way round": (job("true"), {"min-gpus": "3", "max-gpus": "2"}, "is elastic from 3 to 2"),
+    "priority is no number": (job("true"), {"priority": "urgent"}, "priority is 'urgent', no whole number"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_run_is_refused_in_words_at_the_object(serve: Serve, cluster: KubernetesCluster, case: str) -> None:
+    spec, more, said = REFUSED[case]
+    scheduler = serve()
+    create(cluster, "jobs", "odd", spec, **more)
+    wait_for(lambda: said in notes(cluster, "jobs", "odd").get("gantline.io/refused", ""), f"refusal; {notes(cluster, 'jobs', 'odd')}")
+    assert not scheduler.view().jobs
+    assert shown(cluster, "jobs", "odd")["spec"]["parallelism"] == 0
+
+
+def test_one_that_is_preempted_is_held_and_admitted_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve("srtf")
+    create(cluster, "jobs", "long", job(WAITS.format(folder=tmp_path), pods=4), resumes="true", estimate="2h")
+    becomes(scheduler, "long", "running")
+    assert nodes_of(cluster, "long") == ["a", "a", "b", "b"]
+    create(cluster, "jobs", "short", job("true", pods=2), estimate="10s")
+    becomes(scheduler, "short", "succeeded")
+    becomes(scheduler, "long", "running")
+    finish(tmp_path)
+    assert becomes(scheduler, "long", "succeeded").restarts == 1
+
+
+def test_one_that_is_started_by_hand_is_held_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
+    becomes(scheduler, "big", "running")
+    create(cluster, "jobs", "small", job("true"))
+    becomes(scheduler, "small", "pending")
+    cluster.client.merge(path_of("jobs", "default", "small", "batch/v1"), {"spec": {"parallelism": 1}})
+    wait_for(lambda: shown(cluster, "jobs", "small")["spec"]["parallelism"] == 0, "its parallelism to be set back")
+    finish(tmp_path)
+    becomes(scheduler, "small", "succeeded")
+
+
+def test_a_pytorchjob_is_suspended_when_it_is_preempted_and_admitted_again(
+    serve: Serve, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve("srtf")
+    replicas = {role: {"replicas": count, "template": template(WAITS.format(folder=tmp_path), scheduler="")} for role, count in
+                {"Master": 1, "Worker": 3}.items()}  # fmt: skip
+    create(cluster, "pytorchjobs", "train", {"pytorchReplicaSpecs": replicas}, resumes="true", estimate="2h")
+    low = becomes(scheduler, "train", "running")
+    assert nodes_of(cluster, "train") == ["a", "a", "b", "b"]
+    create(cluster, "jobs", "urgent", job(WAITS.format(folder=tmp_path / "urgent"), pods=2), estimate="10s")
+    becomes(scheduler, "urgent", "running")
+    assert shown(cluster, "pytorchjobs", "train")["spec"]["runPolicy"]["suspend"] is True
+    assert nodes_of(cluster, "train") == []
+    finish(tmp_path / "urgent")
+    becomes(scheduler, "urgent", "succeeded")
+    becomes(scheduler, "train", "running")
+    finish(tmp_path)
+    assert becomes(scheduler, "train", "succeeded").restarts == low.restarts + 1
+
+
+def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve("voda.elastic_fifo")
+    line = WAITS.format(folder=tmp_path)
+    launcher = template(line, cpu=0, scheduler="", MIN_NUM_PROC="1", MAX_NUM_PROC="3", NUM_PROC="2", JOB_PRIORITY="0")
+    replicas = {"Launcher": {"replicas": 1, "template": launcher}, "Worker": {"replicas": 1, "template": template(line, scheduler="")}}
+    create(cluster, "mpijobs", "elastic", {"mpiReplicaSpecs": replicas})
+    first = becomes(scheduler, "elastic", "running")
+    assert len(first.devices) == shown(cluster, "mpijobs", "elastic")["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 3
+    assert (first.min_gpus, first.max_gpus) == (1, 3)
+    finish(tmp_path)
+    becomes(scheduler, "elastic", "succeeded")
+
+
+def test_a_pytorchjob_that_is_unsuspended_by_hand_is_suspended_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
+    becomes(scheduler, "big", "running")
+    worker = {"Worker": {"replicas": 1, "template": template("true", scheduler="")}}
+    create(cluster, "pytorchjobs", "small", {"pytorchReplicaSpecs": worker})
+    becomes(scheduler, "small", "pending")
+    path = path_of("pytorchjobs", "default", "small", "kubeflow.org/v1")
+    cluster.client.merge(path, {"spec": {"runPolicy": {"suspend": False}}})
+    wait_for(lambda: shown(cluster, "pytorchjobs", "small")["spec"]["runPolicy"]["suspend"], "its suspension")
+    finish(tmp_path)
+    becomes(scheduler, "small", "succeeded")
