@@ -8,18 +8,18 @@ Annotations say what Kubernetes has no field for: ``gantline.io/priority``, ``mi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from gantline.core.errors import RefusedError
 from gantline.core.nodes import Node
 from gantline.runtime.kubernetes.guests import Guest
 from gantline.runtime.kubernetes.nodes import ClusterNode
+from gantline.runtime.kubernetes.objects import Object
 from gantline.runtime.kubernetes.pods import MARK, SCHEDULER
 
 _VODA = {"MIN_NP": "MIN_NUM_PROC", "MAX_NP": "MAX_NUM_PROC", "NP": "NUM_PROC"}  # its other spellings
 
 
-def spec_of_guest(guest: Guest, nodes: Iterable[ClusterNode], slots: bool) -> dict[str, Any]:
+def spec_of_guest(guest: Guest, nodes: Iterable[ClusterNode], slots: bool) -> Object:
     """As `runtime.spec_file.spec_of` reads it. Raises `RefusedError` where the object cannot be run as it is."""
     _check_template(guest)
     each = {role.devices(slots) for role in guest.roles if role.pods} - {0}
@@ -29,7 +29,7 @@ def spec_of_guest(guest: Guest, nodes: Iterable[ClusterNode], slots: bool) -> di
     pods = sum(role.pods for role in guest.roles if role.devices(slots))
     fitting, total = _fitting(guest, list(nodes)), sum(role.pods * role.devices(slots) for role in guest.roles)
     range_ = _range(guest, each, pods)
-    found: dict[str, Any] = {
+    found: Object = {
         "run": [f"{guest.kind.name}/{guest.name}"], "name": guest.name, "queue": guest.queue, "object": guest.title, **_terms(guest),
         **_devices(guest, range_[1] if range_ else total, each, pods, fitting),
     }  # fmt: skip
@@ -70,12 +70,12 @@ def _fitting(guest: Guest, nodes: list[ClusterNode]) -> list[Node]:
     return [one.node for one in fit]
 
 
-def _devices(guest: Guest, total: int, each: set[int], pods: int, fitting: list[Node]) -> dict[str, Any]:
+def _devices(guest: Guest, total: int, each: set[int], pods: int, fitting: list[Node]) -> Object:
     """Pods of one device each may be anywhere; larger ones are all on one node, or where no node has room for that, each on its own."""
     selected = any(role.spec.get("nodeSelector") for role in guest.roles)
     types = sorted({node.type for node in fitting})
     if each == {1} or any(node.gpus >= total for node in fitting):
-        ways: dict[str, Any] = {"any_of": [{"accelerators": f"{kind}:{total}"} for kind in types]} if selected else {"gpus": total}
+        ways: Object = {"any_of": [{"accelerators": f"{kind}:{total}"} for kind in types]} if selected else {"gpus": total}
         return {"resources": ways, "processes": "gpus" if each == {1} else pods}
     size = max(each)
     types = [kind for kind in types if any(node.type == kind and node.gpus >= size for node in fitting)]
@@ -102,8 +102,8 @@ def _range(guest: Guest, each: set[int], pods: int) -> tuple[int, int, int] | No
     return least, asked, most
 
 
-def _terms(guest: Guest) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _terms(guest: Guest) -> Object:
+    found: Object = {}
     if guest.kind.name == "MPIJob" and (voda := dict(guest.variables()).get("JOB_PRIORITY")):
         found["priority"] = -_whole(guest, "JOB_PRIORITY", voda)
     if priority := _note(guest, "priority"):

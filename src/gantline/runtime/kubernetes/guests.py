@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gantline.runtime.kubernetes.nodes import GPUS
 from gantline.runtime.kubernetes.objects import Object, Shown, path_of
@@ -42,7 +41,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class PodRole:
     """Pods that are alike."""
 
     name: str
@@ -124,11 +123,11 @@ class Guest:
         return "", ""
 
     @property
-    def roles(self) -> tuple[Role, ...]:
+    def roles(self) -> tuple[PodRole, ...]:
         if not self.kind.replicas:
-            return (Role("", self._parallelism, self.spec.get("template") or {}),)
+            return (PodRole("", self._parallelism, self.spec.get("template") or {}),)
         found = self.spec.get(self.kind.replicas) or {}
-        return tuple(Role(name, int(one.get("replicas", 1)), one.get("template") or {}) for name, one in sorted(found.items()))
+        return tuple(PodRole(name, int(one.get("replicas", 1)), one.get("template") or {}) for name, one in sorted(found.items()))
 
     @property
     def expected(self) -> int:
@@ -199,7 +198,7 @@ class Guest:
         return found
 
     @property
-    def elastic_role(self) -> Role | None:
+    def elastic_role(self) -> PodRole | None:
         """The one whose number of pods may change."""
         return next((role for role in self.roles if role.name in ("", "Worker")), None)
 
@@ -215,7 +214,7 @@ class Guest:
         """The environment of the first container of the role that leads, as far as it is written out."""
         roles = {role.name: role for role in self.roles}
         leader = roles.get("Launcher") or roles.get("Master") or self.roles[0]
-        containers: Any = leader.spec.get("containers") or [{}]
+        containers: list[Object] = leader.spec.get("containers") or [{}]
         for one in containers[0].get("env") or ():
             if one.get("value") is not None:
                 yield str(one["name"]), str(one["value"])
