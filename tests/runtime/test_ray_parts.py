@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,34 @@ def test_an_older_order_changes_nothing(order: dict[str, Any], begun: list[Hands
     until(lambda: begun[0].state.get("phase") == "running")
     begun[0].order({**order, "command": ["sleep 1000"], "want": "stop", "serial": 4})
     assert json.loads((begun[0].folder / "order.json").read_text())["want"] == "run"
+
+
+class LateDevices(Hands):
+    """Devices that are there when the test says so."""
+
+    def obtain(self, name: str, devices: Sequence[str], amounts: Mapping[str, float]) -> list[str]:
+        until(lambda: all((Path(self._order["there"]) / device).exists() for device in devices))
+        return [device[-1] for device in devices]
+
+
+def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any], begun: list[Hands], tmp_path: Path) -> None:
+    """Until then all else that it is ordered is done at once."""
+    held = {"one_by_one": "x", "nodes": ["n1"], "bundles": [{"GPU": 1}], "device_names": ["n1:4"], "there": str(tmp_path)}
+    usual = {**order, **held, "ranks": [{}], "command": [f"echo $CUDA_VISIBLE_DEVICES >> {tmp_path}/seen; sleep 1000"]}
+    begun.append(hands := LateDevices("x", usual, "127.0.0.1"))
+    (tmp_path / "n1:4").touch()
+    until(lambda: hands.state.get("phase") == "running")
+    assert hands.state["actual"] == ["n1:4"]
+    change = {"epoch": 2, "members": [0], "env": {}, "ranks": [{}]}
+    news = {"grant": {"epoch": 2, "devices": ["n1:4", "n1:6"]}, "change": change}
+    hands.order({**usual, **news, "revision": 1, "suspended": True, "serial": 2})
+    until(lambda: hands.state.get("phase") == "suspended")
+    assert not (hands.folder / "grant.json").exists()
+    (tmp_path / "n1:6").touch()
+    until((hands.folder / "grant.json").exists)
+    until(lambda: (tmp_path / "seen").read_text() == "4\n4,6\n", "a rank that joins")
+    hands.order({**usual, **news, "change": {**change, "refuse": "too late"}, "revision": 1, "suspended": True, "serial": 3})
+    until(lambda: hands.state.get("board", {}).get("switch.2", {}).get("refused") == "too late")
 
 
 _ACTOR = """

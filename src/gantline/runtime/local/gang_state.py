@@ -19,6 +19,8 @@ def combined(states: Sequence[Values], asked_stop: bool) -> Values:
         "lost": sum(int(one.get("lost", 0)) for one in states),
     }
     found["mark"] = max(int(one.get("mark", -1)) for one in states)
+    if picked := [name for one in states for name in one.get("actual", ())]:
+        found["actual"] = picked
     for name in ("started", "ended"):
         known = [float(one[name]) for one in states if name in one]
         found |= {name: max(known)} if len(known) == len(states) else {}

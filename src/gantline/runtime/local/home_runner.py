@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnations import Incarnations
 from gantline.runtime.local.kept import KeptJobs, KeptOutput
 from gantline.runtime.roll_call import KeptIncarnation
@@ -36,6 +37,12 @@ class HomeRunner(Runner):
         one = self.known.get(job)
         return one is not None and not one.over and one.order.get("want") != "stop" and int(one.folder.name) <= epoch <= one.epoch
 
+    def switched(self, job: str, epoch: int) -> None:
+        one = self.known.get(job)
+        if one is not None and one.epoch == epoch and one.switching:
+            write_json(str(one.folder / "switched"), epoch)
+            self._ring()
+
     def incarnations(self, job: str) -> Sequence[KeptIncarnation]:
         return self.kept.incarnations(job)
 
@@ -49,6 +56,10 @@ class HomeRunner(Runner):
         self.kept.remove(job)
 
     # --- the thread -----------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def _ring(self) -> None:
+        """Let the thread look at what is new."""
+
     def _work_watched(self) -> None:
         try:
             self._work()

@@ -78,6 +78,11 @@ class Incarnation:
                 self._wake_above()
             self.signal(signal.SIGHUP)
 
+    def announce(self, grant: Values, /, **news: object) -> None:
+        """Write a change down for the keeper, and for the runner of a restarted service, and then the grant that the job acts on."""
+        self.write_order(**news)
+        write_json(str(self.folder / "grant.json"), grant)
+
     def close(self) -> None:
         """Let no keeper begin here; only to be called where there is none."""
         make_private(self.folder)

@@ -150,7 +150,7 @@ class Keeper(Keeping):
         self.ranks.begin_change(change, newcomers)
         self.lines.numbered = True
         try:
-            for extra in change["ranks"]:
+            for extra in () if change.get("refuse") else change["ranks"]:
                 newcomers.append(self.start_one({**self.order["env"], **change["env"], **extra}))
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             change["refuse"] = f"a rank cannot be started: {error}"

@@ -36,7 +36,8 @@ def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple
     at = _when(one.state, "started" if news is News.STARTED else "ended", clock, now)
     revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
     lost = Fault(one.state["fault"]) if one.over and one.state.get("fault") else None
-    report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision, lost=lost)
+    picked = tuple(one.state.get("actual", ())) if where else ()
+    report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision, lost=lost, actual=picked)
     if not one.over:
         return report, None
     lines = tuple(one.last_lines()) if news is News.FAILED else ()

@@ -81,6 +81,15 @@ class Writer:
         ranks = environment.ranks(launch, len(devices), told)[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
+    @property
+    def alike(self) -> bool:
+        """Whether all devices are slots to which no process is bound."""
+        return not self.machine.binds
+
+    def stays(self, one: Incarnation, devices: Sequence[int]) -> bool:
+        """Whether an incarnation that runs can go on with these devices; else it stops, and starts there."""
+        return True
+
     def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
         """What a running job reads of its new grant."""
         batch = order.grant.assignment.batch if order.grant is not None else 0

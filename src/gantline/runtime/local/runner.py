@@ -18,7 +18,6 @@ from gantline.runtime.local.capacity import with_capacity
 from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine, declared, find_machine, too_many
 from gantline.runtime.local.execution import Execution, LocalKeepers
-from gantline.runtime.local.files import write_json
 from gantline.runtime.local.fork_server import KeeperForkServer
 from gantline.runtime.local.incarnations import Incarnations
 from gantline.runtime.local.keeper_runner import KeeperRunner
@@ -126,13 +125,6 @@ class LocalRunner(KeeperRunner):
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
         return self._contact.task(row).launch.can(not self.machine.binds)
-
-    # --- jobs -----------------------------------------------------------------------------------------------------------
-    def switched(self, job: str, epoch: int) -> None:
-        one = self.known.get(job)
-        if one is not None and one.epoch == epoch and one.switching:
-            write_json(str(one.folder / "switched"), epoch)
-            self._ring()
 
     # --- inside ---------------------------------------------------------------------------------------------------------
     def _look(self) -> None:

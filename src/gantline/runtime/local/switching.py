@@ -8,10 +8,9 @@ its rank. What has not come about in time is called off where it still can be, a
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gantline.engine.executor import Order, Verb
-from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.terms import tell_terms
@@ -23,7 +22,7 @@ JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready
 
 def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
-    slots = not writer.machine.binds
+    slots = writer.alike
     moved = set(order.devices) != set(one.devices) and not (slots and len(order.devices) == len(one.devices))
     one.epoch, one.resumed, one.refusal = order.epoch, order.done, ""
     if order.verb is Verb.STOP:
@@ -32,6 +31,9 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     base = one.order.get("revision", 0) + 1
     about: dict[str, object] = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
     about |= tell_terms(one, order)
+    if set(order.devices) != set(one.devices) and not writer.stays(one, order.devices):
+        _stop(one, order, about)
+        return
     if not moved:
         one.devices = order.devices
         one.write_order(**about, engine_devices=list(order.devices))
@@ -41,16 +43,18 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     if task.launch.processes == 0:
         members, one.target = seats(one.devices, order.devices, slots)
         if not members:  # no rank with the job's state would be left: after a refusal its devices may differ from the engine's
-            one.believed = order.done
-            one.write_order(**about, want="stop", believed=order.done)
+            _stop(one, order, about)
             return
         change = writer.change(order, task.launch, members, one.target)
         grant = writer.grant(order, one.target) | {"members": list(members), "world": len(one.target)}
     one.switching = time.monotonic()
-    before = list(one.devices)
-    # written for the keeper, and for the runner of a restarted service, before the job can act on it
-    one.write_order(**about, engine_devices=list(one.target), previous_devices=before, change=change)
-    write_json(str(one.folder / "grant.json"), grant)
+    one.announce(grant, **about, engine_devices=list(one.target), previous_devices=list(one.devices), change=change)
+
+
+def _stop(one: Incarnation, order: Order, about: Mapping[str, object]) -> None:
+    """It saves and ends, and starts again on its new devices."""
+    one.believed = order.done
+    one.write_order(**about, want="stop", believed=order.done)
 
 
 def seats(old: Sequence[int], new: Sequence[int], alike: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import ray
-from ray.exceptions import ActorUnavailableError
+from ray.exceptions import ActorUnavailableError, RayError
 from ray.util.placement_group import PlacementGroup, get_current_placement_group, placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
@@ -19,6 +20,8 @@ from gantline.runtime.ray.spread_gang import SpreadGang
 if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
 
+_PATIENCE = 60  # seconds that Ray is waited for at once
+_LOOK = 0.2  # seconds between looks for something that is about to be made
 _CALLS = 8  # that a keeper answers at once: one waits for news while an order comes
 
 
@@ -26,7 +29,31 @@ class HandsActor(Hands):
     """A gang on one node, or a node's part of one."""
 
     def __init__(self, name: str, order: Values) -> None:
+        self._visible: dict[str, str] = {}  # what CUDA calls the devices that Ray holds one by one
         super().__init__(name, order, ray.util.get_node_ip_address())
+
+    def obtain(self, name: str, devices: Sequence[str], amounts: Mapping[str, float]) -> list[str]:
+        for device in devices:
+            if device not in self._visible:
+                group = _when_ready(f"{name}/{device}")
+                self._visible[device] = ray.get(_in_bundle(_visible, group, 0, amounts, {}).remote()) if "GPU" in amounts else ""
+        return [seen for device in devices if (seen := self._visible[device])]
+
+
+def _visible() -> str:
+    """What CUDA calls the devices of the bundle in which this runs."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+
+def _when_ready(name: str) -> PlacementGroup:
+    """The placement group of that name, when Ray has made it."""
+    while True:
+        try:
+            group = ray.util.get_placement_group(name)
+            if group.wait(_PATIENCE):
+                return group
+        except (ValueError, RayError):  # it is not there yet, or the control store is away
+            time.sleep(_LOOK)
 
 
 class FarPart:
@@ -63,14 +90,28 @@ class SpreadGangActor(SpreadGang):
 
 def begin(name: str, order: Values, nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Handle:
     """Ask Ray for the devices on these nodes and for a keeper there, both of which outlive this process; nothing waits for them."""
-    pinned = [{"ray.io/node-id": node} for node in nodes]
-    group = placement_group([dict(one) for one in bundles], strategy="PACK", name=name, lifetime="detached", bundle_label_selector=pinned)
-    kind = HandsActor if len(nodes) == 1 else SpreadGangActor
     options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS}
-    return _in_bundle(kind, group, 0, bundles[0], options).remote(_folder(name), order)
+    if order.get("one_by_one"):  # an actor that lives in a bundle would end with it
+        there = NodeAffinitySchedulingStrategy(nodes[0], soft=False)
+        return ray.remote(HandsActor).options(num_cpus=0, scheduling_strategy=there, **options).remote(_folder(name), order)
+    kind = HandsActor if len(nodes) == 1 else SpreadGangActor
+    return _in_bundle(kind, _reserve(name, nodes, bundles), 0, bundles[0], options).remote(_folder(name), order)
 
 
-def _in_bundle(kind: type, group: PlacementGroup, bundle: int, amounts: Mapping[str, float], options: Values) -> Handle:
+def hold(name: str, node: str, amounts: Mapping[str, float]) -> None:
+    """Ask Ray for one device, unless that was done already; nothing waits for it."""
+    try:
+        ray.util.get_placement_group(name)
+    except ValueError:
+        _reserve(name, [node], [amounts])
+
+
+def _reserve(name: str, nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> PlacementGroup:
+    pinned = [{"ray.io/node-id": node} for node in nodes]
+    return placement_group([dict(one) for one in bundles], strategy="PACK", name=name, lifetime="detached", bundle_label_selector=pinned)
+
+
+def _in_bundle(kind: Callable[..., object], group: PlacementGroup, bundle: int, amounts: Mapping[str, float], options: Values) -> Handle:
     strategy = PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=bundle)
     devices = {"num_cpus": amounts.get("CPU", 0), "num_gpus": amounts.get("GPU", 0)}
     return ray.remote(kind).options(scheduling_strategy=strategy, **devices, **options)

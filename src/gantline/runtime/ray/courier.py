@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,6 +57,7 @@ class Courier:
         self.node_of: Callable[[str], RayNode | None] = lambda name: None
         self._doubtful: dict[str, Delivery] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
         self._held: dict[str, Delivery] = {}  # by name
+        self._single: dict[str, set[str]] = {}  # devices of an incarnation that Ray holds one by one, so that some can be given back
         self._there: set[str] | None = None  # keepers that were there at the roll call
         self._asking, self._is_closed = threading.Lock(), False
         self._errands: queue.Queue[Callable[[], None] | None] = queue.Queue()
@@ -93,6 +94,10 @@ class Courier:
         if held is not None:
             held.actor.order.remote(dict(one.order))
 
+    def hold(self, one: RayIncarnation, devices: Sequence[str]) -> None:
+        """Let an incarnation have these devices and no others, where Ray holds each of them by itself."""
+        self._errands.put(partial(self._hold, one, tuple(devices)))
+
     def call_back(self, one: RayIncarnation, state: Values) -> None:
         """End its keeper, wherever that is, and give its devices back; then it is what `state` says."""
         self._errands.put(partial(self._end, one, state))
@@ -106,6 +111,10 @@ class Courier:
     def call_roll(self) -> None:
         """Find out which keepers are there."""
         self._there = self._actors.names(self.prefix)
+        for group in self._actors.groups(self.prefix):
+            name, _, device = group.rpartition("/")
+            if name in self._there:
+                self._single.setdefault(name, set()).add(device)
 
     def adopt(self, one: RayIncarnation) -> bool:
         """Go on with a keeper that an earlier service has left; False: there is none."""
@@ -119,7 +128,8 @@ class Courier:
 
     def tidy_up(self) -> None:
         """End keepers, and give back devices, of incarnations that are over or were never written down."""
-        for name in (self._actors.names(self.prefix) | self._actors.groups(self.prefix)) - set(self._held):
+        kept = {*self._held, *(f"{name}/{device}" for name in self._held for device in self._single.get(name, ()))}
+        for name in (self._actors.names(self.prefix) | self._actors.groups(self.prefix)) - kept:
             self._actors.release(name)
 
     # --- errands --------------------------------------------------------------------------------------------------------
@@ -143,11 +153,28 @@ class Courier:
         ids = [node.id for node in nodes if node is not None]
         actor = self._actors.find(one.name) or self._actors.begin(one.name, dict(one.order), ids, one.order["bundles"])
         self._follow(one, actor)
+        if one.order.get("one_by_one"):
+            self._hold(one, one.order["device_names"])
+
+    def _hold(self, one: RayIncarnation, devices: Sequence[str]) -> None:
+        if one.name not in self._held:
+            return  # it is over
+        has, (amounts,) = self._single.setdefault(one.name, set()), one.order["bundles"]
+        for device in set(devices) - has:
+            node = self.node_of(device.rpartition(":")[0])
+            if node is not None:  # else its loss ends the gang
+                self._actors.hold(f"{one.name}/{device}", node.id, dict.fromkeys(amounts, 1))
+                has.add(device)
+        for device in has - set(devices):
+            self._actors.release(f"{one.name}/{device}")
+            has.discard(device)
 
     def _end(self, one: RayIncarnation, state: Values, done: Callable[[], None] | None = None) -> None:
         """Write the end down, give the devices back, then let it be seen, or say that it is done."""
         write_json(str(one.folder / "state.json"), state)
         self._actors.release(one.name)
+        for device in self._single.pop(one.name, ()):
+            self._actors.release(f"{one.name}/{device}")
         self._held.pop(one.name, None)
         self._doubtful.pop(one.name, None)
         if done is not None:

@@ -1,10 +1,13 @@
-"""Orders are carried out on a Ray cluster as on one machine, but for how keepers begin."""
+"""Carries out orders on a Ray cluster: as on one machine, but for how keepers begin, and what Ray holds for them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from gantline.engine.executor import Order
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.execution import Execution
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.ray.incarnation import RayIncarnation
 
@@ -18,3 +21,24 @@ class RayKeepers:
 
     def judge(self, one: Incarnation, alive: Sequence[Incarnation]) -> None:
         """Nothing more is known."""
+
+
+@dataclass
+class RayExecution(Execution):
+    """Carries out one order at a time, in the runner's thread."""
+
+    def carry_out(self, order: Order) -> None:
+        super().carry_out(order)
+        one = self.known.get(self.contact.task(order.row).job)
+        if one is not None:
+            self._settle(one)
+
+    def look(self, one: Incarnation) -> None:
+        super().look(one)
+        self._settle(one)
+
+    def _settle(self, one: Incarnation) -> None:
+        """What it has is what Ray holds for it, unless it is about to change."""
+        assert isinstance(one, RayIncarnation)
+        if one.order.get("one_by_one") and not one.over and not one.switching:
+            one.settle([self.writer.name(device) for device in one.devices])

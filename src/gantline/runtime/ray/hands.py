@@ -15,6 +15,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +54,9 @@ class Hands:
         self.state: Values = {}
         self.serial = order["serial"]  # of the newest order
         self.changed = threading.Condition()
+        self._order, self.node = dict(order), str(order.get("node") or next(iter(order.get("nodes", ())), ""))
+        self._cuda = os.environ.get(_VISIBLE, "")
+        self._granted = self._asked = 0  # the epoch of the grant that the job sees, and of the newest one
         self._begin(order)
 
     def order(self, order: Values) -> None:
@@ -82,12 +86,40 @@ class Hands:
             self.serial = math.inf
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def obtain(self, name: str, devices: Sequence[str], amounts: Mapping[str, float]) -> list[str]:
+        """Wait for devices that are held one by one; what CUDA calls them."""
+        return []
+
     # --- the keeper of this node ----------------------------------------------------------------------------------------
     def _begin(self, order: Values) -> None:
         self._write(order)
         threading.Thread(target=self._watch, name="gantline-keeper", daemon=True).start()
 
     def _obey(self, order: Values) -> None:
+        """A grant of other devices is passed on when these are there; all else at once."""
+        self._order, grant = dict(order), order.get("grant") or {}
+        epoch, called_off = int(grant.get("epoch", 0)), bool((order.get("change") or {}).get("refuse"))
+        if epoch > self._asked and not called_off:
+            self._asked = epoch
+            threading.Thread(target=self._await, args=(epoch, grant["devices"]), name="gantline-devices", daemon=True).start()
+        if called_off:
+            self._granted = self._asked = epoch
+        if epoch > self._granted:
+            order = {name: value for name, value in order.items() if name not in ("change", "grant")}
+        self._pass_on(order)
+
+    def _await(self, epoch: int, devices: Sequence[str]) -> None:
+        cuda = self._obtain(devices)
+        with self.changed:
+            if epoch == self._asked:
+                self._granted, self._cuda = epoch, cuda
+                self._pass_on(self._order)
+
+    def _obtain(self, devices: Sequence[str]) -> str:
+        (amounts,) = self._order["bundles"]
+        return ",".join(self.obtain(self._order["one_by_one"], devices, dict.fromkeys(amounts, 1)))
+
+    def _pass_on(self, order: Values) -> None:
         self._write(order)
         pid = int(self.state.get("pid", -1))
         if pid > 0 and started_at(pid) == self.state.get("born"):
@@ -97,17 +129,26 @@ class Hands:
     def _write(self, order: Values) -> None:
         """The order for processes on this node: where they meet, and what the engine has given this actor."""
         meet = order.get("meet") or {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
-        env = {**handed_on(), **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: os.environ.get(_VISIBLE, "")}
+        env = {**handed_on(), **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: self._cuda}
         self._saved = os.path.join(env["GANTLINE_CHECKPOINT"], "saved")
         with contextlib.suppress(OSError):
             os.makedirs(env["GANTLINE_CHECKPOINT"], mode=0o700, exist_ok=True)
         write_json(str(self.folder / "terms.json"), order.get("terms", {}), lasting=False)
         here = {**order, "env": env, "ranks": [{**rank, **meet} for rank in order["ranks"]]}
+        if change := order.get("change"):
+            here["change"] = {**change, "ranks": [{**rank, **meet} for rank in change["ranks"]]}
         write_json(str(self.folder / "order.json"), here, lasting=False)
+        for name in ("grant.json", "switched"):
+            if value := order.get(name.removesuffix(".json")):
+                write_json(str(self.folder / name), value, lasting=False)
 
     def _watch(self) -> None:
         """Until the keeper is gone; in a thread that nothing waits for, because the actor may be ended at any time."""
         try:
+            if self._order.get("one_by_one"):
+                self._cuda = self._obtain(self._order["device_names"])
+                with self.changed:
+                    self._write(self._order)
             keeper = begin_keeper(str(self.folder))
         except Exception as error:
             self._see({"phase": "over", "cause": "failed", "exit": 126, "why": f"its keeper cannot be started: {error}", **stamp("ended")})
@@ -127,6 +168,11 @@ class Hands:
             return dict(self.state)
         with contextlib.suppress(OSError):
             found["mark"] = os.stat(self._saved).st_mtime_ns
+        if self._cuda:  # which GPUs of the node it is, Ray has decided
+            found["actual"] = [f"{self.node}:{name}" for name in self._cuda.split(",")]
+        if self._granted:  # what ranks and keeper have decided about it
+            board = {name: read_json(str(self.folder / name)) for name in (f"switch.{self._granted}", "switched")}
+            found["board"] = {name: value for name, value in board.items() if value is not None}
         return found
 
     def _see(self, state: Values) -> None:

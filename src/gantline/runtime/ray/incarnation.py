@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gantline.runtime.local.files import make_private
+from gantline.runtime.local.files import make_private, read_json, write_json
 from gantline.runtime.local.incarnation import OVERDUE, Incarnation
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Carrier(Protocol):
 
     def send(self, one: RayIncarnation) -> None: ...
 
+    def hold(self, one: RayIncarnation, devices: Sequence[str]) -> None: ...
+
     def adopt(self, one: RayIncarnation) -> bool: ...
 
     def call_back(self, one: RayIncarnation, state: Values) -> None: ...
@@ -44,6 +47,7 @@ class RayIncarnation(Incarnation):
     arrived: Values | None = None  # a state that has not been read yet
     begun: float = field(default_factory=time.monotonic)
     called_back: bool = False
+    is_settled: bool = False  # it has no other devices than those that it runs on
 
     @property
     def name(self) -> str:
@@ -63,6 +67,36 @@ class RayIncarnation(Incarnation):
     def write_order(self, **news: Any) -> None:
         super().write_order(serial=int(self.order.get("serial", 0)) + 1, **news)
 
+    def announce(self, grant: Values, /, **news: object) -> None:
+        """The actor brings the grant into the folder that the job sees, once the devices are there."""
+        super().announce(grant, **news, grant=grant)
+        self.courier.hold(self, [*self.order["device_names"], *grant["devices"]])
+        self.is_settled = False
+
+    def settle(self, devices: Sequence[str]) -> None:
+        """It goes on with these devices: all others that it had are given back."""
+        if list(devices) != self.order["device_names"]:
+            self.write_order(device_names=list(devices))
+        elif self.is_settled:
+            return
+        self.courier.hold(self, devices)
+        self.is_settled = True
+
+    def look_again(self) -> None:
+        """Let the actor know that the job has reported its switch to the service, where that is not how it reports."""
+        if read_json(str(self.folder / "switched")) == self.epoch != self.order.get("switched") and "switched" not in self._board():
+            self.write_order(switched=self.epoch)
+
+    def _board(self) -> Values:
+        found = self.state.get("board")
+        return found if isinstance(found, dict) else {}
+
+    def _copy_board(self) -> None:
+        """What the job and its keeper have decided is in this folder, too."""
+        for name, value in self._board().items():
+            if read_json(str(self.folder / name)) != value:
+                write_json(str(self.folder / name), value)
+
     def signal(self, number: int) -> None:
         if number == signal.SIGHUP:
             self.courier.send(self)
@@ -71,11 +105,13 @@ class RayIncarnation(Incarnation):
         if self.seen < 0:  # what an earlier service has written down
             found = super().read()
             self.seen = max(self.seen, 0)
+            self._copy_board()
             return found
         arrived, self.arrived = self.arrived, None
         if arrived is None or arrived == self.state:
             return False
         self.state = arrived
+        self._copy_board()
         return True
 
     def keeper_gone(self) -> bool:

@@ -19,7 +19,6 @@ from gantline.engine.executor import Can, Order
 from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import Machine
-from gantline.runtime.local.execution import Execution
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.local.home_runner import HomeRunner
 from gantline.runtime.local.incarnations import Incarnations
@@ -29,7 +28,7 @@ from gantline.runtime.local.mps import Mps
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.ray.connection import OwnCluster, connect, load
 from gantline.runtime.ray.courier import Courier
-from gantline.runtime.ray.execution import RayKeepers
+from gantline.runtime.ray.execution import RayExecution, RayKeepers
 from gantline.runtime.ray.incarnation import RayIncarnation
 from gantline.runtime.ray.nodes import RayNodes, check_devices
 from gantline.runtime.ray.one_service import OneService
@@ -45,7 +44,7 @@ _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 1.0  # seconds between looks at Ray's list of nodes
 _LEAVE = 5.0  # seconds that calls of Ray have to return when the service ends: its control store may be away
 _BUSY, _CALM = 0.1, 1.0  # seconds between checks of what is late, while an incarnation starts or stops, and otherwise
-_ABLE = frozenset({Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
+_ABLE = frozenset({Can.DEVICES, Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
 
 
 @dataclass
@@ -135,7 +134,7 @@ class RayRunner(HomeRunner):
             self.home, self.url, machine, Groups(), Mps(self.home), contact.cluster,
             by_node=contact.by_node, resource=lambda name: self.nodes.resource(name),
         )  # fmt: skip
-        self._execution = Execution(self.home, contact, self.known, writer, RayKeepers(), self._orders)
+        self._execution = RayExecution(self.home, contact, self.known, writer, RayKeepers(), self._orders)
         self.courier.start()
         for thread in self._threads:
             thread.start()
@@ -148,10 +147,6 @@ class RayRunner(HomeRunner):
     def send(self, order: Order, now: float) -> None:
         self._orders.append(order)
         self._bell.set()
-
-    # --- jobs -----------------------------------------------------------------------------------------------------------
-    def switched(self, job: str, epoch: int) -> None:
-        """Gangs do not change their devices while they run."""
 
     # --- the end --------------------------------------------------------------------------------------------------------
     def leave(self, drained: bool) -> None:
@@ -171,12 +166,15 @@ class RayRunner(HomeRunner):
             self._own.stop()
 
     # --- inside ---------------------------------------------------------------------------------------------------------
+    def _ring(self) -> None:
+        self._bell.set()
+
     def _work(self) -> None:
         work = self._execution
         work.begin()
         while not self._closed.is_set():
             alive = self.known.alive()
-            busy = work.waiting or any(one.state.get("phase") != "running" or one.saving is not None for one in alive)
+            busy = work.waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
             self._bell.wait(_BUSY if busy else _CALM)
             self._bell.clear()
             for _ in range(len(self._orders)):

@@ -65,7 +65,13 @@ class SpreadGang(Hands):
         sizes = order["parts"]
         first = sum(sizes[:number])
         meet = {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
-        return {**order, "ranks": order["ranks"][first : first + sizes[number]], "first_rank": first, "meet": meet}
+        return {
+            **order,
+            "node": order["nodes"][number],
+            "ranks": order["ranks"][first : first + sizes[number]],
+            "first_rank": first,
+            "meet": meet,
+        }
 
     def _follow(self, number: int) -> None:
         """Collect state and output of one part until it is over."""
