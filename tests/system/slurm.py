@@ -51,6 +51,12 @@ class SlurmCluster:
         assert found.returncode == 0, f"{' '.join(command)}: {found.stderr}"
         return found.stdout
 
+    def _try(self, *command: str) -> str:
+        """The same of a command that may fail, or find nothing that answers."""
+        with suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=_PATIENCE, check=False).stdout.strip()
+        return ""
+
     def submit(self, seconds: float, gpus: int, *more: str) -> str:
         """Submit a job that sleeps; its id."""
         resources = (f"--gres=gpu:{gpus}",) if gpus else ()
@@ -146,8 +152,7 @@ class SlurmCluster:
         self._controller = self._daemon("slurmctld", "-D", "-f", str(self.home / "slurm.conf"))
 
     def _states(self) -> list[str]:
-        found = subprocess.run(("sinfo", "-hN", "-o", "%T"), env=self.env, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-        return found.stdout.split()
+        return self._try("sinfo", "-hN", "-o", "%T").split()
 
     def _daemon(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         program = _program(name)
@@ -157,7 +162,12 @@ class SlurmCluster:
         return self.daemons[-1]
 
     def stop(self) -> None:
-        subprocess.run(("scancel", "--user=root", "--signal=KILL"), env=self.env, capture_output=True, timeout=_PATIENCE, check=False)
+        """End all jobs, then the daemons: a step that ends after them would wait for them for ever."""
+        self._try("scancel", "--user=root", "--signal=KILL")
+        self._try("scancel", "--user=root")
+        end = time.monotonic() + _PATIENCE
+        while self._try("squeue", "--noheader") and time.monotonic() < end:
+            time.sleep(0.05)
         for one in reversed(self.daemons):
             one.terminate()
         for one in reversed(self.daemons):
