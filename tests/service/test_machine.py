@@ -187,6 +187,14 @@ def test_metrics_are_prometheus_text_and_count_what_happened(owner: Client) -> N
     assert found["gantline_job_gpus"].labels["job"] == waiting
     assert found["gantline_queue_gpus_inuse"].labels["queue"] == "measured"
     assert {"gantline_resizes_total", "gantline_restarts_total", "gantline_device_up", "gantline_job_wait_seconds_sum"} <= set(found)
+    voda = "voda_scheduler_cpu_scheduler_"
+    same = {name: sample.value for name, sample in found.items() if name.startswith(voda) and name != f"{voda}info"}
+    assert same == {name: found[f"gantline_{name.removeprefix(voda)}"].value for name in same}
+    assert {f"{voda}{name}" for name in (
+        "info", "jobs_created_total", "jobs_deleted_total", "jobs_completed_total", "jobs_failed_total", "jobs_ready", "jobs_waiting",
+        "jobs_running", "gpus", "gpus_inuse", "resched_total", "resched_duration_seconds_sum", "resched_duration_seconds_count",
+    )} <= set(found)  # fmt: skip
+    assert found["voda_scheduler_training_service_jobs_created_total"].value == found["gantline_jobs_created_total"].value
     owner.cancel(waiting)
 
 

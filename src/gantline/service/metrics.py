@@ -1,7 +1,7 @@
 """What Prometheus reads.
 
 Names follow Voda's scheduler (``jobs_ready``, ``gpus_inuse``, ``resched_duration_seconds``...) with our prefix; the kind of device is
-a label rather than a part of the name.
+a label rather than a part of the name. `voda_metrics` has the same numbers under Voda's own names.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import gantline
 from gantline.runtime.thinking import BOUNDS, Thinking
 from gantline.runtime.view import JobView, View
 from gantline.service.context import Context
+from gantline.service.counts import ENDS, RUNNING, WAITING, Counts
+from gantline.service.voda_metrics import as_voda
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-_ENDS = {"completed": ("succeeded",), "failed": ("failed", "timeout", "rejected"), "deleted": ("cancelled",)}
-_WAITING, _RUNNING = ("pending", "held"), ("starting", "running", "resizing", "preempting")
 
 
 def exposition(here: Context) -> str:
@@ -48,36 +48,35 @@ class _Scrape(Collector):
         info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
         yield info
         yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
-        yield from _totals(view, self._here.scheduler.archived, self._here.scheduler.thinking)
+        counts = Counts.of(view, self._here.scheduler.archived)
+        yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
         yield from _queues(view)
         yield from _devices(view)
         yield from _jobs(view.now, self._here.jobs().values())
+        yield from as_voda(view, counts)
 
 
 def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
+def _totals(view: View, counts: Counts, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
     jobs, counters = view.jobs.values(), view.counters
-    states, left = Counter(job.state for job in jobs), Counter(old.get("states", {}))
-    yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs) + left.total())
-    for name, ends in _ENDS.items():
-        yield CounterMetricFamily(
-            f"gantline_jobs_{name}", f"Jobs that ended as {' or '.join(ends)}.", value=sum(states[one] + left[one] for one in ends)
-        )
-    yield _gauge("gantline_jobs_archived", "Jobs that have left the store for the archive.", left.total())
-    waiting, running = sum(states[one] for one in _WAITING), sum(states[one] for one in _RUNNING)
-    yield _gauge("gantline_jobs_ready", "Jobs that have not ended.", waiting + running)
-    yield _gauge("gantline_jobs_waiting", "Jobs without devices.", waiting)
-    yield _gauge("gantline_jobs_running", "Jobs with devices.", running)
+    yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=counts.created)
+    for name, ends in ENDS.items():
+        yield CounterMetricFamily(f"gantline_jobs_{name}", f"Jobs that ended as {' or '.join(ends)}.", value=counts.ended[name])
+    yield _gauge("gantline_jobs_archived", "Jobs that have left the store for the archive.", counts.archived)
+    yield _gauge("gantline_jobs_ready", "Jobs that have not ended.", counts.waiting + counts.running)
+    yield _gauge("gantline_jobs_waiting", "Jobs without devices.", counts.waiting)
+    yield _gauge("gantline_jobs_running", "Jobs with devices.", counts.running)
     by_state = GaugeMetricFamily("gantline_jobs", "Jobs by state.", labels=["state"])
-    for state, count in sorted(states.items()):
+    for state, count in sorted(counts.states.items()):
         by_state.add_metric([state], count)
     yield by_state
-    decisions, spent = counters.get("decisions", 0.0), counters.get("decision_seconds", 0.0)
-    yield CounterMetricFamily("gantline_resched", "Decisions.", value=decisions)
-    yield SummaryMetricFamily("gantline_resched_duration_seconds", "Time that decisions took.", count_value=int(decisions), sum_value=spent)
+    yield CounterMetricFamily("gantline_resched", "Decisions.", value=counts.decisions)
+    yield SummaryMetricFamily(
+        "gantline_resched_duration_seconds", "Time that decisions took.", count_value=counts.decisions, sum_value=counts.seconds
+    )
     yield from _thinking(thinking)
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
     yield CounterMetricFamily(
@@ -121,7 +120,7 @@ def _queues(view: View) -> Iterator[Metric]:
     for queue in sorted({job.queue for job in active}):
         mine = [job for job in active if job.queue == queue]
         held.add_metric([queue], sum(len(job.devices) for job in mine))
-        oldest.add_metric([queue], max((view.now - job.submitted for job in mine if job.state in _WAITING), default=0.0))
+        oldest.add_metric([queue], max((view.now - job.submitted for job in mine if job.state in WAITING), default=0.0))
     yield from (counts, held, oldest)
 
 
@@ -147,7 +146,7 @@ def _jobs(now: float, jobs: Iterable[JobView]) -> Iterator[Metric]:
     speed = GaugeMetricFamily("gantline_job_throughput", "What a job reports, in its own units per second.", labels=labels)
     share = GaugeMetricFamily("gantline_job_progress_ratio", "Done of total, as a job reports it.", labels=labels)
     for job in jobs:
-        if job.state not in _RUNNING:
+        if job.state not in RUNNING:
             continue
         values = [job.id, job.name, job.user, job.queue]
         gpus.add_metric(values, len(job.devices))
