@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
@@ -110,6 +111,61 @@ def test_labels_removed_by_hand_lose_nothing(make: Make, cluster: KubernetesClus
     _, ending = told(bench, News.FAILED)
     assert ending is not None
     assert ending.exit == 3
+
+
+def test_devices_of_a_pod_whose_annotations_were_removed_stay_its_own(make: Make, cluster: KubernetesCluster) -> None:
+    bench = make()
+    start(bench, 2, 3)
+    before = {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in cluster.pods()}
+    cluster.client.merge(path_of("pods", "default", "gantline-job0.1.0"), {"metadata": {"annotations": None}})
+    wait_for(lambda: bench.runner.sight.pods["gantline-job0.1.0"].version > int(before["gantline-job0.1.0"]), "the edited pod")
+    cluster.pod("theirs", "a", cpu="900m")
+    wait_for(lambda: any(one.name == "a:1" and one.state is NodeState.DRAINED for one in bench.news), "a device that others use")
+    assert bench.runner.sight.pods["gantline-job0.1.0"].places == (0, 1)
+    bench.send(Order(Verb.START, 1, 1, (2,)))  # a mistaken order for one of its devices
+    bench.send(Order(Verb.START, 2, 1, (0,)))
+    told(bench, News.STARTED, row=2)
+    assert "gantline-job1.1.0" not in names(cluster)
+    bench.send(Order(Verb.STOP, 0, 1))
+    told(bench, News.STARTED, row=1)  # when its devices are free
+
+
+def test_services_of_two_namespaces_see_each_others_pods_as_used(make: Make, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    cluster.client.create(path_of("namespaces"), {"metadata": {"name": "team"}})
+    first = make()
+    start(first, 0, 1)
+    second = KubernetesBench(cluster, tmp_path / "team", namespace="team")
+    try:
+
+        def closed(bench: KubernetesBench) -> set[str]:
+            last = {one.name: one.state for one in bench.news}
+            return {name for name, state in last.items() if state is NodeState.DRAINED}
+
+        wait_for(lambda: closed(second) == {"a:0", "a:1"}, "devices of the first service")
+        start(second, 2)
+        wait_for(lambda: len(closed(first)) == 1, "the device of the second service")
+        assert closed(first) <= {"b:0", "b:1"}
+        first.send(Order(Verb.STOP, 0, 1))
+        told(first, News.STOPPED)
+        wait_for(lambda: not closed(second), "devices that are free again")
+        second.send(Order(Verb.STOP, 0, 1))
+        told(second, News.STOPPED)
+        wait_for(lambda: not closed(first) and not cluster.pods("team"), "the end of the second service's pod")
+    finally:
+        second.close()
+
+
+def test_a_clock_that_is_an_hour_slow_is_mentioned_and_moves_no_start(
+    make: Make, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = time.time
+    monkeypatch.setattr("gantline.runtime.kubernetes.client.time", SimpleNamespace(time=lambda: slow() - 3600.0))
+    bench = make()
+    assert any("the API server's clock differs from this one by 3" in note for note in bench.runner.notes())
+    start(bench, 0)
+    (present,) = bench.begin_again()
+    assert present.since is not None
+    assert abs(present.since - (slow() - 3600.0)) < 600.0
 
 
 def test_an_image_that_cannot_be_pulled_is_the_jobs_failure_with_the_kubelets_words(make: Make, cluster: KubernetesCluster) -> None:

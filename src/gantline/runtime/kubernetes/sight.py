@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gantline.core.cluster import Cluster
 from gantline.runtime.bulletins import NodeNews, NodeState
@@ -69,6 +69,8 @@ class Sight:
             while len(self.gone) > 10_000:
                 del self.gone[next(iter(self.gone))]
         else:
+            if known is not None and known.uid == pod.uid and known.places:  # annotations can be edited by hand, devices do not move
+                pod = replace(pod, places=known.places)
             self.pods[pod.name] = pod
             if pod.owner:
                 self._made.setdefault(pod.owner, set()).add(pod.name)
