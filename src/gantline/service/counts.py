@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.runtime.view import View
 
@@ -14,7 +13,7 @@ WAITING, RUNNING = ("pending", "held"), ("starting", "running", "resizing", "pre
 
 
 @dataclass(frozen=True)
-class Counts:
+class JobCounts:
     """At one instant; jobs that have left for the archive are counted among those that ended."""
 
     created: int
@@ -27,10 +26,10 @@ class Counts:
     seconds: float  # that decisions took
 
     @staticmethod
-    def of(view: View, old: Mapping[str, Any]) -> Counts:
-        """`old`: what jobs in the archive add up to."""
-        states, left = Counter(job.state for job in view.jobs.values()), Counter(old.get("states", {}))
-        return Counts(
+    def of(view: View, archived: Mapping[str, int]) -> JobCounts:
+        """`archived`: how many jobs in the archive ended in each state."""
+        states, left = Counter(job.state for job in view.jobs.values()), Counter(archived)
+        return JobCounts(
             len(view.jobs) + left.total(), left.total(),
             {name: sum(states[one] + left[one] for one in ends) for name, ends in ENDS.items()},
             sum(states[one] for one in WAITING), sum(states[one] for one in RUNNING), states,

@@ -25,7 +25,7 @@ import gantline
 from gantline.runtime.thinking import BOUNDS, Thinking
 from gantline.runtime.view import JobView, View
 from gantline.service.context import Context
-from gantline.service.counts import ENDS, RUNNING, WAITING, Counts
+from gantline.service.counts import ENDS, RUNNING, WAITING, JobCounts
 from gantline.service.voda_metrics import as_voda
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -48,7 +48,7 @@ class _Scrape(Collector):
         info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
         yield info
         yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
-        counts = Counts.of(view, self._here.scheduler.archived)
+        counts = JobCounts.of(view, self._here.scheduler.archived.get("states", {}))
         yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
         yield from _queues(view)
         yield from _devices(view)
@@ -60,7 +60,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View, counts: Counts, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
+def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
     jobs, counters = view.jobs.values(), view.counters
     yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=counts.created)
     for name, ends in ENDS.items():

@@ -13,10 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 import gantline
 from gantline.runtime.view import View
-from gantline.service.counts import Counts
+from gantline.service.counts import JobCounts
 
 
-def as_voda(view: View, counts: Counts) -> Iterator[Metric]:
+def as_voda(view: View, counts: JobCounts) -> Iterator[Metric]:
     """What both have: jobs, decisions and devices."""
     types = {device.type for device in view.devices}
     kind = types.pop() if len(types) == 1 else "default"
