@@ -192,6 +192,8 @@ class Commit:
 
     def _is_turn(self, row: int) -> bool:
         """Whether others of its rotation go on, known by the number that the plan gives it: it only waits for its turn."""
+        if self.grants.in_force.takes_no_turns(row):
+            return False
         grant = self.grants.by_row.get(row)
         if grant is None or grant.assignment.rotation < 0:
             return False

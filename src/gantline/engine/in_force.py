@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
-from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
 
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
@@ -116,6 +116,12 @@ class InForce:
     def describes(self, rows: Ints) -> bool:
         """Whether the columns say what each of these rows was granted."""
         return _are_noted(self.state.tables.I, self.columns.noted, rows)
+
+    def takes_no_turns(self, row: int) -> bool:
+        """Whether the columns say that the row is in no rotation; no grant is made for that."""
+        known = self.with_numbers
+        told = known.noted[row] == self.state.tables.I[c.EPOCH, row]
+        return bool(told and known.number[LINES["turns"], row] < 0.0 and known.number[LINES["mode"], row] != Mode.TIME)
 
     def knows(self, name: str) -> bool:
         """Whether anything was ever asked for under this name."""
