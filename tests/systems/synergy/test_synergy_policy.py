@@ -61,6 +61,13 @@ def test_each_mechanism_divides_twelve_cpus_between_two_jobs_that_can_use_nine(m
     assert max(ends(found).values()) == pytest.approx(end, abs=400 if mechanism == "opt" else 1e-6)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_jobs_without_profiles_have_their_share_under_every_mechanism(mechanism: str) -> None:
+    found = simulate([job("a", "new", 300.0), job("b", "newer", 300.0)], "1x4/12c/250g", "synergy", settings={"mechanism": mechanism})
+
+    assert ends(found) == {"a": 300.0, "b": 300.0}
+
+
 def test_the_model_counts_under_every_policy_what_a_job_asks_for() -> None:
     asked = job("asks", "vision", 2200.0, cpus=9, memory=62.5)
     starved = job("starved", "vision", 2200.0, cpus=1, memory=62.5)

@@ -49,6 +49,8 @@ def useful_cells(profile: SensitivityProfile, least: float) -> tuple[Cell, ...]:
 
 def best_cells(kinds: Sequence[JobKind], cpus: float, memory: float) -> list[list[Cell]] | None:
     """For each kind the cells of its jobs, fastest first; None: they cannot all have one."""
+    if not kinds:  # no job has a profile, and a solver wants at least one column
+        return []
     cells = [(at, cell) for at, kind in enumerate(kinds) for cell in kind.cells]
     gpus = np.array([kinds[at].gpus for at, _ in cells], dtype=np.float64)
     column = np.arange(len(cells))
