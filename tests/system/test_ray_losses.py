@@ -90,7 +90,9 @@ def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster:
         time.sleep(AWAY[long])
         until((tmp_path / "short").exists, "the end of a job that needs no control store")
         assert [state(scheduler, job) for job in running] == ["running", "running"]
+    back = time.monotonic()
     assert ended(scheduler, short, late) == ["succeeded", "succeeded"]
+    print(f"away for {AWAY[long]:g} s; caught up after {time.monotonic() - back:.1f} s")
     (tmp_path / "finish").touch()
     assert ended(scheduler, *running) == ["succeeded", "succeeded"]
     assert not (tmp_path / "breaches").exists()
