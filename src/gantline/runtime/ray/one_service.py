@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 
 from gantline.core.errors import RefusedError
@@ -11,6 +12,7 @@ from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
 
 _NAME = "gantline-service"
+_PATIENCE = 5.0  # seconds that the lease's actor has to answer when a service ends
 LEASE = 30.0  # seconds of silence after which another service may schedule
 
 
@@ -41,7 +43,7 @@ class OneService:
         import ray
 
         self._home, self._words = home_id, f"the service of {home} on {socket.gethostname()} (process {os.getpid()})"
-        self._left = False
+        self._left, self._lock = False, threading.Lock()  # a lease that is prolonged after it was given up would be held for a while
         options = {"name": _NAME, "namespace": NAMESPACE, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
         self._actor: Handle = ray.remote(Lease).options(**options).remote()
 
@@ -56,10 +58,15 @@ class OneService:
 
     def prolong(self) -> None:
         """Say that this service is there; nothing waits for it."""
-        if not self._left:
-            self._actor.take.remote(self._home, self._words)
+        with self._lock:
+            if not self._left:
+                self._actor.take.remote(self._home, self._words)
 
     def leave(self) -> None:
         """Give it up, for good."""
-        self._left = True
-        self._actor.leave.remote(self._home)
+        import ray
+
+        with self._lock:
+            self._left = True
+            given_up = self._actor.leave.remote(self._home)
+        ray.wait([given_up], timeout=_PATIENCE)  # what is on its way when Ray is shut down would be lost
