@@ -9,6 +9,7 @@ from tests.runtime.specs import Spec, ended, running, shell, state, until
 
 import gantline
 from gantline.core.grant import Grant
+from gantline.core.inputs import Action
 from gantline.core.plan import Assignment
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.launch import Launch
@@ -23,9 +24,9 @@ while [ $i -lt 40 ]; do i=$((i + 1)); sleep 0.03; echo $i > next; mv next step; 
 """
 
 FOLLOWS = """
-i=0; seen=none
-while [ $i -lt 60 ]; do
-  i=$((i + 1)); sleep 0.03
+seen=none; touch $GANTLINE_CHECKPOINT/up
+while [ ! -e $GANTLINE_CHECKPOINT/go ]; do
+  sleep 0.03
   if [ -e $GANTLINE_FOLDER/grant.json ]; then
     now=$(sed 's/.*"epoch": \\([0-9]*\\).*/\\1/' $GANTLINE_FOLDER/grant.json)
     [ "$now" = "$seen" ] || { seen=$now; echo $now > $GANTLINE_FOLDER/switched; }
@@ -43,13 +44,18 @@ def test_whose_turn_is_over_stands_still_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
-    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
-        (job,) = scheduler.submit(shell(FOLLOWS, gpus=3, changes=("devices",), resumes=True))
+    with running(tmp_path, "cpu:3", f"{POLICIES}:AsAsked") as scheduler:
+        (job,) = scheduler.submit(shell(FOLLOWS, gpus=3, min_gpus=1, max_gpus=3, changes=("devices",), resumes=True))
+        until((tmp_path / "jobs" / job / "checkpoint" / "up").exists, "it runs")
+        until(lambda: scheduler.ask(lambda: [gang.started for gang in scheduler.loop.reconciler.live.values()]) == [True], "that is known")
+        scheduler.request([job], Action.RESIZE, gpus=2)
+        until(lambda: scheduler.view().jobs[job].resizes, "it has switched")
+        (tmp_path / "jobs" / job / "checkpoint" / "go").touch()
         assert ended(scheduler, job) == ["succeeded"]
         began, last = (tmp_path / "jobs" / job / "checkpoint" / "ended").read_text().split()
         assert began == "1", "it was never stopped"
         assert int(last) > 1, "and has switched to a later grant"
-        assert scheduler.view().counters["resizes"] == scheduler.view().jobs[job].resizes >= 1
+        assert scheduler.view().counters["resizes"] == scheduler.view().jobs[job].resizes == 1
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
 
@@ -73,6 +79,7 @@ for _ in job.steps(10**9):
     time.sleep(0.02)
     if job.gpus not in seen:
         seen.append(job.gpus)
+        (job.folder / f'has{job.gpus}').touch()
     if len(seen) == 3:
         break
 (job.folder / 'seen').write_text(f'{job.member.restarts} {len(job.member.devices) == job.gpus} {seen[0] != seen[1]}')
@@ -80,10 +87,13 @@ for _ in job.steps(10**9):
 
 
 def test_a_training_loop_hears_of_its_devices_without_a_stop(tmp_path: Path) -> None:
-    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
+    with running(tmp_path, "cpu:3", f"{POLICIES}:AsAsked") as scheduler:
         env = {"PYTHONPATH": str(Path(gantline.__file__).parents[1])}
         launch = Launch((sys.executable, "-S", "-c", TRAINS), env=env, changes=("devices",), resumes=True)
-        (job,) = scheduler.submit(Spec(launch, job={"gpus": 3}))
+        (job,) = scheduler.submit(Spec(launch, job={"gpus": 3, "min_gpus": 1, "max_gpus": 3}))
+        for size in (2, 1):
+            until((tmp_path / "jobs" / job / "checkpoint" / f"has{size + 1}").exists, f"it has {size + 1}")
+            scheduler.request([job], Action.RESIZE, gpus=size)
         assert ended(scheduler, job) == ["succeeded"]
         assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "0 True True"
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
