@@ -7,56 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import contact_of, end_all
+from tests.runtime.folder_bench import FolderBench
+from tests.runtime.specs import end_all
 
-from gantline.conformance.runner import RunnerContract, Told
+from gantline.conformance.runner import RunnerContract
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.bulletins import Bulletin, Ending
-from gantline.runtime.launch import Launch
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.premises import Contact, Task
 from gantline.runtime.roll_call import Present
-
-_JOB = """
-trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM
-while [ ! -e $GANTLINE_CHECKPOINT/end ]; do sleep 0.02; done
-exit $(cat $GANTLINE_CHECKPOINT/end)
-"""
-
-
-class LocalBench:
-    """Real processes of this machine."""
-
-    launch = Launch((_JOB,), shell=True, resumes=True)
-
-    def __init__(self, home: Path, kind: type[LocalRunner]) -> None:
-        self.home, self.kind = home, kind
-        self.checkpoint = home / "jobs" / "job0" / "checkpoint"
-        self._attach()
-
-    def _attach(self) -> list[Present]:
-        self._told: list[Told] = []
-        self.runner = self.kind(self.home, "cpu:2")
-        present = list(self.runner.roll_call())
-        self.runner.attach(contact_of(self.runner, lambda row: self.launch, lambda bulletin: self._told.extend(bulletin.reports)))
-        return present
-
-    def send(self, order: Order) -> None:
-        self.runner.send(order, 0.0)
-
-    def told(self) -> list[Told]:
-        return list(self._told)
-
-    def end(self, code: int) -> None:
-        (self.checkpoint / "draft").write_text(str(code))
-        (self.checkpoint / "draft").rename(self.checkpoint / "end")
-
-    def has_saved(self) -> bool:
-        return (self.checkpoint / "left").exists()
-
-    def begin_again(self) -> list[Present]:
-        self.runner.close()
-        return self._attach()
 
 
 class TestLocal(RunnerContract):
@@ -66,11 +25,11 @@ class TestLocal(RunnerContract):
     def _home(self, tmp_path: Path) -> Iterator[None]:
         self.home = tmp_path
         yield
-        self.made.runner.close()
+        self.made.executor.close()
         end_all(tmp_path)
 
-    def bench(self) -> LocalBench:
-        self.made = LocalBench(self.home, self.kind)
+    def bench(self) -> FolderBench[LocalRunner]:
+        self.made = FolderBench(self.home, lambda home: self.kind(home, "cpu:2"))
         return self.made
 
 
@@ -118,5 +77,5 @@ def test_a_planted_defect_is_noticed(kind: type[LocalRunner], test: str, tmp_pat
         with pytest.raises(AssertionError):
             getattr(contract, test)()
     finally:
-        contract.made.runner.close()
+        contract.made.executor.close()
         end_all(tmp_path)

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from tests.runtime.folder_bench import say_end
 from tests.runtime.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster
 
@@ -19,6 +20,7 @@ from gantline.runtime.roll_call import Present
 
 JOB = """
 trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM
+touch $GANTLINE_CHECKPOINT/up
 echo rank $RANK of $WORLD_SIZE on node $NODE_RANK of $NNODES
 while [ ! -e $GANTLINE_CHECKPOINT/end ]; do sleep 0.05; done
 exit $(cat $GANTLINE_CHECKPOINT/end)
@@ -75,6 +77,9 @@ class KubernetesBench:
     def end(self, code: int) -> None:
         self._say(0, code)
 
+    def is_up(self) -> bool:
+        return (self.checkpoints / "job0" / "up").exists()
+
     def has_saved(self) -> bool:
         return (self.checkpoints / "job0" / "left").exists()
 
@@ -86,6 +91,4 @@ class KubernetesBench:
         self.runner.close()
 
     def _say(self, row: int, code: int) -> None:
-        folder = self.checkpoints / f"job{row}"
-        (folder / "draft").write_text(str(code))
-        (folder / "draft").rename(folder / "end")
+        say_end(self.checkpoints / f"job{row}", code)

@@ -25,6 +25,10 @@ class RunnerBench(Protocol):
         """All reports so far."""
         ...
 
+    def is_up(self) -> bool:
+        """Whether the job has come as far as being able to save: what is stopped before has nothing to save."""
+        ...
+
     def end(self, code: int) -> None:
         """Make the job end by itself with that exit code."""
         ...
@@ -62,6 +66,10 @@ class RunnerContract(ABC):
         bench = self.bench()
         bench.send(Order(Verb.START, 0, epoch, (0,)))
         self.until(bench, News.STARTED, epoch)
+        end = time.monotonic() + self.seconds
+        while not bench.is_up():
+            assert time.monotonic() < end, "it is told as started, and does not run"
+            time.sleep(0.02)
         return bench
 
     def test_a_job_that_is_stopped_can_save(self) -> None:
