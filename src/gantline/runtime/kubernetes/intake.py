@@ -7,7 +7,7 @@ object's uid, so that one which is made twice, by a service that was killed betw
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -164,13 +164,18 @@ class Intake:
 
 
 def follow_guests(
-    client: ApiClient, namespace: str, minor: int, see: Callable[[Guest, bool], None], only: Callable[[GuestKind, set[str], int], None]
+    client: ApiClient,
+    namespace: str,
+    kinds: Sequence[GuestKind],
+    minor: int,
+    see: Callable[[Guest, bool], None],
+    only: Callable[[GuestKind, set[str], int], None],
 ) -> list[Follower]:
-    """One follower for each kind that the API server knows."""
+    """One follower for each of these kinds."""
 
     def follower(kind: GuestKind) -> Follower:
         read = reader_of(kind, minor)
         path = path_of(kind.plural, namespace, group=kind.group)
         return Follower(client, path, lambda value, gone: see(read(value), gone), partial(only, kind), labelSelector=QUEUE)
 
-    return [follower(kind) for kind in kinds_served(client)]
+    return [follower(kind) for kind in kinds]

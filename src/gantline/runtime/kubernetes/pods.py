@@ -88,7 +88,7 @@ def read_pod(value: Shown) -> Pod:
 
 def _made_by(head: Shown, spec: Shown) -> tuple[str, str]:
     """The controlling owner, and the name of the first container."""
-    owner = next((str(one["uid"]) for one in head.get("ownerReferences") or () if one.get("controller")), "")
+    owner = next((str(one.get("uid", "")) for one in head.get("ownerReferences") or () if one.get("controller")), "")
     return owner, sys.intern(str((spec.get("containers") or [{}])[0].get("name", "")))
 
 

@@ -20,7 +20,7 @@ from gantline.runtime.kubernetes.execution import PodExecution
 from gantline.runtime.kubernetes.following import Follower
 from gantline.runtime.kubernetes.gang import PodGang
 from gantline.runtime.kubernetes.guests import Guest, GuestKind
-from gantline.runtime.kubernetes.intake import Intake, follow_guests
+from gantline.runtime.kubernetes.intake import Intake, follow_guests, kinds_served
 from gantline.runtime.kubernetes.lease import Leadership, LostLeaseError
 from gantline.runtime.kubernetes.logs import LogCopies
 from gantline.runtime.kubernetes.manifests import PodTerms
@@ -48,7 +48,16 @@ class KubernetesRunner(Runner):
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
 
-    def __init__(self, home: Path, client: ApiClient, terms: PodTerms, slots: bool, timeout: float, minor: int = _OLDEST) -> None:
+    def __init__(
+        self,
+        home: Path,
+        client: ApiClient,
+        terms: PodTerms,
+        slots: bool,
+        timeout: float,
+        minor: int = _OLDEST,
+        kinds: Sequence[GuestKind] = (),
+    ) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
         self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
@@ -59,7 +68,7 @@ class KubernetesRunner(Runner):
         self._adopted: list[PodGang] = []
         self._thread: threading.Thread | None = None
         nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
-        guests = follow_guests(client, terms.namespace, minor, self._see_guest, self._only_guests)  # before the pods that they have made
+        guests = follow_guests(client, terms.namespace, kinds, minor, self._see_guest, self._only_guests)  # before the pods of theirs
         self.followers = (nodes, *guests, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
 
     @classmethod
@@ -81,7 +90,7 @@ class KubernetesRunner(Runner):
         terms = PodTerms(
             access.namespace, _identity(premises.home), premises.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
         )
-        runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options), minor)
+        runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options), minor, kinds_served(client))
         runner.lease.acquire()
         runner.lease.start()
         for follower in runner.followers:
