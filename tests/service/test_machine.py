@@ -82,9 +82,9 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
     until(lambda: all(owner.job(id)["state"] == "running" for id in borrowed))
     (owned,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 3})
     until(lambda: owner.job(owned)["state"] == "running")
-    until(lambda: [owner.job(id)["state"] for id in borrowed] == ["running", "pending", "pending", "pending"])
-    until(lambda: owner.job(borrowed[3])["reason"] == "quota")
-    assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(borrowed[3])["why"]
+    waiting = until(lambda: len(found := [id for id in borrowed if owner.job(id)["state"] == "pending"]) == 3 and found)
+    until(lambda: owner.job(waiting[-1])["reason"] == "quota")
+    assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(waiting[-1])["why"]
     owner.cancel(*borrowed, owned)
     with pytest.raises(NotFoundError, match=r"no queue 'lab/npl'.*lab/nlp"):
         owner.submit(SLEEP, queue="lab/npl")
