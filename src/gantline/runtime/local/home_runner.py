@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import ClassVar, TypeVar
 
+from gantline.engine.executor import Can
+from gantline.runtime.launch import Launch
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnations import Incarnations
 from gantline.runtime.local.kept import KeptJobs, KeptOutput
-from gantline.runtime.roll_call import KeptIncarnation
+from gantline.runtime.premises import Contact
+from gantline.runtime.roll_call import KeptIncarnation, Present
 from gantline.runtime.runner import Runner
 
 What = TypeVar("What")
@@ -20,8 +24,27 @@ _LOG = logging.getLogger("gantline.runtime")
 class HomeRunner(Runner):
     """Derive from it, and say how orders are carried out."""
 
+    able: ClassVar[frozenset[Can]] = frozenset(Can)
+    machines: ClassVar[str] = "its machine"  # which jobs are plain processes of
+    home: Path
     known: Incarnations
     kept: KeptJobs
+    _contact: Contact
+
+    # --- what it can ----------------------------------------------------------------------------------------------------
+    @property
+    def abilities(self) -> frozenset[Can]:
+        return self.able
+
+    def can(self, row: int) -> frozenset[Can]:
+        return self._contact.task(row).launch.can() & self.able
+
+    def refusal(self, launch: Launch) -> str:
+        asked = "an image" if launch.image else "mounts" if launch.mounts else ""
+        return f"it asks for {asked}, and jobs of this service are plain processes of {self.machines}" if asked else ""
+
+    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+        return self.known.adopt(self.home / "jobs", is_over)
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Can
-from gantline.runtime.launch import Launch
 from gantline.runtime.local import switching
 from gantline.runtime.local.accounts import LocalAccounts
 from gantline.runtime.local.capacity import with_capacity
@@ -31,7 +30,6 @@ from gantline.runtime.local.slices import check_slices, unbounded
 from gantline.runtime.local.templates import WarmTemplate
 from gantline.runtime.local.time_slices import let_take_turns
 from gantline.runtime.premises import Contact, Premises
-from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
 
 What = TypeVar("What")
@@ -88,20 +86,9 @@ class LocalRunner(KeeperRunner):
         return found
 
     @property
-    def abilities(self) -> frozenset[Can]:
-        return frozenset(Can)
-
-    def refusal(self, launch: Launch) -> str:
-        asked = "an image" if launch.image else "mounts" if launch.mounts else ""
-        return f"it asks for {asked}, and jobs of this service are plain processes of its machine" if asked else ""
-
-    @property
     def cluster(self) -> Cluster:
         """The machine as the engine sees it."""
         return self.machine.cluster
-
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
-        return self.known.adopt(self.home / "jobs", is_over)
 
     def attach(self, contact: Contact) -> None:
         self._contact = contact

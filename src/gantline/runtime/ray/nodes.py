@@ -7,7 +7,6 @@ the second is called by its id as well, for as long as the first is known.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from gantline.core.slices import is_cpu
 from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.local.devices import short_name
 from gantline.runtime.local.files import read_json, write_json
+from gantline.runtime.reachable import accepts
 
 if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
@@ -44,11 +44,7 @@ class RayNode:
 
     def answers(self) -> bool:
         """Whether Ray's process there accepts connections, whatever Ray's control store believes."""
-        try:
-            with socket.create_connection((self.address, self.port), timeout=1.0):
-                return True
-        except OSError:
-            return False
+        return accepts(self.address, self.port)
 
 
 @dataclass

@@ -17,7 +17,6 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import Can, Order
 from gantline.runtime.bulletins import NodeNews, NodeState
-from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.local.home_runner import HomeRunner
@@ -44,7 +43,6 @@ _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 1.0  # seconds between looks at Ray's list of nodes
 _LEAVE = 5.0  # seconds that calls of Ray have to return when the service ends: its control store may be away
 _BUSY, _CALM = 0.1, 1.0  # seconds between checks of what is late, while an incarnation starts or stops, and otherwise
-_ABLE = frozenset({Can.DEVICES, Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
 
 
 @dataclass
@@ -52,6 +50,8 @@ class RayRunner(HomeRunner):
     """A runner for the nodes of one Ray cluster. `attach` before the first order."""
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
+    able: ClassVar[frozenset[Can]] = frozenset({Can.DEVICES, Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
+    machines: ClassVar[str] = "Ray's nodes"
 
     home: Path
     devices: str | None = None
@@ -104,18 +104,6 @@ class RayRunner(HomeRunner):
         where = "a Ray cluster of its own on this machine" if self._own else f"the Ray cluster at {self.address}"
         return [f"note: jobs run on {where}: {len(self.nodes.present)} nodes, {self.cluster.gpus} devices"]
 
-    # --- what it can ----------------------------------------------------------------------------------------------------
-    @property
-    def abilities(self) -> frozenset[Can]:
-        return _ABLE
-
-    def can(self, row: int) -> frozenset[Can]:
-        return self._contact.task(row).launch.can() & _ABLE
-
-    def refusal(self, launch: Launch) -> str:
-        asked = "an image" if launch.image else "mounts" if launch.mounts else ""
-        return f"it asks for {asked}, and jobs of this service are plain processes of Ray's nodes" if asked else ""
-
     # --- beginning ------------------------------------------------------------------------------------------------------
     @property
     def cluster(self) -> Cluster:
@@ -123,7 +111,7 @@ class RayRunner(HomeRunner):
 
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         self.courier.call_roll()
-        present = self.known.adopt(self.home / "jobs", is_over)
+        present = super().roll_call(is_over)
         self.courier.tidy_up()
         return present
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.nodes import Node
+from gantline.runtime.reachable import accepts
 from gantline.runtime.slurm.commands import WHERE, SlurmAway, SlurmSaysNo, ask
 from gantline.runtime.slurm.listings import host_names, pairs_of, state_words
 from gantline.workload.importers.slurm import gpus_of
@@ -32,11 +32,7 @@ class AllocatedNode:
 
     def answers(self) -> bool:
         """Whether its slurmd accepts connections, whatever slurmctld believes."""
-        try:
-            with socket.create_connection((self.address, self.port), timeout=1.0):
-                return True
-        except OSError:
-            return False
+        return accepts(self.address, self.port)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import ClassVar, Self
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Can
 from gantline.runtime.bulletins import NodeNews, NodeState
-from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.execution import Execution
 from gantline.runtime.local.incarnation import Incarnation
@@ -25,7 +24,6 @@ from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.premises import Contact, Premises
-from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
 from gantline.runtime.slurm.allocation import SlurmAllocation, find_allocation
 from gantline.runtime.slurm.commands import SlurmAway, answering, check_installed
@@ -39,7 +37,6 @@ from gantline.runtime.slurm.service_step import ServiceStep
 _LOG = logging.getLogger("gantline.runtime")
 _LOOK = 2.0  # seconds between looks at the allocation
 _PATIENCE = 20.0  # seconds that the ends of gangs on a lost node may take before the loss is told without them
-_ABLE = frozenset({Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
 
 
 @dataclass
@@ -47,6 +44,8 @@ class SlurmRunner(KeeperRunner):
     """A runner for one allocation. `attach` before the first order."""
 
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
+    able: ClassVar[frozenset[Can]] = frozenset({Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
+    machines: ClassVar[str] = "Slurm's nodes"
 
     home: Path
     devices: str | None = None
@@ -85,25 +84,10 @@ class SlurmRunner(KeeperRunner):
     def notes(self) -> Sequence[str]:
         return [f"note: jobs run in allocation {self.job} of Slurm: {len(self.nodes.present)} nodes, {self.cluster.gpus} devices"]
 
-    # --- what it can ----------------------------------------------------------------------------------------------------
-    @property
-    def abilities(self) -> frozenset[Can]:
-        return _ABLE
-
-    def can(self, row: int) -> frozenset[Can]:
-        return self._contact.task(row).launch.can() & _ABLE
-
-    def refusal(self, launch: Launch) -> str:
-        asked = "an image" if launch.image else "mounts" if launch.mounts else ""
-        return f"it asks for {asked}, and jobs of this service are plain processes of Slurm's nodes" if asked else ""
-
     # --- beginning ------------------------------------------------------------------------------------------------------
     @property
     def cluster(self) -> Cluster:
         return self.nodes.cluster
-
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
-        return self.known.adopt(self.home / "jobs", is_over)
 
     def attach(self, contact: Contact) -> None:
         self._contact = contact
