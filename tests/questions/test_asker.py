@@ -50,6 +50,22 @@ def test_refusals_come_back_as_what_they_were(asker):
     assert asker.ask(question("explain", job="new"))["act"] == "waits"
 
 
+def test_a_snapshot_is_sent_once_for_questions_about_it_and_read_whenever_it_is_sent(asker):
+    def about_now(**more):
+        asked = {name: value for name, value in question("explain", job="new", **more).items() if name != "snapshot"}
+        return asker.ask(asked, "7", lambda: sent.append(NOW) or NOW)
+
+    sent = []
+    with pytest.raises(NotFoundError, match="no policy 'fifi'"):
+        about_now(policy="fifi")  # refused before the snapshot was decoded
+    assert [about_now()["act"], about_now()["act"], len(sent)] == ["waits", "waits", 2]
+
+    emptier = {**NOW, "jobs": [job for job in JOBS if job["id"] == "new"]}
+    asker._about = ""  # as where another service takes over the worker and its own states have the same names
+    asked = {name: value for name, value in question("explain", job="new").items() if name != "snapshot"}
+    assert asker.ask(asked, "7", lambda: emptier)["act"] == "starts"
+
+
 def test_an_answer_that_takes_too_long_is_given_up_and_the_next_one_comes(asker, tmp_path):
     slow = tmp_path / "slow.py"
     slow.write_text(

@@ -75,7 +75,7 @@ def _snapshot(reader: Reader, decoded: dict[str, Any] | None) -> Snapshot:
     name = reader.text("about", "")
     if decoded is None or not name:
         return decode_snapshot(reader.raw("snapshot"), _model(reader))
-    if name not in decoded:
+    if name not in decoded or "snapshot" in reader:  # a snapshot that was sent is the one that is meant, whatever has that name
         decoded.clear()
         decoded[name] = decode_snapshot(reader.raw("snapshot"), _model(reader))
     found: Snapshot = decoded[name]

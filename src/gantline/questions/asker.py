@@ -36,10 +36,10 @@ class Asker:
             known = bool(about) and about == self._about and self._worker is not None and self._worker.poll() is None
             more = {} if known or snapshot is None else {"snapshot": snapshot()}
             line = self._exchange(json.dumps({**question, **more, **({"about": about} if about else {})}))
-            self._about = about
+            reply = json.loads(line)
+            self._about = "" if "error" in reply else about  # what refuses a question may not have read its snapshot
         finally:
             self._lock.release()
-        reply = json.loads(line)
         if "error" in reply:
             raise refusal(reply["error"])
         found: dict[str, object] = reply["answer"]
