@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from tests.combinations import cases_left_out
+from tests.commands_read_once import read_signatures_once
 from tests.cpu_seconds import CpuSeconds
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
@@ -68,6 +69,14 @@ def long(request: pytest.FixtureRequest) -> bool:
 def some(long: bool) -> Callable[[range], range]:
     """Of the numbers from which a test draws its examples itself: a quarter at every change, all of them with `--long`."""
     return lambda numbers: numbers if long else numbers[: max(FEWEST_NUMBERS, len(numbers) // SHARE_OF_EXAMPLES)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_read_once() -> Iterator[None]:
+    """Commands that are called in this process read their signatures once."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        read_signatures_once(monkeypatch)
+        yield
 
 
 @pytest.fixture
