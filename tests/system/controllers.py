@@ -99,7 +99,8 @@ class Controllers:
         for role, (count, template) in roles.items():
             of = [pod for pod in mine if pod["metadata"]["labels"]["role"] == role]
             active = [pod for pod in of if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-            left = count - sum(pod["status"].get("phase") == "Succeeded" for pod in of) if count and not is_bad else 0
+            done = sum(pod["status"].get("phase") == "Succeeded" for pod in of)
+            left = min(count, spec.get("completions", count) - done) if count and not is_bad else 0
             for pod in active[max(0, left) :]:
                 if not pod["metadata"].get("deletionTimestamp"):
                     self.client.delete(path_of("pods", "default", pod["metadata"]["name"]))

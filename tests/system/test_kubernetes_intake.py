@@ -2,129 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.system.controllers import Controllers
-from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, unless_gone, wait_for
-from tests.system.kubernetes_bench import premises
+from tests.system.kubernetes import KubernetesCluster, missing, wait_for
+from tests.system.kubernetes_objects import (
+    WAITS,
+    Services,
+    becomes,
+    cluster_with_controllers,
+    create,
+    delete,
+    finish,
+    job,
+    nodes_of,
+    notes,
+    shown,
+    template,
+    uids_of,
+)  # fmt: skip
 
 from gantline.core.inputs import Action
 from gantline.runtime.kubernetes.objects import path_of
-from gantline.runtime.kubernetes.runner import KubernetesRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.view import JobView
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
-Serve = Callable[..., Scheduler]
-WAITS = "while [ ! -e {folder}/end ]; do sleep 0.05; done; exit $(cat {folder}/end)"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
-    with kubernetes_cluster(tmp_path_factory.mktemp("kubernetes")) as found:
-        found.start_kubelets([node("a", cpus=2), node("b", cpus=2)])
-        controllers = Controllers(found.kubeconfig)
-        controllers.define()
-        with controllers:
-            yield found
+    with cluster_with_controllers(tmp_path_factory.mktemp("kubernetes")) as found:
+        yield found
 
 
 @pytest.fixture
-def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Serve]:
-    """Services, one after another, with one home and one store."""
-    store, made = MemoryStore(), list[Scheduler]()
-
-    def start(policy: str = "fifo", **more: Any) -> Scheduler:
-        if made:
-            made.pop().stop()
-        scheduler = Scheduler(store, KubernetesRunner.open(premises(cluster, tmp_path)), policy, **more)
-        scheduler.start()
-        made.append(scheduler)
-        return scheduler
-
-    yield start
-    for plural, group in GROUPS.items():
-        for one in cluster.client.get(path_of(plural, "default", group=group))["items"]:
-            delete(cluster, plural, one["metadata"]["name"])
-    for one in made:
-        one.stop()
-    empty(cluster)
+def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Services]:
+    services = Services(cluster, tmp_path)
+    yield services
+    services.clear()
 
 
-def template(line: str, cpu: int = 1, scheduler: str = "gantline", **env: str) -> dict[str, Any]:
-    container = {"name": "work", "image": "any", "command": ["/bin/sh", "-c", line], "resources": {"requests": {"cpu": str(cpu)}}}
-    container |= {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
-    named = {"schedulerName": scheduler} if scheduler else {}
-    return {"spec": {**named, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}}
-
-
-def create(cluster: KubernetesCluster, plural: str, name: str, spec: dict[str, Any], queue: str = "research", **notes: str) -> None:
-    head = {
-        "name": name,
-        "labels": {"gantline.io/queue": queue},
-        "annotations": {f"gantline.io/{key}": text for key, text in notes.items()},
-    }
-    kind = {"jobs": "Job", "pytorchjobs": "PyTorchJob", "mpijobs": "MPIJob"}[plural]
-    value = {"apiVersion": GROUPS[plural], "kind": kind, "metadata": head, "spec": spec}
-    cluster.client.create(path_of(plural, "default", group=GROUPS[plural]), value)
-
-
-def job(line: str, pods: int = 1, **more: Any) -> dict[str, Any]:
-    return {"parallelism": pods, "completions": pods, "template": template(line, **more)}
-
-
-def delete(cluster: KubernetesCluster, plural: str, name: str) -> None:
-    """As a user does; there is no garbage collector here that would take the finalizers of a Job away."""
-    path = path_of(plural, "default", name, GROUPS[plural])
-    cluster.client.delete(path)
-    unless_gone(partial(cluster.client.merge, path, {"metadata": {"finalizers": None}}))
-
-
-def shown(cluster: KubernetesCluster, plural: str, name: str) -> dict[str, Any]:
-    return cluster.client.get(path_of(plural, "default", name, GROUPS[plural]))
-
-
-def notes(cluster: KubernetesCluster, plural: str, name: str) -> dict[str, str]:
-    return shown(cluster, plural, name)["metadata"].get("annotations") or {}
-
-
-def known(scheduler: Scheduler, name: str) -> JobView | None:
-    return next((one for one in scheduler.view().jobs.values() if one.name == name), None)
-
-
-def becomes(scheduler: Scheduler, name: str, state: str) -> JobView:
-    def found() -> JobView | None:
-        one = known(scheduler, name)
-        return one if one is not None and one.state == state else None
-
-    try:
-        return wait_for(found, state)
-    except AssertionError:
-        raise AssertionError(f"{name} does not become {state}: {list(scheduler.view().jobs.values())}") from None
-
-
-def nodes_of(cluster: KubernetesCluster, name: str) -> list[str]:
-    pods = [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith(f"{name}-")]
-    return sorted(pod["spec"].get("nodeName", "") for pod in pods if not pod["metadata"].get("deletionTimestamp"))
-
-
-def uids_of(cluster: KubernetesCluster, name: str) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in cluster.pods() if pod["metadata"]["name"].startswith(f"{name}-")}
-
-
-def finish(folder: Path, code: int = 0) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "draft").write_text(str(code))
-    (folder / "draft").rename(folder / "end")
-
-
-def test_a_plain_job_waits_its_turn_runs_where_the_plan_says_and_ends(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_a_plain_job_waits_its_turn_runs_where_the_plan_says_and_ends(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
     create(cluster, "jobs", "first", job(WAITS.format(folder=tmp_path), pods=3), priority="7")
     first = becomes(scheduler, "first", "running")
@@ -144,14 +62,14 @@ def test_a_plain_job_waits_its_turn_runs_where_the_plan_says_and_ends(serve: Ser
     output.close()
 
 
-def test_a_job_that_fails_has_failed_with_its_exit_code(serve: Serve, cluster: KubernetesCluster) -> None:
+def test_a_job_that_fails_has_failed_with_its_exit_code(serve: Services, cluster: KubernetesCluster) -> None:
     scheduler = serve()
     create(cluster, "jobs", "bad", {**job("exit 7"), "backoffLimit": 0})
     bad = becomes(scheduler, "bad", "failed")
     assert bad.exit_code == 7
 
 
-def test_one_that_is_deleted_by_hand_is_cancelled_and_its_devices_are_free(serve: Serve, cluster: KubernetesCluster) -> None:
+def test_one_that_is_deleted_by_hand_is_cancelled_and_its_devices_are_free(serve: Services, cluster: KubernetesCluster) -> None:
     scheduler = serve()
     create(cluster, "jobs", "long", job("sleep 1000", pods=4))
     becomes(scheduler, "long", "running")
@@ -162,7 +80,7 @@ def test_one_that_is_deleted_by_hand_is_cancelled_and_its_devices_are_free(serve
     becomes(scheduler, "next", "succeeded")
 
 
-def test_one_that_is_cancelled_here_stays_suspended(serve: Serve, cluster: KubernetesCluster) -> None:
+def test_one_that_is_cancelled_here_stays_suspended(serve: Services, cluster: KubernetesCluster) -> None:
     scheduler = serve()
     create(cluster, "jobs", "long", job("sleep 1000", pods=2))
     scheduler.request([becomes(scheduler, "long", "running").id], Action.CANCEL)
@@ -173,11 +91,13 @@ def test_one_that_is_cancelled_here_stays_suspended(serve: Serve, cluster: Kuber
     assert [one.state for one in again.view().jobs.values()] == ["cancelled"]
 
 
-def test_the_next_service_goes_on_with_what_was_admitted_and_what_waits(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_the_next_service_goes_on_with_what_was_admitted_and_what_waits(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
     scheduler = serve()
     create(cluster, "jobs", "runs", job(WAITS.format(folder=tmp_path), pods=4))
-    create(cluster, "jobs", "waits", job("true"))
     becomes(scheduler, "runs", "running")
+    create(cluster, "jobs", "waits", job("true"))
     becomes(scheduler, "waits", "pending")
     wait_for(lambda: "gantline.io/job" in notes(cluster, "jobs", "waits"), "the number of the one that waits")
     pods = uids_of(cluster, "runs")
@@ -200,7 +120,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_run_is_refused_in_words_at_the_object(serve: Serve, cluster: KubernetesCluster, case: str) -> None:
+def test_what_cannot_be_run_is_refused_in_words_at_the_object(serve: Services, cluster: KubernetesCluster, case: str) -> None:
     spec, more, said = REFUSED[case]
     scheduler = serve()
     create(cluster, "jobs", "odd", spec, **more)
@@ -209,7 +129,7 @@ def test_what_cannot_be_run_is_refused_in_words_at_the_object(serve: Serve, clus
     assert shown(cluster, "jobs", "odd")["spec"]["parallelism"] == 0
 
 
-def test_one_that_is_preempted_is_held_and_admitted_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_one_that_is_preempted_is_held_and_admitted_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve("srtf")
     create(cluster, "jobs", "long", job(WAITS.format(folder=tmp_path), pods=4), resumes="true", estimate="2h")
     becomes(scheduler, "long", "running")
@@ -221,7 +141,7 @@ def test_one_that_is_preempted_is_held_and_admitted_again(serve: Serve, cluster:
     assert becomes(scheduler, "long", "succeeded").restarts == 1
 
 
-def test_one_that_is_started_by_hand_is_held_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_one_that_is_started_by_hand_is_held_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
     create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
     becomes(scheduler, "big", "running")
@@ -234,7 +154,7 @@ def test_one_that_is_started_by_hand_is_held_again(serve: Serve, cluster: Kubern
 
 
 def test_a_pytorchjob_is_suspended_when_it_is_preempted_and_admitted_again(
-    serve: Serve, cluster: KubernetesCluster, tmp_path: Path
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve("srtf")
     replicas = {role: {"replicas": count, "template": template(WAITS.format(folder=tmp_path), scheduler="")} for role, count in
@@ -253,7 +173,9 @@ def test_a_pytorchjob_is_suspended_when_it_is_preempted_and_admitted_again(
     assert becomes(scheduler, "train", "succeeded").restarts == low.restarts + 1
 
 
-def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
     scheduler = serve("voda.elastic_fifo")
     line = WAITS.format(folder=tmp_path)
     launcher = template(line, cpu=0, scheduler="", MIN_NUM_PROC="1", MAX_NUM_PROC="3", NUM_PROC="2", JOB_PRIORITY="0")
@@ -266,7 +188,7 @@ def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(serve: 
     becomes(scheduler, "elastic", "succeeded")
 
 
-def test_a_pytorchjob_that_is_unsuspended_by_hand_is_suspended_again(serve: Serve, cluster: KubernetesCluster, tmp_path: Path) -> None:
+def test_a_pytorchjob_that_is_unsuspended_by_hand_is_suspended_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
     create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
     becomes(scheduler, "big", "running")

@@ -47,12 +47,22 @@ def _ignore(job: str, gpus: int, why: str) -> None:
     """A refusal that is of no interest."""
 
 
-def _no_intake(spec: Submittable, user: str, request: str) -> str:
-    raise RefusedError("this scheduler takes in no jobs that a runner finds", where="runner")
+class FoundJobs:
+    """Jobs that a runner finds in its engine, as objects of their owners. This scheduler takes in none (`runtime.found_jobs` does)."""
 
+    def submit(self, spec: Submittable, user: str) -> str:
+        """Submit one; its id."""
+        raise RefusedError("this scheduler takes in no jobs that a runner finds", where="runner")
 
-def _leave(job: str) -> None:
-    """Nothing was taken in."""
+    def cancel(self, job: str) -> None:
+        """Its object is no longer there, or asks for something else: it is cancelled, unless it has ended."""
+
+    def resize(self, job: str, gpus: int, least: int, most: int) -> None:
+        """From now on it asks for so many devices, within these bounds."""
+
+    def present(self) -> Mapping[str, str]:
+        """Those that have not ended: job -> object."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -65,8 +75,7 @@ class Contact:
     tell: Callable[[Bulletin], None]
     cluster: Callable[[], Cluster]  # as the engine numbers its devices; nodes are only ever added
     refused: Callable[[str, int, str], None] = _ignore  # a job goes on with so many devices though it was given others, and why
-    submit: Callable[[Submittable, str, str], str] = _no_intake  # a job that the runner has found: specification, user, request; its id
-    cancel: Callable[[str], None] = _leave  # a job that the runner had found is no longer there
+    found: FoundJobs = field(default_factory=FoundJobs)
 
     def place(self, device: int) -> tuple[str, int]:
         """The name of a device's node, and its place there."""

@@ -7,7 +7,6 @@ give the same state again, and the runner reports which jobs still run.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import time
@@ -18,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from gantline.core import columns as c
-from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
@@ -38,6 +37,7 @@ from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
 from gantline.runtime.draining import drain as drain_jobs
 from gantline.runtime.endings import Endings
+from gantline.runtime.found_jobs import TakenIn
 from gantline.runtime.launch import Submittable
 from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.node_watch import NodeWatch, all_nodes
@@ -110,10 +110,8 @@ class Scheduler:
         endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster))))
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
-        found = (self.take_in, self.let_go)
-        self.runner.attach(
-            Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, *found)
-        )
+        found = TakenIn(self.requests, self.book)
+        self.runner.attach(Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, found))
         endings.rearm()
         wanted = self._wanted
         if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
@@ -172,15 +170,6 @@ class Scheduler:
         """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
         self._check_runner(spec)
         return self.requests.submit(spec, user, request)
-
-    def take_in(self, spec: Submittable, user: str, request: str) -> str:
-        """Submit a job that the runner has found, which runs it as it is."""
-        return self.requests.submit(spec, user, request)[0]
-
-    def let_go(self, job: str) -> None:
-        """Cancel a job that the runner had found and that is no longer there, unless it has ended."""
-        with contextlib.suppress(RefusedError, NotFoundError):
-            self.request([job], Action.CANCEL)
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and change nothing."""

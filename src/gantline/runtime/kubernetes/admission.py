@@ -27,7 +27,7 @@ class Admission(Upkeep):
 
     slots: bool = False
     hosts: dict[str, str] = field(default_factory=dict)  # uid of a guest -> its job
-    written: Callable[[str], None] = lambda uid: None  # called when an object has been changed
+    look_at: Callable[[str], None] = lambda uid: None  # called with the uid of an object that has been changed, or whose gang is over
 
     def host(self, gang: PodGang) -> None:
         """A gang that is a guest's was made, or found."""
@@ -72,11 +72,13 @@ class Admission(Upkeep):
         return GangEnd(News.FAILED, None, what, Fault.ENGINE)
 
     def _admit(self, gang: PodGang, guest: Guest, pods: dict[str, Pod | None]) -> None:
-        sizes = guest.sizes(len(gang.devices), self.slots)
         if guest.is_suspended and self._left(gang, pods):
             return  # its controller still removes pods of an earlier life, which may be anywhere
-        if guest.is_suspended or sizes != {role.name: role.pods for role in guest.roles}:
-            self._change(gang, guest, guest.admit(sizes, gang.epoch))
+        if not guest.is_admitted(gang.epoch):
+            self._change(gang, guest, guest.admit(guest.sizes(len(gang.devices)), gang.epoch))
+            return
+        if guest.counts != guest.given:  # its owner wants another number: the gang's own stays while it runs
+            self._change(gang, guest, guest.admit(guest.given or guest.sizes(len(gang.devices)), gang.epoch))
             return
         for pod in pods.values():
             waits = pod is not None and not pod.node and not pod.is_deleted and pod.name not in gang.promised
@@ -141,7 +143,7 @@ class Admission(Upkeep):
         def done(answer: Object | None, refusal: ApiError | None) -> None:
             if answer is not None:
                 self.sight.see_guest(guest.renewed(answer))
-                self.written(guest.uid)
+                self.look_at(guest.uid)
                 return
             elif refusal is not None and refusal.code == 404:
                 self.sight.guests.pop(guest.uid, None)
@@ -151,6 +153,12 @@ class Admission(Upkeep):
                 self.settle(gang)
 
         self.writes.begin(gang.guest, partial(self.client.merge, guest.path, change), done)
+
+    def _close(self, gang: PodGang) -> None:
+        super()._close(gang)
+        if gang.guest:
+            self.flush()  # how it ended is told before anything that is asked because of it
+            self.look_at(gang.guest_uid)
 
     # --- whose pod it is ------------------------------------------------------------------------------------------------
     def _pods(self, gang: PodGang) -> dict[str, Pod | None]:

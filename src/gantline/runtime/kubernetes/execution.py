@@ -102,10 +102,13 @@ class PodExecution(Admission):
         self.settle(gang)
 
     def _is_in_the_way(self, order: Order, job: str) -> bool:
-        """Whether a gang that is no mate is on these devices, or something of ours is left on a node that came back."""
+        """Whether these devices or its object have a gang that is no mate, or something of ours is left on a node that came back."""
         wanted = set(order.devices)
         if any(one.job != job and one.row not in order.mates and wanted & set(one.devices) for one in self.live.values()):
             return True
+        title = self.contact.task(order.row).launch.object
+        if title and any(one.guest == title for one in self.live.values()):
+            return True  # its object was submitted anew, and still runs as it was
         mates = {one.job for one in self.live.values() if one.row in order.mates}
         for node, places in self.contact.by_node(order.devices).items():
             for pod in self.sight.ours_on(node):

@@ -17,6 +17,25 @@ from gantline.runtime.kubernetes.objects import Object
 from gantline.runtime.kubernetes.pods import MARK, SCHEDULER
 
 _VODA = {"MIN_NP": "MIN_NUM_PROC", "MAX_NP": "MAX_NUM_PROC", "NP": "NUM_PROC"}  # its other spellings
+_NOTES = ("priority", "min-gpus", "max-gpus", "estimate", "time-limit", "resumes")
+SIZES = frozenset({"pods", "min-gpus", "max-gpus", *_VODA.values()})  # of what is asked for: how many devices
+_UNREAD = ("affinity", "topologySpreadConstraints")
+
+
+def asks_of(guest: Guest, slots: bool) -> Object:
+    """What its owner asks for, in plain values by name: a change of any of them is a change of the job. Nodes do not matter here."""
+    specs = {role.name: role.spec for role in guest.roles}
+    found: Object = {
+        "queue": guest.queue,
+        "pods": guest.wanted,
+        "devices": {role.name: role.devices(slots) for role in guest.roles},
+        "nodeSelector": {name: spec["nodeSelector"] for name, spec in specs.items() if spec.get("nodeSelector")},
+        "activeDeadlineSeconds": guest.policy.get("activeDeadlineSeconds"),
+        **{name: any(spec.get(name) for spec in specs.values()) for name in _UNREAD},
+        **{name: _note(guest, name) for name in _NOTES},
+        **_of_voda(guest),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def spec_of_guest(guest: Guest, nodes: Iterable[ClusterNode], slots: bool) -> Object:
@@ -46,7 +65,7 @@ def _check_template(guest: Guest) -> None:
         fix = f"write schedulerName: {SCHEDULER} into its template, which cannot be changed later"
         raise _refusal(guest, "its pods ask for another scheduler", fix)
     for role in guest.roles:
-        if role.spec.get("affinity") or role.spec.get("topologySpreadConstraints"):
+        if any(role.spec.get(name) for name in _UNREAD):
             what = "its pods have an affinity or spread constraints, which this scheduler does not read"
             raise _refusal(guest, what, "leave them out: pods of a gang are placed together, near each other")
     if guest.by_parallelism and not guest.kind.replicas and guest.spec.get("activeDeadlineSeconds"):
@@ -87,7 +106,7 @@ def _devices(guest: Guest, total: int, each: set[int], pods: int, fitting: list[
 
 def _range(guest: Guest, each: set[int], pods: int) -> tuple[int, int, int] | None:
     """The least devices, those that it asks for and the most, where it is elastic. Voda counts processes, each of which has a device."""
-    known = {_VODA.get(name, name): value for name, value in guest.variables()} if guest.kind.name == "MPIJob" else {}
+    known = _of_voda(guest)
     voda = "MIN_NUM_PROC" in known or "MAX_NUM_PROC" in known
     low, high = _note(guest, "min-gpus") or known.get("MIN_NUM_PROC"), _note(guest, "max-gpus") or known.get("MAX_NUM_PROC")
     if not low and not high:
@@ -104,7 +123,7 @@ def _range(guest: Guest, each: set[int], pods: int) -> tuple[int, int, int] | No
 
 def _terms(guest: Guest) -> Object:
     found: Object = {}
-    if guest.kind.name == "MPIJob" and (voda := dict(guest.variables()).get("JOB_PRIORITY")):
+    if voda := _of_voda(guest).get("JOB_PRIORITY"):
         found["priority"] = -_whole(guest, "JOB_PRIORITY", voda)
     if priority := _note(guest, "priority"):
         found["priority"] = priority if priority in ("low", "normal", "high") else _whole(guest, "priority", priority)
@@ -113,6 +132,12 @@ def _terms(guest: Guest) -> Object:
     if limit := _note(guest, "time-limit") or guest.policy.get("activeDeadlineSeconds"):
         found["limits"] = {"time": limit}
     return found
+
+
+def _of_voda(guest: Guest) -> dict[str, str]:
+    """Variables by which an MPIJob tells Voda's scheduler what it asks for."""
+    known = {_VODA.get(name, name): value for name, value in guest.variables()} if guest.kind.name == "MPIJob" else {}
+    return {name: known[name] for name in (*_VODA.values(), "JOB_PRIORITY") if name in known}
 
 
 def _note(guest: Guest, name: str) -> str:

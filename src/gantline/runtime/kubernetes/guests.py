@@ -5,6 +5,7 @@ One with the label ``gantline.io/queue`` is taken in as it is: it is kept suspen
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,10 @@ from gantline.runtime.kubernetes.objects import Object, Shown, path_of
 from gantline.runtime.kubernetes.pods import MARK, SCHEDULER, requests_of
 
 QUEUE = f"{MARK}/queue"
-_PARALLELISM = f"{MARK}/parallelism"  # of a Job that is held by a parallelism of zero: what it was
+_MADE = f"{MARK}/made"  # fields that are changed here, as its owner wrote them: the change that brings them back
+_GIVEN = f"{MARK}/given"  # numbers of pods that were written here, by role
+_ASKED = f"{MARK}/asked"  # what its owner asked for when it was submitted
+_OWN = (*(f"{MARK}/{name}" for name in ("job", "home", "epoch", "why", "refused")), _MADE, _GIVEN, _ASKED)
 _ENDS = {"Complete": "finished", "Succeeded": "finished", "Failed": "failed"}
 
 
@@ -124,32 +128,58 @@ class Guest:
 
     @property
     def roles(self) -> tuple[PodRole, ...]:
+        """With as many pods as its owner wants."""
+        wanted, found = self.wanted, (self.spec.get(self.kind.replicas) or {}) if self.kind.replicas else {"": self.spec}
+        return tuple(PodRole(name, wanted[name], one.get("template") or {}) for name, one in sorted(found.items()))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Pods of each role, as it is written now."""
+        return self._counts_in(self.spec)
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Pods of each role, as they were written here; empty: as its owner wrote them."""
+        return {name: pods for name, pods in self._noted(_GIVEN).items() if isinstance(pods, int)}
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """Pods of each role that its owner wants: a number which was not written here is its owner's."""
+        given, made = self.given, self._counts_in(made) if (made := self._noted(_MADE)) else {}
+
+        def is_ours(name: str, pods: int) -> bool:
+            return pods == given.get(name) or (pods == 0 and self._holds_by_parallelism)
+
+        return {name: made.get(name, pods) if is_ours(name, pods) else pods for name, pods in self.counts.items()}
+
+    def _counts_in(self, spec: Shown) -> dict[str, int]:
         if not self.kind.replicas:
-            return (PodRole("", self._parallelism, self.spec.get("template") or {}),)
-        found = self.spec.get(self.kind.replicas) or {}
-        return tuple(PodRole(name, int(one.get("replicas", 1)), one.get("template") or {}) for name, one in sorted(found.items()))
+            return {"": int(spec.get("parallelism", 1))}
+        return {name: int(one.get("replicas", 1)) for name, one in (spec.get(self.kind.replicas) or {}).items()}
+
+    @property
+    def has_label(self) -> bool:
+        return QUEUE in (self.head.get("labels") or {})
 
     @property
     def expected(self) -> int:
         """How many pods it has at once while it runs; one that completes many of them has fewer at its end."""
-        if self.kind.replicas:
-            return sum(role.pods for role in self.roles)
-        wanted = self.spec.get("completions")
+        pods, wanted = sum(self.counts.values()), None if self.kind.replicas else self.spec.get("completions")
         done = int((self.value.get("status") or {}).get("succeeded") or 0)
-        return self._parallelism if wanted is None else min(self._parallelism, max(0, int(wanted) - done))
+        return pods if wanted is None else min(pods, max(0, int(wanted) - done))
 
     @property
-    def _parallelism(self) -> int:
-        given = int(self.spec.get("parallelism", 1))
-        kept = str(self.notes.get(_PARALLELISM, ""))
-        return int(kept) if given == 0 and kept.isdigit() else given
+    def asked(self) -> Object:
+        """What its owner asked for when it was submitted (`guest_spec.asks_of`); empty: it was not."""
+        return self._noted(_ASKED)
 
-    @property
-    def asks(self) -> tuple[int, tuple[tuple[str, str], ...]]:
-        """What decides whether it can be taken in: its specification's generation, and annotations that are not ours."""
-        own = (f"{MARK}/refused", f"{MARK}/why")
-        notes = sorted((key, str(value)) for key, value in self.notes.items() if key not in own)
-        return int(self.head.get("generation") or 0), tuple(notes)
+    def _noted(self, name: str) -> Object:
+        """The value that an annotation of ours has; one that was edited by hand may have none."""
+        try:
+            found = json.loads(str(self.notes.get(name) or "{}"))
+        except ValueError:
+            found = {}
+        return found if isinstance(found, dict) else {}
 
     def renewed(self, value: Shown) -> Guest:
         """The same object, as an answer shows it."""
@@ -167,35 +197,62 @@ class Guest:
 
     def hold(self, **notes: str | None) -> Object:
         """The change that suspends it, with annotations (None: without that one); templates that can be changed now name this scheduler."""
-        marks = {f"{MARK}/{key}": value for key, value in notes.items()}
+        marks = {**self._marks(notes), _MADE: _line(self._made), f"{MARK}/epoch": None}
         if self._holds_by_parallelism:
-            return self._patch({**marks, _PARALLELISM: str(self._parallelism)}, {"parallelism": 0})
+            return self._patch({**marks, _GIVEN: _line({"": 0})}, {"parallelism": 0})
+        marks[_GIVEN] = None
         if not self.kind.replicas:
-            return self._patch(marks, {"suspend": True})
-        named = {role.name: {"template": {"spec": {"schedulerName": SCHEDULER}}} for role in self.roles}
-        return self._patch(marks, {"runPolicy": {"suspend": True}, self.kind.replicas: named})
+            return self._patch(marks, {"suspend": True, "parallelism": self.wanted[""]})
+        named: Object = {"template": {"spec": {"schedulerName": SCHEDULER}}}
+        roles = {name: {"replicas": pods, **named} for name, pods in self.wanted.items()}
+        return self._patch(marks, {"runPolicy": {"suspend": True}, self.kind.replicas: roles})
 
     def mark(self, **notes: str | None) -> Object:
         """The change that writes annotations only."""
-        return self._patch({f"{MARK}/{key}": value for key, value in notes.items()}, {})
+        return self._patch(self._marks(notes), {})
 
     def admit(self, sizes: Mapping[str, int], epoch: int) -> Object:
         """The change that lets it run, with so many pods in each role."""
-        marks: dict[str, str | None] = {f"{MARK}/epoch": str(epoch), f"{MARK}/why": None}
+        marks = {**self._marks({"epoch": str(epoch), "why": None}), _MADE: _line(self._made), _GIVEN: _line(sizes)}
         if not self.kind.replicas:
             freed: Object = {} if self._holds_by_parallelism else {"suspend": False}
             return self._patch(marks, {**freed, "parallelism": sizes[""]})
         counts = {name: {"replicas": pods} for name, pods in sizes.items()}
         return self._patch(marks, {"runPolicy": {"suspend": False}, self.kind.replicas: counts})
 
-    def sizes(self, devices: int, slots: bool) -> dict[str, int]:
-        """How many pods of each role use so many devices: those of the elastic role change, the others stay."""
-        found = {role.name: role.pods for role in self.roles}
-        asked = sum(role.pods * role.devices(slots) for role in self.roles)
-        role = self.elastic_role
-        if role is not None and devices != asked and (each := role.devices(slots)):
-            found[role.name] += (devices - asked) // each
-        return found
+    def release(self) -> Object:
+        """The change that leaves it as its owner made it; empty: nothing was changed here."""
+        ours = [name for name in self.notes if name in _OWN]
+        return self._patch(dict.fromkeys(ours), self._made if _MADE in ours else {}) if ours else {}
+
+    def is_admitted(self, epoch: int) -> bool:
+        return not self.is_suspended and self.notes.get(f"{MARK}/epoch") == str(epoch)
+
+    @property
+    def _made(self) -> Object:
+        """Fields that are changed here, as its owner wrote them."""
+        before = self._noted(_MADE)
+        if not self.kind.replicas:
+            suspend: Object = {} if self._holds_by_parallelism else {"suspend": (before or self.spec).get("suspend")}
+            return {"parallelism": self.wanted[""], **suspend}
+        kept = before.get(self.kind.replicas) or {}
+
+        def made(role: PodRole) -> Object:
+            names = role.spec.get("schedulerName")
+            if names == SCHEDULER and role.name in kept:
+                names = kept[role.name].get("template", {}).get("spec", {}).get("schedulerName")
+            return {"replicas": role.pods, "template": {"spec": {"schedulerName": names}}}
+
+        policy = (before or self.spec).get("runPolicy") or {}
+        return {"runPolicy": {"suspend": policy.get("suspend")}, self.kind.replicas: {role.name: made(role) for role in self.roles}}
+
+    def sizes(self, devices: int) -> dict[str, int]:
+        """How many pods of each role use so many devices, as it was submitted: those of the elastic role change, the others stay."""
+        pods, each = dict(self.asked.get("pods") or self.wanted), self.asked.get("devices") or {}
+        asked, role = sum(count * each.get(name, 0) for name, count in pods.items()), self.elastic_role
+        if role is not None and devices != asked and each.get(role.name):
+            pods[role.name] += (devices - asked) // each[role.name]
+        return pods
 
     @property
     def elastic_role(self) -> PodRole | None:
@@ -205,6 +262,9 @@ class Guest:
     @property
     def _holds_by_parallelism(self) -> bool:
         return self.by_parallelism and not self.kind.replicas
+
+    def _marks(self, notes: Mapping[str, str | None]) -> dict[str, str | None]:
+        return {f"{MARK}/{key}": value for key, value in notes.items()}
 
     def _patch(self, notes: Mapping[str, str | None], spec: Object) -> Object:
         found: Object = {"metadata": {"uid": self.uid, "annotations": dict(notes)}}
@@ -218,3 +278,7 @@ class Guest:
         for one in containers[0].get("env") or ():
             if one.get("value") is not None:
                 yield str(one["name"]), str(one["value"])
+
+
+def _line(value: Shown) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,11 +1,13 @@
-"""Takes in objects of the cluster with the label ``gantline.io/queue``: held, submitted, and cancelled when they are deleted.
+"""Takes in objects of the cluster with the label ``gantline.io/queue``: held, submitted, changed and cancelled as their owners say.
 
-Runs in the runner's thread; submissions wait for the scheduler, and are made by a thread of their own. The request of a submission is the
-object's uid, so that one which is made twice, by a service that was killed between, is one job.
+Runs in the runner's thread; what is asked of the scheduler is asked in a thread of its own. An annotation says what an object asked for
+when it was submitted, so that an edit is seen also where it was made while no service was there. One that waits is submitted anew, or
+resized; one that runs is resized, or told that its edit waits. Without its label it is left as its owner made it.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +18,15 @@ from gantline.core.errors import GantlineError, UnreachableError
 from gantline.runtime.kubernetes.admission import Admission
 from gantline.runtime.kubernetes.client import ApiClient, ApiError
 from gantline.runtime.kubernetes.following import Follower
-from gantline.runtime.kubernetes.guest_spec import spec_of_guest
+from gantline.runtime.kubernetes.gang import PodGang
+from gantline.runtime.kubernetes.guest_spec import SIZES, asks_of, spec_of_guest
 from gantline.runtime.kubernetes.guests import KINDS, QUEUE, Guest, GuestKind
 from gantline.runtime.kubernetes.objects import Object, path_of
 from gantline.runtime.kubernetes.pods import MARK
+from gantline.runtime.kubernetes.stays import Stay, runs_as_it_was
 from gantline.runtime.spec_file import spec_of
 
+_LOG = logging.getLogger("gantline.runtime")
 _SUSPENDING = 22  # of version 1: the first whose API server can suspend a Job unless it is told otherwise
 _PAUSE = 0.5  # seconds before a scheduler is asked again that does not answer
 
@@ -48,98 +53,147 @@ class Intake:
     """Objects that were found, and the jobs that they are."""
 
     work: Admission
-    jobs: dict[str, str] = field(default_factory=dict)  # uid -> job; an empty one: its job has ended
-    _refused: dict[str, tuple[object, str]] = field(default_factory=dict)  # uid -> what was refused, and why: the same is not tried again
-    _asked: set[str] = field(default_factory=set)  # being submitted
+    minor: int
+    stays: dict[str, Stay] = field(default_factory=dict)  # by uid
+    _left: dict[str, str] = field(default_factory=dict)  # uid -> a job of the last service that its object may not name yet
     _is_closing: bool = False
 
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "gantline-intake")
-        self.work.written = self.look
+        self.work.look_at = self.look
+
+    def begin(self) -> None:
+        """Go on with the jobs of the last service; objects may have lost their label, or be gone, since then."""
+        titles = self.work.contact.found.present()
+        self._left = {title.rpartition("/")[2]: job for job, title in titles.items()}
+        for guest in list(self.work.sight.guests.values()):
+            self.saw(guest)
+        for name, object_, uid in (title.split("/") for title in titles.values()):
+            if uid in self._left:
+                head = {"namespace": self.work.terms.namespace, "name": object_, "uid": uid, "resourceVersion": "0"}
+                kind = next(one for one in KINDS if one.name == name)
+                self.stays[uid] = Stay({}, self._left.pop(uid))
+                self._ask_after(reader_of(kind, self.minor)({"metadata": head}))
 
     def saw(self, guest: Guest, is_gone: bool = False) -> None:
         """An object was made, has changed or is gone."""
-        if is_gone or guest.head.get("deletionTimestamp"):
+        if guest.head.get("deletionTimestamp"):
             self._lose(guest)
+        elif is_gone:
+            self._ask_after(guest)
         elif self.work.sight.see_guest(guest):
             self.look(guest.uid)
 
     def look(self, uid: str) -> None:
         """What is to be done about an object now."""
-        guest, gang = self.work.sight.guests.get(uid), self.work.gang_of_guest(uid)
+        guest, gang, home = self.work.sight.guests.get(uid), self.work.gang_of_guest(uid), self.work.terms.home
         if guest is None:
             return
-        wanted = self._marks(guest)
-        if any(guest.notes.get(f"{MARK}/{key}") != value for key, value in wanted.items()):
-            self._write(guest, guest.mark(**wanted))
+        stay = self.stays[uid] = self.stays.get(uid) or self._arrival(guest)
+        if gang is None and (stay.is_leaving or guest.end[0]):
+            self._release(guest) if stay.is_leaving else self._cancel(stay)
+            return
+        if not stay.is_busy and not stay.is_leaving:
+            stay = self.stays[uid] = self._compared(guest, stay, gang)
+        if gang is None and (not guest.is_suspended or (guest.kind.replicas and not guest.names_us)):
+            self._write(guest, guest.hold(**stay.marks(home)))
+        elif not stay.is_leaving and not stay.is_marked(guest, home):
+            self._write(guest, guest.mark(**stay.marks(home)))
         elif gang is not None:
             self.work.settle(gang)
-        elif not guest.end[0]:
-            self._receive(guest)
-        elif job := self.jobs.get(uid):
-            self.jobs[uid] = ""
-            self._later(partial(self.work.contact.cancel, job))  # it has ended without being admitted
+        elif not stay.job and not stay.refused and not stay.is_busy:
+            stay.is_busy = True
+            self._later(partial(self._submit, guest, stay))
 
-    def _lose(self, guest: Guest) -> None:
-        self.work.sight.guests.pop(guest.uid, None)
-        self._refused.pop(guest.uid, None)
-        if job := self.jobs.pop(guest.uid, ""):
-            self._later(partial(self.work.contact.cancel, job))
-        if (gang := self.work.gang_of_guest(guest.uid)) is not None:
-            self.work.settle(gang)
+    # --- edits ----------------------------------------------------------------------------------------------------------
+    def _arrival(self, guest: Guest) -> Stay:
+        """One that is seen for the first time, or was taken in by the last service."""
+        asks, job = asks_of(guest, self.work.slots), self._left.pop(guest.uid, "")
+        if guest.notes.get(f"{MARK}/home") == self.work.terms.home:
+            return Stay(guest.asked or asks, job or str(guest.notes.get(f"{MARK}/job") or ""))
+        return Stay(asks, job)
 
-    def _marks(self, guest: Guest) -> dict[str, str | None]:
-        """Annotations that the object shall have."""
-        if job := self.jobs.get(guest.uid):
-            return {"job": job, "home": self.work.terms.home, "refused": None}
-        asks, why = self._refused.get(guest.uid, (None, ""))
-        return {"refused": why} if why and asks == guest.asks else {}
-
-    def _receive(self, guest: Guest) -> None:
-        """One whose gang does not run: it is held, and submitted once."""
-        home, job = guest.notes.get(f"{MARK}/home"), str(guest.notes.get(f"{MARK}/job") or "")
-        if not guest.is_suspended or (guest.kind.replicas and not guest.names_us):
-            self._write(guest, guest.hold())
-        elif guest.uid in self.jobs or guest.uid in self._asked or self._refused.get(guest.uid, (None, ""))[0] == guest.asks:
-            return
-        elif home == self.work.terms.home and job:
-            self.jobs[guest.uid] = job if self.work.contact.row_of(job) is not None else ""
+    def _compared(self, guest: Guest, stay: Stay, gang: PodGang | None) -> Stay:
+        """What its owner asks for now, held against what it was submitted with."""
+        asks = asks_of(guest, self.work.slots)
+        if asks == stay.asked:
+            stay.refused, stay.answered = ("", None) if stay.job else (stay.refused, None)
+        elif not stay.job:
+            return Stay(asks)
+        elif asks == stay.answered:
+            return stay
+        elif sizes := self._resized(guest, stay, asks):
+            stay.is_busy = True
+            self._later(partial(self._resize, guest, stay, asks, sizes))
+        elif gang is not None:
+            stay.refused = self._refusal(guest) or runs_as_it_was(stay.job, stay.changed(asks))
         else:
-            self._asked.add(guest.uid)
-            self._later(partial(self._submit, guest))
+            self._cancel(stay)
+            return Stay(asks)
+        return stay
 
-    def _submit(self, guest: Guest) -> None:
-        """In the thread of submissions."""
-        contact, job, why = self.work.contact, "", ""
+    def _refusal(self, guest: Guest) -> str:
         try:
-            spec = spec_of_guest(guest, list(self.work.sight.nodes.values()), self.work.slots)
-            job = contact.submit(spec_of(spec, guest.name), self.work.terms.namespace, guest.uid)
+            self._spec(guest)
+            return ""
+        except GantlineError as error:
+            return str(error)
+
+    def _resized(self, guest: Guest, stay: Stay, asks: Object) -> tuple[int, int, int] | None:
+        """Devices that it asks for now and their bounds, where nothing else has changed and its job can be resized."""
+        row = self.work.contact.row_of(stay.job)
+        if row is None or not stay.changed(asks) <= SIZES or self._refusal(guest):
+            return None
+        spec, launch = self._spec(guest), self.work.contact.task(row).launch
+        if "gpus" not in spec["resources"] or spec["processes"] != "gpus" or launch.resumes != ("checkpoint" in spec):
+            return None
+        gpus, elastic = int(spec["resources"]["gpus"]), spec.get("elastic") or {}
+        return gpus, int(elastic.get("min", gpus)), int(elastic.get("max", gpus))
+
+    def _spec(self, guest: Guest) -> Object:
+        return spec_of_guest(guest, list(self.work.sight.nodes.values()), self.work.slots)
+
+    # --- asked of the scheduler, in a thread of its own -----------------------------------------------------------------
+    def _submit(self, guest: Guest, stay: Stay) -> None:
+        job = why = ""
+        try:
+            job = self.work.contact.found.submit(spec_of(self._spec(guest), guest.name), self.work.terms.namespace)
         except UnreachableError:
             raise
         except GantlineError as error:
             why = str(error)
-        self.work.writes.post(partial(self._submitted, guest, job, why))
 
-    def _submitted(self, guest: Guest, job: str, why: str) -> None:
-        self._asked.discard(guest.uid)
-        if guest.uid not in self.work.sight.guests:  # it was deleted meanwhile
-            self._later(partial(self.work.contact.cancel, job))
-        elif job:
-            self.jobs[guest.uid] = job
-        else:
-            self._refused[guest.uid] = (guest.asks, why)
-        self.look(guest.uid)
+        def done() -> None:
+            stay.job, stay.refused, stay.is_busy = job, why, False
+            if self.stays.get(guest.uid) is not stay or stay.is_leaving:  # it was deleted meanwhile, or has lost its label
+                self._cancel(stay)
+            self.look(guest.uid)
 
-    def _write(self, guest: Guest, change: Object) -> None:
-        def done(answer: Object | None, refusal: ApiError | None) -> None:
-            if answer is not None:
-                self.work.sight.see_guest(guest.renewed(answer))
-                self.look(guest.uid)
+        self.work.writes.post(done)
 
-        self.work.writes.begin(guest.title, partial(self.work.client.merge, guest.path, change), done)
+    def _resize(self, guest: Guest, stay: Stay, asks: Object, sizes: tuple[int, int, int]) -> None:
+        why = ""
+        try:
+            self.work.contact.found.resize(stay.job, *sizes)
+        except UnreachableError:
+            raise
+        except GantlineError as error:
+            why = str(error)
+
+        def done() -> None:
+            stay.is_busy, stay.refused = False, why
+            stay.asked, stay.answered = (stay.asked, asks) if why else (asks, None)
+            self.look(guest.uid)
+
+        self.work.writes.post(done)
+
+    def _cancel(self, stay: Stay) -> None:
+        if stay.job and not stay.is_over:
+            stay.is_over = True
+            self._later(partial(self.work.contact.found.cancel, stay.job))
 
     def _later(self, act: Callable[[], None]) -> None:
-        """In the thread of submissions, until the scheduler has answered."""
+        """In the thread that asks the scheduler, until that has answered."""
 
         def again() -> None:
             while not self._is_closing:
@@ -152,11 +206,65 @@ class Intake:
         if not self._is_closing:
             self._pool.submit(again)
 
+    # --- objects that leave ---------------------------------------------------------------------------------------------
+    def _ask_after(self, guest: Guest) -> None:
+        """A watch tells an object that was deleted and one that has lost its label alike."""
+
+        def done(answer: Object | None, refusal: ApiError | None) -> None:
+            now = guest.renewed(answer) if answer is not None else None
+            if now is None or now.uid != guest.uid:
+                self._lose(guest)
+            elif now.has_label or now.head.get("deletionTimestamp"):
+                self.saw(now)
+            else:
+                self._let_go(now)
+
+        self.work.writes.begin(f"{guest.title}?", partial(self.work.client.get, guest.path), done)
+
+    def _let_go(self, guest: Guest) -> None:
+        """Its job is cancelled; when its gang is over it is left to its owner."""
+        stay = self.stays.setdefault(guest.uid, Stay({}))
+        stay.is_leaving = True
+        self._cancel(stay)
+        self.work.sight.see_guest(guest)
+        self.look(guest.uid)
+
+    def _release(self, guest: Guest) -> None:
+        """Leave it as its owner made it; with a label that has come back meanwhile it is taken in anew."""
+
+        def done(answer: Object | None, refusal: ApiError | None) -> None:
+            self._lose(guest)
+            if refusal is not None and refusal.code != 404:
+                _LOG.warning("%s could not be let go: %s", guest.title, refusal)
+            if answer is not None and guest.renewed(answer).has_label:
+                self.saw(guest.renewed(answer))
+
+        if change := guest.release():
+            self.work.writes.begin(guest.title, partial(self.work.client.merge, guest.path, change), done)
+        else:
+            done(None, None)
+
+    def _lose(self, guest: Guest) -> None:
+        self.work.sight.guests.pop(guest.uid, None)
+        if (stay := self.stays.pop(guest.uid, None)) is not None:
+            self._cancel(stay)
+        if (gang := self.work.gang_of_guest(guest.uid)) is not None:
+            self.work.settle(gang)
+
     def absent(self, kind: GuestKind, uids: set[str], version: int) -> None:
         """A list of that version has only these objects of a kind."""
         for guest in list(self.work.sight.guests.values()):
             if guest.kind == kind and guest.uid not in uids and guest.version <= version:
                 self.saw(guest, is_gone=True)
+
+    def _write(self, guest: Guest, change: Object) -> None:
+        def done(answer: Object | None, refusal: ApiError | None) -> None:
+            if answer is not None:
+                self.saw(guest.renewed(answer))
+            elif refusal is not None and refusal.code != 404:
+                _LOG.warning("%s could not be changed: %s", guest.title, refusal)
+
+        self.work.writes.begin(guest.title, partial(self.work.client.merge, guest.path, change), done)
 
     def close(self) -> None:
         self._is_closing = True

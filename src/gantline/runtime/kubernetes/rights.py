@@ -34,7 +34,7 @@ RIGHTS = (
     Right("create", "pods/binding"),
     Right("get", "pods/log"),
     *(Right(verb, "services") for verb in ("create", "patch", "delete")),
-    *(Right(verb, *kind.resource) for kind in KINDS for verb in ("list", "watch", "patch")),
+    *(Right(verb, *kind.resource) for kind in KINDS for verb in ("get", "list", "watch", "patch")),
     *(Right(verb, "leases", "coordination.k8s.io") for verb in ("get", "create", "update")),
 )
 

@@ -59,6 +59,7 @@ class KubernetesRunner(Runner):
         kinds: Sequence[GuestKind] = (),
     ) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
+        self.minor = minor
         self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
         self.lease = Leadership(client, terms.namespace, terms.home, self._lost_lease)
@@ -152,13 +153,12 @@ class KubernetesRunner(Runner):
     def attach(self, contact: Contact) -> None:
         writes = Writes(self.client, self._inbox.put, lambda: self.lease.is_held)
         self._work = work = PodExecution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
-        work.slots, self._intake = self.slots, Intake(work)
+        work.slots, self._intake = self.slots, Intake(work, self.minor)
         for node in self.sight.nodes.values():
             if node.node.gpus:
                 work.saw_node(node.news)
         work.begin(self._adopted)
-        for guest in list(self.sight.guests.values()):
-            self._intake.saw(guest)
+        self._intake.begin()
         work.flush()
         self._thread = threading.Thread(target=self._watched, name="gantline-runner", daemon=True)
         self._thread.start()

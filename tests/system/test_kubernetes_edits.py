@@ -1,0 +1,229 @@
+"""What owners do to objects that were taken in: another size, queue or priority, no label; while they wait, run, or no service is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.kubernetes import KubernetesCluster, missing, wait_for
+from tests.system.kubernetes_objects import (
+    WAITS,
+    Services,
+    becomes,
+    cluster_with_controllers,
+    create,
+    delete,
+    edit,
+    finish,
+    job,
+    known,
+    nodes_of,
+    notes,
+    shown,
+    template,
+)  # fmt: skip
+
+from gantline.core.inputs import Action
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.view import JobView
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    with cluster_with_controllers(tmp_path_factory.mktemp("kubernetes")) as found:
+        yield found
+
+
+@pytest.fixture
+def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Services]:
+    services = Services(cluster, tmp_path)
+    yield services
+    services.clear()
+
+
+def workers(count: int, line: str = "true") -> dict[str, Any]:
+    return {"pytorchReplicaSpecs": {"Worker": {"replicas": count, "template": template(line, scheduler="")}}}
+
+
+def voda(least: int, most: int, line: str) -> dict[str, Any]:
+    launcher = template(line, 0, "", MIN_NUM_PROC=str(least), MAX_NUM_PROC=str(most), NUM_PROC=str(least))
+    return {
+        "mpiReplicaSpecs": {"Launcher": {"replicas": 1, "template": launcher}, "Worker": {"replicas": 1, "template": template(line, 1, "")}}
+    }
+
+
+def named(scheduler: Scheduler, name: str) -> list[JobView]:
+    return [one for one in scheduler.view().jobs.values() if one.name == name]
+
+
+def submitted(cluster: KubernetesCluster, scheduler: Scheduler, plural: str, name: str) -> JobView:
+    """Wait until an object says which job it is, and that job waits."""
+    wait_for(lambda: "gantline.io/job" in notes(cluster, plural, name), f"number of {name}")
+    return becomes(scheduler, name, "pending")
+
+
+def says(cluster: KubernetesCluster, plural: str, name: str, words: str) -> None:
+    wait_for(lambda: words in notes(cluster, plural, name).get("gantline.io/refused", ""), f"{words}: {notes(cluster, plural, name)}")
+
+
+def fill(cluster: KubernetesCluster, scheduler: Scheduler, folder: Path, pods: int) -> None:
+    """Keep so many devices busy until `finish`."""
+    create(cluster, "jobs", "first", job(WAITS.format(folder=folder), pods=pods))
+    becomes(scheduler, "first", "running")
+
+
+def test_a_job_that_waits_is_edited_to_a_size_that_fits_and_runs(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=3)
+    create(cluster, "jobs", "second", job(WAITS.format(folder=tmp_path), pods=2))
+    number = submitted(cluster, scheduler, "jobs", "second").id
+    edit(cluster, "jobs", "second", spec={"parallelism": 1})
+    second = becomes(scheduler, "second", "running")
+    assert (second.id, second.gpus) == (number, 1)  # resized: it keeps its number and its place in the queue
+    assert shown(cluster, "jobs", "second")["spec"]["parallelism"] == 1
+    finish(tmp_path)
+    becomes(scheduler, "second", "succeeded")
+
+
+def test_a_pytorchjob_that_waits_is_moved_to_another_queue_with_another_priority(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    create(cluster, "pytorchjobs", "train", workers(2))
+    old = submitted(cluster, scheduler, "pytorchjobs", "train").id
+    edit(cluster, "pytorchjobs", "train", queue="urgent", notes={"priority": "9"})
+    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "pending"], "one that is cancelled and a new one")
+    new = named(scheduler, "train")[1]
+    assert (new.queue, new.priority, new.gpus) == ("urgent", 9.0, 2)
+    wait_for(lambda: notes(cluster, "pytorchjobs", "train")["gantline.io/job"] == new.id, f"number {new.id} instead of {old}")
+    finish(tmp_path)
+    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "succeeded"], "its end")
+
+
+def test_new_bounds_of_an_elastic_mpijob_act_while_it_runs(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
+    scheduler, line = serve("voda.elastic_fifo"), WAITS.format(folder=tmp_path)
+    create(cluster, "mpijobs", "elastic", voda(1, 4, line))
+    wait_for(lambda: len(becomes(scheduler, "elastic", "running").devices) == 4, "all devices")
+    edit(cluster, "mpijobs", "elastic", spec=voda(1, 2, line))
+    wait_for(lambda: len(becomes(scheduler, "elastic", "running").devices) == 2, "as many as it may have now")
+    (one,) = named(scheduler, "elastic")
+    assert (one.min_gpus, one.max_gpus) == (1, 2)
+    wait_for(lambda: shown(cluster, "mpijobs", "elastic")["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2, "two workers")
+    finish(tmp_path)
+    becomes(scheduler, "elastic", "succeeded")
+
+
+def test_what_a_job_cannot_become_while_it_runs_is_said_and_acts_when_it_is_suspended(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    create(cluster, "pytorchjobs", "train", workers(2, WAITS.format(folder=tmp_path)))
+    first = becomes(scheduler, "train", "running")
+    edit(cluster, "pytorchjobs", "train", notes={"priority": "9"})
+    says(cluster, "pytorchjobs", "train", "it runs as it was submitted; priority")
+    edit(cluster, "pytorchjobs", "train", notes={"priority": None})
+    wait_for(lambda: "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train"), "its withdrawal")
+    edit(cluster, "pytorchjobs", "train", queue="other")
+    says(cluster, "pytorchjobs", "train", "queue: as it is now when it is next suspended")
+    assert becomes(scheduler, "train", "running").epoch == first.epoch  # none of this has stopped it
+    scheduler.request([first.id], Action.REQUEUE)
+    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "running"], "a new job")
+    assert named(scheduler, "train")[1].queue == "other"
+    assert "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train")
+    finish(tmp_path)
+    wait_for(lambda: named(scheduler, "train")[1].state == "succeeded", "its end")
+
+
+def test_a_size_that_the_cluster_does_not_have_is_refused_at_the_object_and_the_job_stays(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    create(cluster, "pytorchjobs", "train", workers(2))
+    number = submitted(cluster, scheduler, "pytorchjobs", "train").id
+    edit(cluster, "pytorchjobs", "train", spec=workers(99))
+    says(cluster, "pytorchjobs", "train", "ask for less")
+    one = becomes(scheduler, "train", "pending")
+    assert (one.id, one.gpus) == (number, 2)
+    edit(cluster, "pytorchjobs", "train", spec=workers(3))
+    wait_for(lambda: (found := known(scheduler, "train")) is not None and found.gpus == 3, "three devices")
+    wait_for(lambda: "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train"), "removal of the refusal")
+    finish(tmp_path)
+    becomes(scheduler, "train", "succeeded")
+
+
+def made(value: dict[str, Any]) -> tuple[Any, ...]:
+    """What its owner wrote of an object, and marks of ours."""
+    ours = [key for key in value["metadata"].get("annotations") or {} if key.startswith("gantline.io/")]
+    spec = value["spec"]
+    roles = {
+        name: (one["replicas"], one["template"]["spec"].get("schedulerName"))
+        for name, one in (spec.get("pytorchReplicaSpecs") or {}).items()
+    }
+    return spec.get("parallelism"), (spec.get("runPolicy") or {}).get("suspend"), roles, ours
+
+
+@pytest.mark.parametrize("is_served", [True, False], ids=["while it is served", "while no service is there"])
+def test_without_its_label_one_that_waits_is_left_as_its_owner_made_it(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path, is_served: bool
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    create(cluster, "jobs", "plain", job("true", pods=2))
+    create(cluster, "pytorchjobs", "train", workers(3))
+    submitted(cluster, scheduler, "jobs", "plain")
+    submitted(cluster, scheduler, "pytorchjobs", "train")
+    if not is_served:
+        serve.stop()
+    edit(cluster, "jobs", "plain", queue=None)
+    edit(cluster, "pytorchjobs", "train", queue=None)
+    scheduler = scheduler if is_served else serve()
+    becomes(scheduler, "plain", "cancelled")
+    becomes(scheduler, "train", "cancelled")
+    wait_for(lambda: made(shown(cluster, "jobs", "plain")) == (2, None, {}, []), "the Job as it was")
+    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (3, None)}, []), "the PyTorchJob as it was")
+    finish(tmp_path)
+    becomes(scheduler, "first", "succeeded")
+
+
+def test_without_its_label_one_that_runs_gives_its_devices_back_and_with_it_is_taken_in_anew(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    create(cluster, "pytorchjobs", "train", workers(4, WAITS.format(folder=tmp_path)))
+    becomes(scheduler, "train", "running")
+    create(cluster, "jobs", "next", job("true", pods=4))
+    submitted(cluster, scheduler, "jobs", "next")
+    edit(cluster, "pytorchjobs", "train", queue=None)
+    becomes(scheduler, "train", "cancelled")
+    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (4, None)}, []), "the object as it was")
+    becomes(scheduler, "next", "succeeded")
+    assert set(nodes_of(cluster, "train")) <= {""}  # its controller makes pods for another scheduler, which there is none of here
+    edit(cluster, "pytorchjobs", "train", queue="research")
+    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "running"], "a new job")
+    finish(tmp_path)
+    wait_for(lambda: named(scheduler, "train")[1].state == "succeeded", "its end")
+
+
+def test_what_was_edited_or_deleted_while_no_service_was_there_is_seen_by_the_next(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    for name in ("smaller", "deleted"):
+        create(cluster, "jobs", name, job("true", pods=2))
+        submitted(cluster, scheduler, "jobs", name)
+    serve.stop()
+    edit(cluster, "jobs", "smaller", spec={"parallelism": 1})
+    delete(cluster, "jobs", "deleted")
+    scheduler = serve()
+    becomes(scheduler, "deleted", "cancelled")
+    wait_for(lambda: (found := known(scheduler, "smaller")) is not None and found.gpus == 1, "its new size")
+    finish(tmp_path)
+    becomes(scheduler, "smaller", "succeeded")
+    becomes(scheduler, "first", "succeeded")
