@@ -9,11 +9,12 @@ always needs one value only: with the mark each value of each parameter is there
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import pytest
 
-Cell = tuple[str, int]  # a parameter and which of its values, as an object: values need not be hashable
+Case = TypeVar("Case", bound=Hashable)  # its cells are parameters, each with one of its values
 
 
 def cases_left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
@@ -32,11 +33,15 @@ def cases_left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 
 def _spare(product: list[pytest.Function], times: int = 1) -> set[pytest.Item]:
-    """What is left of a product once every value has been taken often enough, always by the item whose values were taken least."""
-    cells: dict[pytest.Item, list[Cell]] = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in product}
-    taken: Counter[Cell] = Counter()
-    wanted = {cell for found in cells.values() for cell in found}
-    while cells and any(taken[cell] < times for cell in wanted):
-        chosen = min(cells, key=lambda item: sorted(taken[cell] for cell in cells[item]))
-        taken.update(cells.pop(chosen))
-    return set(cells)
+    return spare({item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in product}, times)
+
+
+def spare(cells_of: Mapping[Case, Sequence[Hashable]], times: int = 1) -> set[Case]:
+    """What is left of a product once every cell has been taken often enough, always by the case whose cells were taken least."""
+    left = dict(cells_of)
+    taken: Counter[Hashable] = Counter()
+    wanted = {cell for found in left.values() for cell in found}
+    while left and any(taken[cell] < times for cell in wanted):
+        chosen = min(left, key=lambda case: sorted(taken[cell] for cell in left[case]))
+        taken.update(left.pop(chosen))
+    return set(left)

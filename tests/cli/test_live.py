@@ -8,26 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.conftest import Cli
+from tests.waiting import LIMIT, until
 
 from gantline.cli.live import connection
-
-LIMIT = 120.0  # seconds after which a test gives up waiting, however slow the machine
-
-
-def until(true: Callable[[], Any]) -> Any:
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        if found := true():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("did not happen in time")
 
 
 @pytest.fixture

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
+
+from tests.waiting import until
 
 from gantline.core.errors import RefusedError
 from gantline.questions.shared import SharedAnswers
-
-
-def until(true: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60.0
-    while time.monotonic() < end:
-        if found := true():
-            return found
-        time.sleep(0.002)
-    raise AssertionError("did not happen in time")
 
 
 def test_nobody_waits_and_one_answer_serves_all() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import LIMIT, until
+
 from gantline.core.inputs import Submit
 from gantline.runtime.bulletins import Bulletin
 from gantline.runtime.clock import WallClock
@@ -20,8 +22,8 @@ from gantline.runtime.records import MemoryStore, Store
 from gantline.runtime.runner import Runner
 from gantline.runtime.scheduler import Scheduler
 
+__all__ = ["LIMIT", "until"]
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
-LIMIT = 240.0  # seconds after which a test gives up waiting, however slow the machine
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,6 @@ def shell(line: str, gpus: int = 1, count: int = 0, **more: Any) -> Spec:
     """A line for /bin/sh."""
     told = {key: more.pop(key) for key in list(more) if key in ("estimate", "priority", "options", "min_gpus", "max_gpus", "queue", "user")}
     return Spec(Launch((line,), shell=True, **{"grace": 5.0, **more}), job={"gpus": gpus, **told}, count=count)
-
-
-def until(true: Callable[[], Any], what: str = "") -> Any:
-    """Wait until something holds; what it was comes back."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"did not happen within {LIMIT:g} s: {what}")
 
 
 def state(scheduler: Scheduler, job: str) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
 from tests.service.question_workers import frugal_service
+from tests.waiting import LIMIT, until
 
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
 from gantline.service.serve import serve
 
-LIMIT = 120.0  # seconds after which a test gives up waiting, however slow the machine
+__all__ = ["LIMIT", "until"]
 
 
 @dataclass
@@ -74,16 +73,6 @@ class Running:
         for client in self._clients:
             client.close()
         assert not self.thread.is_alive()
-
-
-def until(true: Callable[[], Any], what: str = "") -> Any:
-    """Wait until something holds; what it was comes back."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        if found := true():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"did not happen within {LIMIT:g} s: {what}")
 
 
 @pytest.fixture(scope="module")
