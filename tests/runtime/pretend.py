@@ -6,9 +6,11 @@ The machines outlive a service, as real ones do: each service gets a runner of i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
+
+from tests.runtime.node_stories import Sent
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.inputs import Fault
@@ -38,13 +40,17 @@ class Machines:
     nodes: dict[str, Node] = field(default_factory=dict)  # those that are there
     lives: dict[str, Life] = field(default_factory=dict)  # the newest of each job
     breaches: list[str] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    drained: set[str] = field(default_factory=set)
     known_lost: Callable[[], set[str]] = set  # nodes that the service knows to be lost
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def add(self, name: str, gpus: int = 2, type: str = "gpu") -> Node:
         self.nodes[name] = Node(name, type, gpus)
         return self.nodes[name]
+
+    def drain(self, name: str, is_drained: bool = True) -> None:
+        (self.drained.add if is_drained else self.drained.discard)(name)
 
     def running(self) -> list[Life]:
         return [life for life in self.lives.values() if life.over is None]
@@ -53,6 +59,7 @@ class Machines:
         """The node is gone; the gangs that it had a part of."""
         with self.lock:
             self.nodes.pop(name, None)
+            self.drained.discard(name)
             hit = [life for life in self.running() if any(node == name for node, _ in life.places)]
             for life in hit:
                 life.over, life.lost = News.FAILED, Fault.NODE
@@ -86,6 +93,10 @@ class PretendRunner(Runner):
     @property
     def cluster(self) -> Cluster:
         return Cluster(tuple(self.machines.nodes.values()))
+
+    @property
+    def drained(self) -> Mapping[str, str]:
+        return dict.fromkeys(self.machines.drained, "cordoned")
 
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         lives = [life for life in self.machines.lives.values() if not is_over(life.job)]
@@ -130,24 +141,24 @@ class PretendRunner(Runner):
     # --- orders ---------------------------------------------------------------------------------------------------------
     def send(self, order: Order, now: float) -> None:
         with self.machines.lock:
-            self.machines.orders.append(order)
             job = self.contact.task(order.row).job
             life = self.machines.lives.get(job)
             if life is not None and order.epoch <= life.epoch:
                 if order.verb is Verb.STOP and order.epoch == life.epoch and life.over is None:
                     life.over = News.STOPPED
             elif order.verb is Verb.START:
-                life = self._start(job, order)
+                life = self._start(job, order, now)
             else:
                 life = self.machines.lives[job] = Life(job, order.epoch, (), News.STOPPED)
             if life is not None:
                 self._tell(life)
 
-    def _start(self, job: str, order: Order) -> Life:
+    def _start(self, job: str, order: Order, now: float) -> Life:
         machines = self.machines
         places = tuple(self.contact.place(device) for device in order.devices)
         life = machines.lives[job] = Life(job, order.epoch, places)
         nodes = {node for node, _ in places}
+        machines.sent.append(Sent(job, order.epoch, frozenset(nodes), now))
         if dead := nodes & machines.known_lost():
             machines.breaches.append(f"job {job} is started on {dead}, known to be lost")
         for other in machines.running():
@@ -182,8 +193,10 @@ class PretendRunner(Runner):
                 self._tell(*self.machines.kill(name))
             self._tell(nodes=(NodeNews(name, NodeState.UP, self.machines.add(name, gpus, type)),))
 
-    def drain(self, name: str) -> None:
-        self._tell(nodes=(NodeNews(name, NodeState.DRAINED, why="cordoned"),))
+    def drain(self, name: str, is_drained: bool = True) -> None:
+        self.machines.drain(name, is_drained)
+        what = NodeState.DRAINED if is_drained else NodeState.UP
+        self._tell(nodes=(NodeNews(name, what, self.machines.nodes[name], why="cordoned" if is_drained else ""),))
 
     def end(self, job: str, exit: int = 0) -> None:
         """The job ends by itself."""

@@ -116,6 +116,20 @@ def test_a_node_that_is_drained_takes_no_gangs_until_it_is_resumed(tmp_path: Pat
         ended(scheduler, *small, late)
 
 
+def test_a_node_that_was_drained_before_the_service_began_takes_no_gangs(tmp_path: Path, allocation: Allocated) -> None:
+    allocation.cluster.run("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=test")
+    try:
+        with scheduling(tmp_path / "home", allocation.job) as scheduler:
+            jobs = [submitted(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
+            until(lambda: all(began(tmp_path, job) for job in jobs))
+            where = {device.partition(":")[0] for job in jobs for device in scheduler.view().jobs[job].devices}
+            assert where == {"node0", "node2"}
+            (tmp_path / "finish").touch()
+            ended(scheduler, *jobs)
+    finally:
+        allocation.cluster.run("scontrol", "update", "NodeName=node1", "State=RESUME")
+
+
 def test_jobs_wait_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Path, allocation: Allocated) -> None:
     """They can save, no retry is counted, and the next service finds them."""
     cluster, saved = allocation.cluster, tmp_path / "saved"

@@ -17,6 +17,7 @@ from typing import ClassVar
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.inputs import Input, JobRequest, Report, Submit
+from gantline.core.node_events import NodeEvent
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.message_queue import Clock, Message, MessageQueue
 from gantline.drivers.stepping import Stepping
@@ -191,8 +192,11 @@ class Live:
                 message = replace(message, values=values, notes=notes, open=None)
             values = [value if isinstance(value, Report) else replace(value, time=at) for value in message.values]
             new = {name for value in values if isinstance(value, Submit) for name in value.names}
-            for value in values:
-                if not (isinstance(value, JobRequest) and new.issuperset(value.jobs)):  # what comes with it is there by then
+            joined = {value.name for value in values if isinstance(value, NodeEvent) and value.kind == "join"}
+            for value in values:  # jobs and nodes that come with it are there by then
+                if isinstance(value, JobRequest) and new.issuperset(value.jobs):
+                    continue
+                if not (isinstance(value, NodeEvent) and value.name in joined):
                     self.engine.inputs.check(value)
         except Exception as error:
             message.done(error)

@@ -37,7 +37,7 @@ class NodeNews:
 
     name: str
     state: NodeState
-    node: Node | None = None  # UP: its devices and what else it has
+    node: Node | None = None  # UP: its devices and what else it has; DRAINED: the same, where the node may be a new one
     why: str = ""
 
 

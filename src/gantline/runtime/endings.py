@@ -5,6 +5,7 @@ Everything that follows is an input like any other, and enters together with its
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,8 @@ from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
 from gantline.runtime.node_watch import NodeWatch
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry
+
+_LOG = logging.getLogger("gantline.runtime")
 
 
 class Endings:
@@ -63,7 +66,7 @@ class Endings:
                 notes += entries
             return values, notes
 
-        self.loop.messages.post(Message(open=open_, must=True, alone=bool(bulletin.nodes)))
+        self.loop.messages.post(Message(open=open_, must=True, alone=bool(bulletin.nodes), done=_note_failure))
 
     def _nodes_now(self, news: Sequence[NodeNews], at: float) -> tuple[list[Input], list[Entry]]:
         events = self.nodes.events(news, self.loop.state.tables.cluster, at)
@@ -215,3 +218,9 @@ class Endings:
             job.failures = job.lost = 0
             job.ending, job.why, job.lines = "", "", ()
         return True
+
+
+def _note_failure(error: BaseException | None) -> None:
+    """What a runner tells has happened and cannot be refused; where it cannot be taken in either, that must be seen."""
+    if error is not None:
+        _LOG.error("what the runner has told cannot be taken in", exc_info=error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gantline.core.cluster import Cluster
@@ -51,7 +51,10 @@ class NodeWatch:
         if news.state is NodeState.LOST:
             return [event("down")] if known is not None and name not in self.absent else []
         if news.state is NodeState.DRAINED:
-            return [event("drain")] if known is not None and name not in self.absent | self.drained else []
+            is_same = news.node is None or known == shape(news.node)
+            if known is not None and is_same and name not in self.absent:
+                return [event("drain")] if name not in self.drained else []
+            return [*self._events(replace(news, state=NodeState.UP), shapes, at), event("drain")] if news.node is not None else []
         if name not in shapes and known is not None:
             return [event("up")] if name in self.drained else []
         assert news.node is not None, f"nothing is known about node {name}"
@@ -75,8 +78,12 @@ def shape(node: Node) -> tuple[str, int]:
     return node.type, node.gpus
 
 
-def all_nodes(present: Cluster, known: Cluster) -> list[NodeNews]:
-    """News of every node: those that are there, and those that are not any more."""
+def all_nodes(present: Cluster, known: Cluster, drained: Mapping[str, str]) -> list[NodeNews]:
+    """News of every node: those that are there, of which some are drained, and those that are gone."""
     names = {node.name for node in present.nodes}
     gone = [NodeNews(node.name, NodeState.LOST, why="it was not there at the start") for node in known.nodes if node.name not in names]
-    return [*gone, *(NodeNews(node.name, NodeState.UP, node) for node in present.nodes)]
+    there = (
+        NodeNews(node.name, NodeState.DRAINED if node.name in drained else NodeState.UP, node, drained.get(node.name, ""))
+        for node in present.nodes
+    )
+    return [*gone, *there]

@@ -83,6 +83,11 @@ class Runner(Executor, Protocol):
         """The nodes that are there now, under the names by which they stay known. After `attach` changes are told as `NodeNews`."""
         ...
 
+    @property
+    def drained(self) -> Mapping[str, str]:
+        """Those of them on which nothing may begin, with the reason: asked when a service starts, before its first decision."""
+        return {}
+
     # --- after a restart ------------------------------------------------------------------------------------------------
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         """The newest incarnation of each job that is known, and what it is; those that run are adopted. Called once, before `attach`.

@@ -107,7 +107,7 @@ class Scheduler:
         self.archived, self.set_aside = begun.archived, begun.set_aside
         self._put_together(begun)
         loop, endings = self.loop, self.endings
-        endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster))))
+        endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
         found = TakenIn(self.requests, self.book)

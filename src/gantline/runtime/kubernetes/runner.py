@@ -132,6 +132,10 @@ class KubernetesRunner(Runner):
     def cluster(self) -> Cluster:
         return self.sight.cluster
 
+    @property
+    def drained(self) -> Mapping[str, str]:
+        return self.sight.drained
+
     # --- beginning and end ----------------------------------------------------------------------------------------------
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         folder = self.home / "jobs"

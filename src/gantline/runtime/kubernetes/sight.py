@@ -114,6 +114,11 @@ class Sight:
         """Nodes with devices for us, by name."""
         return Cluster(tuple(one.node for _, one in sorted(self.nodes.items()) if one.node.gpus and one.state is not NodeState.LOST))
 
+    @property
+    def drained(self) -> dict[str, str]:
+        """Those of them on which nothing may begin, and why."""
+        return {name: one.why for name, one in self.nodes.items() if one.state is NodeState.DRAINED}
+
     def taken(self, node: str) -> list[NodeNews]:
         """Places of a node that others' pods have begun or ceased to use: as many as they request, the last ones that are free of ours."""
         known = self.nodes.get(node)

@@ -11,6 +11,8 @@ from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.slurm.allocation import AllocatedNode, SlurmAllocation
 from gantline.runtime.slurm.listings import CLOSED, GONE
 
+DRAINS = "Slurm drains it"
+
 
 @dataclass
 class SlurmNodes:
@@ -37,8 +39,7 @@ class SlurmNodes:
             self.present[name] = one
             if one.state & CLOSED:
                 self.drained.add(name)
-                news += [NodeNews(name, NodeState.UP, one.node)] if is_new else []
-                news += [NodeNews(name, NodeState.DRAINED, why="Slurm drains it")] if is_new or not was_drained else []
+                news += [NodeNews(name, NodeState.DRAINED, one.node, DRAINS)] if is_new or not was_drained else []
             elif is_new or was_drained:
                 self.drained.discard(name)
                 news.append(NodeNews(name, NodeState.UP, one.node))

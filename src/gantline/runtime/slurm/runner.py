@@ -29,7 +29,7 @@ from gantline.runtime.slurm.allocation import SlurmAllocation, find_allocation
 from gantline.runtime.slurm.commands import SlurmAway, answering, check_installed
 from gantline.runtime.slurm.incarnation import SlurmIncarnation
 from gantline.runtime.slurm.keepers import StepForkServer, StepKeepers
-from gantline.runtime.slurm.nodes import SlurmNodes, check_devices
+from gantline.runtime.slurm.nodes import DRAINS, SlurmNodes, check_devices
 from gantline.runtime.slurm.options import OPTIONS
 from gantline.runtime.slurm.orders import SlurmWriter
 from gantline.runtime.slurm.service_step import ServiceStep
@@ -88,6 +88,10 @@ class SlurmRunner(KeeperRunner):
     @property
     def cluster(self) -> Cluster:
         return self.nodes.cluster
+
+    @property
+    def drained(self) -> Mapping[str, str]:
+        return dict.fromkeys(self.nodes.drained, DRAINS)
 
     def attach(self, contact: Contact) -> None:
         self._contact = contact
