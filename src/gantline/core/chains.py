@@ -61,7 +61,7 @@ class Chains:
         devices = copy.devices[: copy.ends[changed - 1]].tolist()
         for place, end in zip(copy.places[:changed].tolist(), copy.ends[:changed].tolist()):
             row, own = listed[place], tuple(devices[begin:end])
-            grant = granted.get(row)  # a plan that names what was granted is compared sooner if that is the very tuple
+            grant = granted.made(row)  # a plan that names what was granted is compared sooner if that is the very tuple
             self._held[row] = grant.devices if grant is not None and grant.devices == own else own
             begin = end
 

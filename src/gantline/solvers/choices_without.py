@@ -14,8 +14,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.solvers.column_uses import ColumnUses
 from gantline.solvers.counted_choices import separate_counts
-from gantline.solvers.multiple_choice import choice_program, fill_in_order, find_prices, is_whole, solve_choices
+from gantline.solvers.multiple_choice import Prices, choice_program, fill_in_order, find_prices, is_whole, solve_choices, take, usual_price
 
 _NEAR = 1e-9  # bounds are sums in another order: what is nearer to a limit is worked out exactly
 
@@ -50,11 +51,11 @@ def less_without(
     """Whether less than a limit can be saved without one job, for each of those that leave; ``chosen`` are the columns of an answer."""
     if not leaving:
         return []
-    bounds = np.empty((2, len(leaving)))
+    bounds, limit = np.empty((2, len(leaving))), np.array(limits, dtype=np.float64)
+    room, prices = _Room.of(jobs, *use.shape), Prices.of(usual_price(use, saving), len(free), jobs)
     order = np.argsort(-saving, kind="stable")
-    first_price = float(np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
-    _bounds(np.array(leaving, dtype=np.int64), job, use, saving, free, chosen, order, first_price, _Room.of(jobs, *use.shape), bounds)
-    (low, high), limit = bounds, np.array(limits, dtype=np.float64)
+    _bounds(np.array(leaving, dtype=np.int64), limit, job, ColumnUses.of(use), saving, free, chosen, order, room, prices, bounds)
+    low, high = bounds
     found = high < limit - _NEAR
     open_ = np.flatnonzero(~found & (low < limit + _NEAR)).tolist()
     for k, value in zip(open_, best_without(job, use, saving, free, jobs, [leaving[k] for k in open_])):
@@ -66,27 +67,24 @@ def less_without(
 class _Room(NamedTuple):
     """Where bounds are worked out."""
 
-    price: Floats
     left: Floats
     saving: Floats  # of the columns that stay
     staying: Ints  # those columns
-    worth: Floats
-    best: Ints
     has: Ints
 
     @staticmethod
     def of(jobs: int, columns: int, resources: int) -> _Room:
-        staying, best, has = (np.empty(size, dtype=np.int64) for size in (columns, jobs, jobs))
-        return _Room(np.empty(resources), np.empty(resources), np.empty(columns), staying, np.empty(jobs), best, has)
+        staying, has = np.empty(columns, dtype=np.int64), np.empty(jobs, dtype=np.int64)
+        return _Room(np.empty(resources), np.empty(columns), staying, has)
 
 
 @kernel
 def _bounds(
-    leaving: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, chosen: Ints, order: Ints, first_price: float, room: _Room,
-    bounds: Floats,
+    leaving: Ints, limit: Floats, job: Ints, uses: ColumnUses, saving: Floats, free: Floats, chosen: Ints, order: Ints, room: _Room,
+    prices: Prices, bounds: Floats,
 ) -> None:  # fmt: skip
-    """Fill the lower and the upper bounds of what can be saved without each of those that leave."""
-    price, left, has, low, high = room.price, room.left, room.has, bounds[0], bounds[1]
+    """Fill the lower and the upper bounds of what can be saved without each of those that leave; no upper one above its limit is sought."""
+    left, has, low, high = room.left, room.has, bounds[0], bounds[1]
     for place in range(leaving.size):
         one = leaving[place]
         count = 0
@@ -95,21 +93,16 @@ def _bounds(
             if job[k] != one:
                 room.staying[count] = k
                 count += 1
-        price[:] = first_price
-        find_prices(job, use, room.saving, free, price, room.best, room.worth)
-        high[place] = 0.0
-        for each in room.worth:
-            high[place] += each
         for r in range(free.size):
-            high[place] += price[r] * free[r]
             left[r] = free[r]
         has[:] = -1
         for k in chosen:
             if job[k] != one:
                 has[job[k]] = k
-                for r in range(free.size):
-                    left[r] -= use[k, r]
-        fill_in_order(room.staying[:count], job, use, saving, left, has, True)
-        low[place] = 0.0
+                take(uses, k, left, 1.0)
+        fill_in_order(room.staying[:count], job, uses, saving, left, has, True)
+        low[place], high[place] = 0.0, np.inf
         for k in has:
             low[place] += saving[k] if k >= 0 else 0.0
+        if low[place] < limit[place] + _NEAR:
+            high[place] = find_prices(job, uses, room.saving, free, prices, limit[place] - _NEAR)  # from the last ones: they differ little

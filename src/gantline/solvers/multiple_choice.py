@@ -20,6 +20,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
 from gantline.solvers.choice_states import search_states, states_can_tell
+from gantline.solvers.column_uses import ColumnUses
 from gantline.solvers.counted_choices import choose_by_count, separate_counts
 
 _SMALL = 1e-7
@@ -95,31 +96,65 @@ def _relax(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, part
 
 def _promising(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int) -> Ints:
     """Columns that lose least at prices at which about as much is wanted as there is."""
-    price = np.full(len(free), np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
-    best, worth = np.empty(jobs, dtype=np.int64), np.zeros(jobs)
-    find_prices(job, use, saving, free, price, best, worth)
-    loss = worth[job] - (saving - use @ price)
-    return np.union1d(best[best >= 0], np.argsort(loss, kind="stable")[: _COLUMNS * jobs])
+    found = Prices.of(usual_price(use, saving), len(free), jobs)
+    find_prices(job, ColumnUses.of(use), saving, free, found, -np.inf)
+    loss = found.worth[job] - (saving - use @ found.price)
+    return np.union1d(found.best[found.best >= 0], np.argsort(loss, kind="stable")[: _COLUMNS * jobs])
+
+
+def usual_price(use: Floats, saving: Floats) -> float:
+    """What a column saves per unit that it uses, in the middle: a price to begin with."""
+    return float(np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
+
+
+class Prices(NamedTuple):
+    """Prices of resources, and what jobs choose at them."""
+
+    price: Floats
+    wanted: Floats  # of each resource
+    best: Ints  # the column that is worth most to each job; -1: none is worth its price
+    worth: Floats
+
+    @staticmethod
+    def of(first: float, resources: int, jobs: int) -> Prices:
+        return Prices(np.full(resources, first), np.empty(resources), np.empty(jobs, dtype=np.int64), np.empty(jobs))
 
 
 @kernel
-def find_prices(job: Ints, use: Floats, saving: Floats, free: Floats, price: Floats, best: Ints, worth: Floats) -> None:
-    """Raise the price of what is wanted too much and lower the others, by steps that become smaller."""
+def find_prices(job: Ints, uses: ColumnUses, saving: Floats, free: Floats, at: Prices, enough: float) -> float:
+    """Raise the price of what is wanted too much and lower the others, by steps that become smaller.
+
+    Whatever the prices are, no answer saves more than the jobs are worth at them and all that there is costs: the least such bound that
+    was seen is returned, and one below ``enough`` ends the search.
+    """
+    first, resource, amount = uses.first, uses.resource, uses.amount
+    price, wanted, best, worth = at.price, at.wanted, at.best, at.worth
+    least = np.inf
     for step in range(_STEPS):
         best[:] = -1
         worth[:] = 0.0
         for k in range(job.size):
             value = saving[k]
-            for r in range(price.size):
-                value -= price[r] * use[k, r]
+            for e in range(first[k], first[k + 1]):
+                value -= price[resource[e]] * amount[e]
             if value > worth[job[k]]:
                 worth[job[k]], best[job[k]] = value, k
+        bound = 0.0
+        for each in worth:
+            bound += each
         for r in range(price.size):
-            wanted = 0.0
-            for k in best:
-                wanted += use[k, r] if k >= 0 else 0.0
-            if step + 1 < _STEPS:
-                price[r] *= min(max(wanted / max(free[r], 1.0), 0.25), 4.0) ** (2.0 / (step + 2.0))
+            bound += price[r] * free[r]
+        least = min(least, bound)
+        if least < enough or step + 1 == _STEPS:
+            break
+        wanted[:] = 0.0
+        for k in best:
+            if k >= 0:
+                for e in range(first[k], first[k + 1]):
+                    wanted[resource[e]] += amount[e]
+        for r in range(price.size):
+            price[r] *= min(max(wanted[r] / max(free[r], 1.0), 0.25), 4.0) ** (2.0 / (step + 2.0))
+    return least
 
 
 def _over_states(
@@ -188,27 +223,35 @@ def _best_of_each(job: Ints, saving: Floats, jobs: int) -> Ints:
 
 def _round(job: Ints, use: Floats, saving: Floats, share: Floats, free: Floats, jobs: int) -> Ints:
     """A whole answer near the relaxed one: what is whole there, then what fits, by saving; then each job may still do better."""
-    left, has = free.copy(), np.full(jobs, -1, dtype=np.int64)
-    fill_in_order(np.lexsort((-saving, -share)), job, use, saving, left, has, False)
-    fill_in_order(np.argsort(-saving, kind="stable"), job, use, saving, left, has, True)
+    left, has, uses = free.copy(), np.full(jobs, -1, dtype=np.int64), ColumnUses.of(use)
+    fill_in_order(np.lexsort((-saving, -share)), job, uses, saving, left, has, False)
+    fill_in_order(np.argsort(-saving, kind="stable"), job, uses, saving, left, has, True)
     return np.sort(has[has >= 0])
 
 
 @kernel
-def fill_in_order(order: Ints, job: Ints, use: Floats, saving: Floats, left: Floats, has: Ints, swap: bool) -> None:
+def fill_in_order(order: Ints, job: Ints, uses: ColumnUses, saving: Floats, left: Floats, has: Ints, swap: bool) -> None:
     """Walk the columns in that order; a job takes the first that fits or, with ``swap``, any that fits and saves more than its own."""
     for k in order:
         old = has[job[k]]
         if old >= 0 and (not swap or saving[k] <= saving[old]):
             continue
+        if old >= 0:
+            take(uses, old, left, -1.0)
         fits = True
-        for r in range(left.size):
-            back = use[old, r] if old >= 0 else 0.0
-            fits = fits and use[k, r] <= left[r] + back
+        for e in range(uses.first[k], uses.first[k + 1]):
+            fits = fits and uses.amount[e] <= left[uses.resource[e]]
         if fits:
-            for r in range(left.size):
-                left[r] -= use[k, r] - (use[old, r] if old >= 0 else 0.0)
             has[job[k]] = k
+        if has[job[k]] >= 0:
+            take(uses, has[job[k]], left, 1.0)
+
+
+@kernel
+def take(uses: ColumnUses, k: int, left: Floats, times: float) -> None:
+    """Take what column k uses out of what is left; -1 times: give it back."""
+    for e in range(uses.first[k], uses.first[k + 1]):
+        left[uses.resource[e]] -= times * uses.amount[e]
 
 
 def _search(core: Ints, job: Ints, use: Floats, saving: Floats, free: Floats, must: Bools, known: Ints, slack: float) -> Ints:
@@ -239,13 +282,11 @@ def choice_program(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: i
     program.col_cost_, program.col_lower_, program.col_upper_ = -saving, np.zeros(n), np.ones(n)
     program.row_lower_ = np.full(jobs + resources, -highspy.kHighsInf)
     program.row_upper_ = np.concatenate([np.ones(jobs), free])
-    amount = np.concatenate([np.ones((n, 1)), use], axis=1)
-    row = np.concatenate([job[:, None], np.broadcast_to(jobs + np.arange(resources), (n, resources))], axis=1)
-    there = amount > 0.0
+    first, resource, amount = ColumnUses.of(use)
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-    program.a_matrix_.index_ = row[there].astype(np.int32)
-    program.a_matrix_.value_ = amount[there]
+    program.a_matrix_.start_ = (first + np.arange(n + 1)).astype(np.int32)  # the row of its job comes before those of resources
+    program.a_matrix_.index_ = np.insert(jobs + resource, first[:-1], job).astype(np.int32)
+    program.a_matrix_.value_ = np.insert(amount, first[:-1], 1.0)
     if whole:
         program.integrality_ = [highspy.HighsVarType.kInteger] * n
     solver.passModel(program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,11 @@ class Curves:
 
     def __len__(self) -> int:
         return len(self.first) - 1
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Per entry: the job whose size it is."""
+        return np.repeat(np.arange(len(self)), self.count)
 
     @property
     def count(self) -> Ints:
@@ -59,22 +65,20 @@ class Curves:
 
     def at_most(self, size: Ints) -> Ints:
         """Per job the entry of the largest size that is not above the given one; -1: there is none."""
-        owner = np.repeat(np.arange(len(self)), self.count)
-        below = np.bincount(owner[self.size <= size[owner]], minlength=len(self))
+        below = np.bincount(self.owner[self.size <= size[self.owner]], minlength=len(self))
         return np.where(below > 0, self.first[:-1] + below - 1, -1)
 
     def only(self, keep: Bools) -> Curves:
         """The same jobs with fewer sizes."""
-        owner = np.repeat(np.arange(len(self)), self.count)[keep]
+        owner = self.owner[keep]
         first = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(self))))).astype(np.int64)
         return Curves(first, self.size[keep], self.rate[keep], self.option[keep])
 
     def powers_of_two(self) -> Curves:
         """Sizes that fill halves, quarters and so on of a machine; a job that has none keeps what it has."""
         even = (self.size & (self.size - 1)) == 0
-        owner = np.repeat(np.arange(len(self)), self.count)
-        some = np.bincount(owner[even], minlength=len(self)) > 0
-        return self if even.all() else self.only(even | ~some[owner])
+        some = np.bincount(self.owner[even], minlength=len(self)) > 0
+        return self if even.all() else self.only(even | ~some[self.owner])
 
     def entry_of(self, grants: Ints) -> Ints:
         """Per job the entry of the size it was granted; -1 for those granted nothing."""

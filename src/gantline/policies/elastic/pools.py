@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
@@ -66,14 +67,22 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
 
 def rooms(pool: Pool) -> dict[int, list[int]]:
     """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
-    cluster = pool.snapshot.cluster
-    mine = np.append(pool.of(pool.snapshot.jobs.rows), c.FREE)
-    node_of = cluster.device_node
-    shared = np.flatnonzero((cluster.node_type[node_of] == pool.kind) & cluster.device_open & np.isin(cluster.device_holder, mine))
-    devices = shared[np.argsort(node_of[shared], kind="stable")].tolist()
-    nodes, count = np.unique(node_of[shared], return_counts=True)
-    ends = np.cumsum(count).tolist()
-    return {node: devices[begin:end] for node, begin, end in zip(nodes.tolist(), [0, *ends], ends)}
+    return by_node(pool, np.flatnonzero(may_share(pool)))
+
+
+def may_share(pool: Pool) -> Bools:
+    """Per device of the cluster: whether the pool's jobs may share it."""
+    cluster, mine = pool.snapshot.cluster, np.append(pool.of(pool.snapshot.jobs.rows), c.FREE)
+    found: Bools = (cluster.node_type[cluster.device_node] == pool.kind) & cluster.device_open & np.isin(cluster.device_holder, mine)
+    return found
+
+
+def by_node(pool: Pool, devices: Ints) -> dict[int, list[int]]:
+    """Devices listed by the node that they are on."""
+    node = pool.snapshot.cluster.device_node[devices]
+    order = np.argsort(node, kind="stable")
+    listed, ends = devices[order].tolist(), np.cumsum(np.bincount(node)).tolist()
+    return {node: listed[begin:end] for node, (begin, end) in enumerate(zip([0, *ends], ends)) if end > begin}
 
 
 def _held(snapshot: Snapshot, staying: Ints) -> Ints:
@@ -88,12 +97,8 @@ def _held(snapshot: Snapshot, staying: Ints) -> Ints:
 def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
     """The device type each job competes for; -1: none, it wants no devices."""
     jobs, OI = snapshot.jobs, snapshot.options.I
-    first, count = jobs.option_first[competing], jobs.option_count[competing]
-    owner = np.repeat(np.arange(len(competing)), count)
-    entry = np.arange(len(owner)) + np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) if len(competing) else owner
-    possible = np.zeros((len(competing), len(capacity)), dtype=bool)
-    some = (OI[c.O_GPUS][entry] > 0) & (capacity[OI[c.O_TYPE][entry]] > 0)
-    possible[owner[some], OI[c.O_TYPE][entry][some]] = True
+    possible = np.zeros((len(competing), len(capacity)), dtype=np.bool_)
+    _mark_possible(jobs.option_first[competing], jobs.option_count[competing], OI, capacity, possible)
     choices = possible.sum(axis=1)
     kinds = np.where(choices > 0, np.argmax(possible, axis=1), -1)
     if (choices > 1).any():
@@ -107,6 +112,15 @@ def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
             if kinds[i] >= 0:
                 asked[kinds[i]] += wanted[i]
     return kinds
+
+
+@kernel
+def _mark_possible(first: Ints, count: Ints, OI: Ints, capacity: Ints, possible: Bools) -> None:
+    """Which types some option of each job names, if there are devices of them."""
+    for i in range(first.size):
+        for o in range(first[i], first[i] + count[i]):
+            if OI[c.O_GPUS, o] > 0 and capacity[OI[c.O_TYPE, o]] > 0:
+                possible[i, OI[c.O_TYPE, o]] = True
 
 
 SeatsOf = Callable[[Pool, Ints], dict[int, tuple[int, ...]]]
@@ -168,7 +182,7 @@ def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], seats: Seat
         job.append(pool.jobs[some])
         gpus.append(grants[some])
         kind.append(np.full(len(some), pool.kind))
-        option.append(_options(pool, grants)[some])
+        option.append(exact_options(pool, grants)[some])
     columns: dict[str, Any] = {"option": np.concatenate(option), "gpus": np.concatenate(gpus), "type": np.concatenate(kind)}
     if any(devices):
         columns["devices"] = devices
@@ -191,7 +205,7 @@ def _in_turn(pool: Pool, grants: Ints, largest_first: bool) -> Ints:
     return order[grants[order] > 0]
 
 
-def _options(pool: Pool, grants: Ints) -> Ints:
+def exact_options(pool: Pool, grants: Ints) -> Ints:
     """The option of that very size, where the job lists one."""
     entry = pool.curves.entry_of(grants)
     if not len(pool.curves.size):

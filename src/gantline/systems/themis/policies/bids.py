@@ -106,19 +106,21 @@ def bid_table(
     standing: Standing, members: list[int], wanting: list[int], rates: dict[int, float], offer: Offer, turn: int, of_app: str
 ) -> Table:
     """The table of an app whose jobs `wanting` have no lease; `rates` are the speeds of those that have one."""
-    bundles, values = [], []
     rates = {job: rates[job] for job in members if job in rates}
-    for bundle in _bundles(standing, wanting, offer, turn):
-        speeds = rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()}
-        bundles.append(bundle)
-        values.append(1.0 / app_rho(standing, members, speeds, of_app))
-    use = np.zeros((len(bundles), len(offer.devices)), dtype=np.int64)
-    column = offer.column
+    bundles = list(_bundles(standing, wanting, offer, turn))
+    if len(members) == 1:  # as most are: its rho is that of the job
+        (job,) = members
+        values = [1.0 / standing.rho(job, standing.rate(job, bundle[job])) for bundle in bundles]
+    else:
+        speeds = [rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()} for bundle in bundles]
+        values = [1.0 / app_rho(standing, members, each, of_app) for each in speeds]
+    column, width = offer.column, len(offer.devices)
+    use = np.zeros(len(bundles) * width, dtype=np.int64)
     for k, bundle in enumerate(bundles):
         for nodes in bundle.values():
             for node, count in nodes.items():
-                use[k, column[node]] += count
-    return Table(Bid(1.0 / app_rho(standing, members, rates, of_app), use, np.array(values)), bundles)
+                use[k * width + column[node]] += count
+    return Table(Bid(1.0 / app_rho(standing, members, rates, of_app), use.reshape(-1, width), np.array(values)), bundles)
 
 
 def _bundles(standing: Standing, wanting: list[int], offer: Offer, turn: int) -> Iterator[Bundle]:

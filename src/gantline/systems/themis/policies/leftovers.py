@@ -5,14 +5,14 @@ Hidden payments alone keep a third to a half of an offer back, so without this s
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
 from gantline.core.phases import PENDING
-from gantline.policies.elastic.pools import Pool, rooms
+from gantline.policies.elastic.pools import Pool, by_node, may_share
 from gantline.systems.themis.policies.bids import Nodes, Offer, placements
 from gantline.systems.themis.policies.standing import Standing
 
@@ -24,37 +24,33 @@ class Leftovers:
     before: dict[int, tuple[int, ...]]  # job -> devices that it holds until now
     sits_on: dict[int, Nodes]  # job -> how many of these are on each node
     sits: list[int]  # device -> the job that holds it; -1: none
-    left: dict[int, list[int]]  # node -> devices that are not given to a job
-    given: dict[int, list[int]] = field(default_factory=dict)
-    given_on: dict[int, Nodes] = field(default_factory=dict)  # job -> how many it was given on each node
+    left: dict[int, list[int]]  # node -> devices that are not given to a job; a node without any may be missing
+    given: dict[int, Sequence[int]]
+    given_on: dict[int, Nodes]  # job -> how many it was given on each node
 
     @staticmethod
-    def of(pool: Pool) -> Leftovers:
-        """The devices of a pool, none of them given yet."""
-        jobs, cluster, left = pool.snapshot.jobs, pool.snapshot.cluster, rooms(pool)
+    def of(pool: Pool, leases: Container[str]) -> Leftovers:
+        """The devices of a pool; jobs with a lease, named by their rows, have what they hold, and no other is given yet."""
+        jobs, cluster, left = pool.snapshot.jobs, pool.snapshot.cluster, may_share(pool)
         there = np.flatnonzero(pool.of(jobs.phase) != PENDING)
-        held = [(k, devices) for k, devices in zip(there.tolist(), map(jobs.devices, pool.jobs[there].tolist())) if devices]
-        shared, sits = np.zeros(len(cluster.device_node), dtype=bool), np.full(len(cluster.device_node), -1)
-        shared[list(chain.from_iterable(left.values()))] = True
-        before, sits_on = dict[int, tuple[int, ...]](), dict[int, Nodes]()
-        if held:
-            count = [len(devices) for _, devices in held]
-            first, device = np.cumsum([0, *count[:-1]]), np.fromiter(chain.from_iterable(devices for _, devices in held), dtype=np.int64)
-            whole, node = np.logical_and.reduceat(shared[device], first), cluster.device_node[device]
-            sits[device] = np.repeat(np.where(whole, [k for k, _ in held], -1), count)
-            lowest, highest = np.minimum.reduceat(node, first).tolist(), np.maximum.reduceat(node, first).tolist()
-            for (k, devices), all_shared, low, high, begin in zip(held, whole.tolist(), lowest, highest, first.tolist()):
-                if all_shared:
-                    before[k] = devices
-                    sits_on[k] = {low: len(devices)} if low == high else Counter(node[begin : begin + len(devices)].tolist())
-        return Leftovers(before, sits_on, sits.tolist(), left)
-
-    def renew(self, jobs: list[int]) -> None:
-        """Let these jobs have what they hold."""
-        self.given |= {job: list(self.before[job]) for job in jobs}
-        self.given_on |= {job: dict(self.sits_on[job]) for job in jobs}
-        gone = set(chain.from_iterable(self.before[job] for job in jobs))
-        self.left = {node: [device for device in devices if device not in gone] for node, devices in self.left.items()}
+        holds = {k: devices for k, devices in zip(there.tolist(), map(jobs.devices, pool.jobs[there].tolist())) if devices}
+        job = np.repeat(list(holds), list(map(len, holds.values()))).astype(np.int64)
+        device = np.fromiter(chain.from_iterable(holds.values()), dtype=np.int64, count=len(job))
+        outside = set(job[~left[device]].tolist())  # their devices are not all to be shared
+        before = {k: devices for k, devices in holds.items() if k not in outside} if outside else holds
+        sits, node = np.full(len(left), -1), cluster.device_node[device]
+        sits[device] = np.where(np.isin(job, list(outside)), -1, job) if outside else job
+        sits_on: dict[int, Nodes] = {k: {} for k in before}
+        begins = np.flatnonzero((np.diff(job, prepend=-1) != 0) | (np.diff(node, prepend=-1) != 0))  # of devices side by side on a node
+        for k, on, count in zip(job[begins].tolist(), node[begins].tolist(), np.diff(begins, append=len(job)).tolist()):
+            if k in sits_on:
+                sits_on[k][on] = sits_on[k].get(on, 0) + count
+        rows = map(str, pool.of(jobs.rows)[list(before)].tolist()) if before else ()
+        given: dict[int, Sequence[int]] = {k: devices for (k, devices), row in zip(before.items(), rows) if row in leases}
+        leased = np.zeros(len(pool), dtype=np.bool_)
+        leased[list(given)] = True
+        left[device[leased[job]]] = False
+        return Leftovers(before, sits_on, sits.tolist(), by_node(pool, np.flatnonzero(left)), given, {k: sits_on[k] for k in given})
 
     def room(self) -> Nodes:
         """How many are left on each node."""
@@ -62,7 +58,8 @@ class Leftovers:
 
     def give(self, job: int, nodes: Nodes) -> None:
         """So many devices on each node: its own first, then those that no job holds, then any."""
-        sits, given, on = self.sits, self.given.setdefault(job, []), self.given_on.setdefault(job, {})
+        sits, given, on = self.sits, list(self.given.get(job, ())), dict(self.given_on.get(job, {}))
+        self.given[job], self.given_on[job] = given, on
         for node, count in nodes.items():
             left = self.left[node]
             on[node] = on.get(node, 0) + count
@@ -84,9 +81,10 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
         if all(room.get(node, 0) >= count for node, count in nodes.items()):
             table.give(job, nodes)
             room |= {node: len(table.left[node]) for node in nodes}
-    for job in sorted(table.given, key=lambda job: -standing.rho(job, standing.rate(job, table.given_on[job]))):
-        if any(table.left[node] for node in table.given_on[job]):  # else there is no room to grow into
-            _grow(table, standing, job)
+    beside = {node for node, devices in table.left.items() if devices}
+    growing = [job for job in table.given if not beside.isdisjoint(table.given_on[job])]  # the others have no room to grow into
+    for job in sorted(growing, key=lambda job: -standing.rho(job, standing.rate(job, table.given_on[job]))):
+        _grow(table, standing, job)
     rest = [job for job in waiting if job not in table.given]
     room = {node: count for node, count in table.room().items() if count}
     free = sum(room.values())

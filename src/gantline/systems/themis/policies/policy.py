@@ -16,7 +16,7 @@ from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.policies.drawn_places import moved, other_places
-from gantline.policies.elastic.pools import Pool, pools
+from gantline.policies.elastic.pools import Pool, exact_options, pools
 from gantline.systems.themis.policies.auction import AuctionOutcome, Bid, allocation_by_lot, fair_split, partial_allocation
 from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table
 from gantline.systems.themis.policies.leftovers import Leftovers, hand_out
@@ -91,10 +91,9 @@ class Themis(Policy):
         self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
     ) -> tuple[Leftovers, dict[str, Any]]:
         """Which job has which devices until the leases end: leases in force, winners, then leftovers."""
-        snapshot, jobs = pool.snapshot, pool.snapshot.jobs
+        snapshot = pool.snapshot
         stand, kept = standing(pool, memory, until - snapshot.now)
-        table, rows = Leftovers.of(pool), pool.of(jobs.rows).tolist()
-        table.renew([k for k in table.before if str(rows[k]) in leases])
+        table = Leftovers.of(pool, leases)
         room = {node: count for node, count in table.room().items() if count}
         if not room:
             return table, kept  # all is leased: nothing to bid for
@@ -113,8 +112,8 @@ class Themis(Policy):
         members: list[list[int]] = [[] for _ in range(stand.apps)]
         for job, app in enumerate(stand.app.tolist()):
             members[app].append(job)
-        rates = {job: stand.rate(job, table.sits_on[job]) for job, devices in table.given.items() if devices}  # leases in force
-        present = rates | {job: stand.rate(job, nodes) for job, nodes in offer.own.items() if nodes}
+        rates = stand.rates(table.given_on)  # of leases in force
+        present = rates | stand.rates(offer.own)
         wanting = [[job for job in mine if job not in rates and stand.sizes(job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
         rho = stand.rhos(present, self.of_app)
@@ -156,20 +155,20 @@ class Themis(Policy):
 
 def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], until: float, memory: dict[str, Any]) -> Plan:
     """Leases on exactly these devices; a job that wants no devices runs as it asks."""
-    none = np.flatnonzero(snapshot.jobs.gpus == 0)
-    job: list[int] = none.tolist()
-    devices: list[tuple[int, ...]] = [()] * len(job)
-    option, kind = [0] * len(job), [-1] * len(job)
+    job = [np.flatnonzero(snapshot.jobs.gpus == 0)]
+    devices: list[tuple[int, ...]] = [()] * len(job[0])
+    option, kind, gpus = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
     for pool in found:
-        leases = [given.get(str(row), []) for row in pool.of(snapshot.jobs.rows).tolist()]
-        entries = pool.curves.at_most(np.array([len(held) for held in leases], dtype=np.int64))
-        for k, (held, entry) in enumerate(zip(leases, entries.tolist())):
-            if held:
-                job.append(int(pool.jobs[k]))
-                devices.append(tuple(held))
-                option.append(int(pool.curves.option[entry]) if entry >= 0 and pool.curves.size[entry] == len(held) else -1)
-                kind.append(pool.kind)
-    gpus = [len(held) if held else -1 for held in devices]
-    lease = [until if held else math.inf for held in devices]
-    assigned = Assignments(job, option=option, gpus=gpus, type=kind, devices=devices, until=lease)
+        leases = [tuple(given.get(str(row), ())) for row in pool.of(snapshot.jobs.rows).tolist()]
+        size = np.fromiter(map(len, leases), dtype=np.int64, count=len(leases))
+        some = np.flatnonzero(size)
+        devices += filter(None, leases)
+        job.append(pool.jobs[some])
+        option.append(exact_options(pool, size)[some])
+        gpus.append(size[some])
+        kind.append(np.full(len(some), pool.kind))
+    sizes = np.concatenate(gpus)
+    lease = np.where(sizes > 0, until, math.inf)
+    columns: dict[str, Any] = {"option": np.concatenate(option), "gpus": sizes, "type": np.concatenate(kind)}
+    assigned = Assignments(np.concatenate(job), devices=devices, until=lease, **columns)
     return Plan.assign(assigned, valid_until=until, memory=memory)

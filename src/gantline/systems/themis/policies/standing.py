@@ -116,6 +116,16 @@ class Standing:
         size = max(known.node_gpus[node] for node in nodes)
         return rate * float(self.slower[job]) if len(nodes) > -(-gpus // size) else rate
 
+    def rates(self, on: dict[int, dict[int, int]]) -> dict[int, float]:
+        """The same of many jobs, each on nodes of its own."""
+        alone = [job for job, nodes in on.items() if len(nodes) == 1] if self._slowed_by is None else []
+        size = np.zeros(len(self.pool), dtype=np.int64)
+        size[alone] = [gpus for job in alone for gpus in on[job].values()]
+        entry = self.pool.curves.at_most(size)[alone]
+        found = np.where(entry >= 0, np.append(self.pool.curves.rate, 0.0)[entry], 0.0)
+        known = dict(zip(alone, found.tolist()))
+        return {job: known[job] if job in known else self.rate(job, nodes) for job, nodes in on.items()}
+
 
 def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Any]]:
     """The standing of each job in a pool, and what to remember of it."""
@@ -126,9 +136,10 @@ def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing,
     done = pool.of(jobs.done)
     spent = done / np.maximum(alone, _LEAST)
     if before := memory.get("standing"):
-        known = dict(zip(before["row"], range(len(before["row"]))))
-        place = np.array([known.get(row, -1) for row in rows.tolist()], dtype=np.int64)
-        seen, at = place >= 0, place[place >= 0]
+        known = np.array(before["row"], dtype=np.int64)
+        place = np.full(int(max(rows.max(initial=0), known.max(initial=0))) + 1, -1)
+        place[known] = np.arange(len(known))
+        seen, at = place[rows] >= 0, place[rows][place[rows] >= 0]
         worked = np.maximum(done[seen] - np.array(before["done"])[at], 0.0)
         spent[seen] = np.array(before["spent"])[at] + worked / np.maximum(np.array(before["speed"])[at], _LEAST)
     left = np.maximum(pool.of(jobs.remaining), 0.0)
@@ -173,7 +184,9 @@ def _slower(pool: Pool) -> Floats:
     owner = np.repeat(np.arange(len(pool)), count)
     row = np.arange(len(owner)) + np.repeat(pool.of(jobs.option_first) - np.cumsum(count) + count, count)
     rate, spread = options.F[c.O_RATE, row], options.F[c.O_RATE_SPREAD, row]
-    mine = (options.I[c.O_TYPE, row] == pool.kind) & (rate > 0.0)
-    found = np.full(len(pool), np.inf)
-    np.minimum.at(found, owner[mine], spread[mine] / rate[mine])
-    return np.where(np.isin(np.arange(len(pool)), owner[mine]), found, 1.0)
+    mine = np.flatnonzero((options.I[c.O_TYPE, row] == pool.kind) & (rate > 0.0))
+    found = np.ones(len(pool))
+    if len(mine):
+        first = np.flatnonzero(np.diff(owner[mine], prepend=-1))
+        found[owner[mine[first]]] = np.minimum.reduceat(spread[mine] / rate[mine], first)
+    return found
