@@ -16,7 +16,16 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.solvers.column_uses import ColumnUses
 from gantline.solvers.counted_choices import separate_counts
-from gantline.solvers.multiple_choice import Prices, choice_program, fill_in_order, find_prices, is_whole, solve_choices, take, usual_price
+from gantline.solvers.multiple_choice import (
+    PricedChoices,
+    choice_program,
+    fill_in_order,
+    find_prices,
+    is_whole,
+    solve_choices,
+    take,
+    usual_price,
+)
 
 _NEAR = 1e-9  # bounds are sums in another order: what is nearer to a limit is worked out exactly
 
@@ -52,9 +61,8 @@ def less_without(
     if not leaving:
         return []
     bounds, limit = np.empty((2, len(leaving))), np.array(limits, dtype=np.float64)
-    room, prices = _Room.of(jobs, *use.shape), Prices.of(usual_price(use, saving), len(free), jobs)
-    order = np.argsort(-saving, kind="stable")
-    _bounds(np.array(leaving, dtype=np.int64), limit, job, ColumnUses.of(use), saving, free, chosen, order, room, prices, bounds)
+    room, prices = _Room.of(jobs, len(free), saving), PricedChoices.of(usual_price(use, saving), len(free), jobs)
+    _bounds(np.array(leaving, dtype=np.int64), limit, job, ColumnUses.of(use), saving, free, chosen, room, prices, bounds)
     low, high = bounds
     found = high < limit - _NEAR
     open_ = np.flatnonzero(~found & (low < limit + _NEAR)).tolist()
@@ -67,28 +75,29 @@ def less_without(
 class _Room(NamedTuple):
     """Where bounds are worked out."""
 
+    order: Ints  # columns that save most first
     left: Floats
     saving: Floats  # of the columns that stay
     staying: Ints  # those columns
     has: Ints
 
     @staticmethod
-    def of(jobs: int, columns: int, resources: int) -> _Room:
-        staying, has = np.empty(columns, dtype=np.int64), np.empty(jobs, dtype=np.int64)
-        return _Room(np.empty(resources), np.empty(columns), staying, has)
+    def of(jobs: int, resources: int, saving: Floats) -> _Room:
+        order = np.argsort(-saving, kind="stable")
+        return _Room(order, np.empty(resources), np.empty(len(saving)), np.empty_like(order), np.empty(jobs, dtype=np.int64))
 
 
 @kernel
 def _bounds(
-    leaving: Ints, limit: Floats, job: Ints, uses: ColumnUses, saving: Floats, free: Floats, chosen: Ints, order: Ints, room: _Room,
-    prices: Prices, bounds: Floats,
+    leaving: Ints, limit: Floats, job: Ints, uses: ColumnUses, saving: Floats, free: Floats, chosen: Ints, room: _Room,
+    prices: PricedChoices, bounds: Floats,
 ) -> None:  # fmt: skip
     """Fill the lower and the upper bounds of what can be saved without each of those that leave; no upper one above its limit is sought."""
     left, has, low, high = room.left, room.has, bounds[0], bounds[1]
     for place in range(leaving.size):
         one = leaving[place]
         count = 0
-        for k in order:
+        for k in room.order:
             room.saving[k] = 0.0 if job[k] == one else saving[k]  # worth nothing at any price
             if job[k] != one:
                 room.staying[count] = k

@@ -96,7 +96,7 @@ def _relax(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, part
 
 def _promising(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int) -> Ints:
     """Columns that lose least at prices at which about as much is wanted as there is."""
-    found = Prices.of(usual_price(use, saving), len(free), jobs)
+    found = PricedChoices.of(usual_price(use, saving), len(free), jobs)
     find_prices(job, ColumnUses.of(use), saving, free, found, -np.inf)
     loss = found.worth[job] - (saving - use @ found.price)
     return np.union1d(found.best[found.best >= 0], np.argsort(loss, kind="stable")[: _COLUMNS * jobs])
@@ -107,8 +107,8 @@ def usual_price(use: Floats, saving: Floats) -> float:
     return float(np.median(saving / np.maximum(use.sum(axis=1), 1.0)))
 
 
-class Prices(NamedTuple):
-    """Prices of resources, and what jobs choose at them."""
+class PricedChoices(NamedTuple):
+    """PricedChoices of resources, and what jobs choose at them."""
 
     price: Floats
     wanted: Floats  # of each resource
@@ -116,12 +116,12 @@ class Prices(NamedTuple):
     worth: Floats
 
     @staticmethod
-    def of(first: float, resources: int, jobs: int) -> Prices:
-        return Prices(np.full(resources, first), np.empty(resources), np.empty(jobs, dtype=np.int64), np.empty(jobs))
+    def of(first: float, resources: int, jobs: int) -> PricedChoices:
+        return PricedChoices(np.full(resources, first), np.empty(resources), np.empty(jobs, dtype=np.int64), np.empty(jobs))
 
 
 @kernel
-def find_prices(job: Ints, uses: ColumnUses, saving: Floats, free: Floats, at: Prices, enough: float) -> float:
+def find_prices(job: Ints, uses: ColumnUses, saving: Floats, free: Floats, at: PricedChoices, enough: float) -> float:
     """Raise the price of what is wanted too much and lower the others, by steps that become smaller.
 
     Whatever the prices are, no answer saves more than the jobs are worth at them and all that there is costs: the least such bound that

@@ -169,6 +169,6 @@ def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], un
         kind.append(np.full(len(some), pool.kind))
     sizes = np.concatenate(gpus)
     lease = np.where(sizes > 0, until, math.inf)
-    columns: dict[str, Any] = {"option": np.concatenate(option), "gpus": sizes, "type": np.concatenate(kind)}
-    assigned = Assignments(np.concatenate(job), devices=devices, until=lease, **columns)
+    of_job, of_kind = np.concatenate(job), np.concatenate(kind)
+    assigned = Assignments(of_job, option=np.concatenate(option), gpus=sizes, type=of_kind, devices=devices, until=lease)
     return Plan.assign(assigned, valid_until=until, memory=memory)
