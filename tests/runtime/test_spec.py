@@ -26,7 +26,7 @@ from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
 
 def test_an_image_is_refused_where_jobs_are_plain_processes(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
-        for asked in ("image: pytorch", "mounts: [/data:/data:ro]"):
+        for asked in ("image: pytorch", "mounts: [/data:/data:ro]", "runtime_env: {env_vars: {MODE: fast}}"):
             with pytest.raises(RefusedError, match="plain processes of its machine"):
                 scheduler.submit(parse_spec(f"run: [a]\n{asked}"))
     with pytest.raises(UsageError, match="is not a mount"):

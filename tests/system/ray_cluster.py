@@ -43,12 +43,12 @@ class RayCluster:
             self.add(f"n{number + 1}")
 
     def add(self, name: str, *how: str, cpus: int | None = None) -> None:
-        """Start a node."""
+        """Start a node, in a folder of its own: nodes that share one overwrite each other's unpacked code."""
         before = self._processes()
         joins = how or (f"--address={self.address}", f"--num-gpus={self.gpus}")
         command = [
             sys.executable, "-m", "ray.scripts.scripts", "start", *joins, f"--num-cpus={self.cpus if cpus is None else cpus}",
-            f"--temp-dir={self.folder}", "--disable-usage-stats", f"--object-store-memory={_STORE}", "--node-ip-address=127.0.0.1",
+            f"--temp-dir={self.folder / name}", "--disable-usage-stats", f"--object-store-memory={_STORE}", "--node-ip-address=127.0.0.1",
             "--labels", f"gantline.io/node={name}",
         ]  # fmt: skip
         env = {**os.environ, **_SETTINGS, "RAY_gcs_storage_path": str(self.folder / "gcs")}

@@ -192,6 +192,10 @@ class Book:
     def __iter__(self) -> Iterator[Job]:
         return iter(self.jobs.values())
 
+    def to_run(self) -> list[Launch]:
+        """How jobs are run that have not ended; from any thread."""
+        return [job.launch for job in list(self.jobs.values()) if not job.ended]
+
     def enter(self, job: Job) -> None:
         self.jobs[job.id] = job
         self.newest = max(self.newest, int(job.id.partition("_")[0]))

@@ -44,6 +44,7 @@ class Launch:
     after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended" | "started"): what must have come of others before it may run
     image: str = ""  # the container image that it runs in; only where the runner has containers
     mounts: tuple[str, ...] = ()  # FROM:TO[:ro], what it sees of the outside there
+    runtime_env: Mapping[str, Any] = field(default_factory=dict)  # what the engine makes on each node before ranks start, in Ray's words
     object: str = ""  # the engine's own object that it is, KIND/NAME/UID: that makes its processes
     array: str = ""  # the array it belongs to
     array_index: int = -1
@@ -83,7 +84,7 @@ class Launch:
         found = {}
         for one in fields(self):
             value = getattr(self, one.name)
-            usual = {} if one.name == "env" else one.default
+            usual = {} if isinstance(value, Mapping) else one.default
             if value != usual:
                 found[one.name] = json_number(value) if isinstance(value, float) else _plain(value)
         return found

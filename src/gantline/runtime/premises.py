@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,7 @@ class Contact:
     cluster: Callable[[], Cluster]  # as the engine numbers its devices; nodes are only ever added
     refused: Callable[[str, int, str], None] = _ignore  # a job goes on with so many devices though it was given others, and why
     found: FoundJobs = field(default_factory=FoundJobs)
+    to_run: Callable[[], Sequence[Launch]] = tuple  # how jobs are run that have not ended
 
     def place(self, device: int) -> tuple[str, int]:
         """The name of a device's node, and its place there."""

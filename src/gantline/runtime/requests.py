@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
@@ -36,8 +37,11 @@ class Requests:
         self.next_id = book.newest
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
-    def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
-        """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
+    def submit(self, spec: Submittable, user: str = "", request: str = "", environment: Mapping[str, Any] | None = None) -> list[str]:
+        """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing.
+
+        `environment` is its runtime environment as the runner has packed it.
+        """
         future: Future[list[str]] = Future()
         entered: list[Job] = []
 
@@ -52,7 +56,7 @@ class Requests:
             if request:
                 self._requests[(user, request)] = future
             queue, about_queue = self.queue_for(str(spec.to_json().get("queue", "")), user, at)
-            values, jobs = self._numbered(spec, user, request, at)
+            values, jobs = self._numbered(spec, user, request, at, environment)
             entered.extend(jobs)
             event = {"time": at, "event": "submitted", "user": user}
             head = jobs[0] if len(jobs) > 1 else None
@@ -90,11 +94,13 @@ class Requests:
         """What enters before a job of that queue, see `made_for`."""
         return made_for(self.loop.state.tables.queue_tree, self.unknown_queues, queue, user, at)
 
-    def _numbered(self, spec: Submittable, user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
+    def _numbered(
+        self, spec: Submittable, user: str, request: str, at: float, environment: Mapping[str, Any] | None
+    ) -> tuple[list[Input], list[Job]]:
         """The job, or the jobs of an array, which are one input: only their index differs, and the engine does not receive it."""
         self.next_id += 1
         number, book = str(self.next_id), self.book
-        ways = spec.launches(number)
+        ways = [replace(way, runtime_env=environment) for way in spec.launches(number)] if environment else spec.launches(number)
         array = ways[0].array == number
         names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
         first = spec.first()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from gantline.engine.executor import Can, Executor, Order, Report
 from gantline.runtime.accounts import Accounts, AsTheService
@@ -72,8 +72,14 @@ class Runner(Executor, Protocol):
         ...
 
     def refusal(self, launch: Launch) -> str:
-        """Why it cannot run such a job at all: it has no containers, or no mounts. Empty: it can. Asked at submission."""
-        return ""
+        """Why it cannot run such a job at all: it has no containers, no mounts, no runtime environments. Empty: it can. Asked at
+        submission."""
+        return "it asks for a runtime environment, and this executor makes none" if launch.runtime_env else ""
+
+    def pack(self, environment: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A job's runtime environment with all that it names on this machine put by, so that no later change there matters. Called at
+        submission, from any thread; what cannot be packed is refused."""
+        return environment
 
     def can(self, row: int) -> frozenset[Can]: ...
 

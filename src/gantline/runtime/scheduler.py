@@ -111,7 +111,11 @@ class Scheduler:
         self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
         found = TakenIn(self.requests, self.book)
-        self.runner.attach(Contact(self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, found))
+        self.runner.attach(
+            Contact(
+                self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, found, self.book.to_run
+            )
+        )
         endings.rearm()
         wanted = self._wanted
         if wanted is not None and (wanted.policy, dict(wanted.settings)) != (self.setup.policy, dict(self.setup.settings)):
@@ -168,21 +172,22 @@ class Scheduler:
     # --- requests from any thread ---------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
         """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing."""
-        self._check_runner(spec)
-        return self.requests.submit(spec, user, request)
+        return self.requests.submit(spec, user, request, self._accepted(spec))
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and change nothing."""
-        self._check_runner(spec)
+        self._accepted(spec)
         self.requests.check(spec)
 
-    def _check_runner(self, spec: Submittable) -> None:
+    def _accepted(self, spec: Submittable) -> Mapping[str, Any]:
+        """The runtime environment of a job, as the runner has put it by; a job that the runner cannot run is refused."""
         launch = spec.first().launch()
         why = self.runner.refusal(launch) if not launch.object else "it says that it is an object of the engine, which a runner alone finds"
         if not why and launch.part < 1.0 and Can.COLLOCATE not in self.runner.abilities:
             why = f"it asks for {launch.part:g} of a device, and this executor puts one gang on a device"
         if why:
             raise RefusedError(why, where="job", fix="leave it out, or use a service with another executor")
+        return self.runner.pack(launch.runtime_env)
 
     def request(self, ids: Sequence[str], request: Action, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""

@@ -43,6 +43,7 @@ from gantline.runtime.spec_parts import (
     mistake,
     reads,
 )
+from gantline.runtime.spec_surroundings import Mount, RuntimeEnvironment
 
 _GRACE, _LOG = Launch(()).grace, Launch(()).log_bytes
 _RANKS = {"gpus": 0, "nodes": PER_NODE}
@@ -92,13 +93,6 @@ def _words(value: Any, where: str) -> Any:
 Command = Annotated[Text | tuple[Text, ...], reads(_words), AfterValidator(_command)]
 
 
-def _mount(value: str) -> str:
-    where, _, how = value.partition(":")[2].partition(":")
-    if not value.startswith("/") or not where.startswith("/") or how not in ("", "ro"):
-        raise mistake(f"'{value}' is not a mount", "write /data:/data, or /data:/data:ro")
-    return value
-
-
 class JobSpec(Part):
     """One job, or an array of them. Only `run` must be there."""
 
@@ -127,7 +121,8 @@ class JobSpec(Part):
     processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus", "nodes"] = 1
     workdir: Folder = ""
     image: Text = ""
-    mounts: tuple[Annotated[Text, AfterValidator(_mount)], ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    runtime_env: RuntimeEnvironment | None = None
     object: Text = ""  # the engine's own object that it is, KIND/NAME/UID; only a runner that has found it says so
     index: Annotated[StrictInt, Field(ge=0)] | None = None  # which task of its array it is; `expand` says so
 
@@ -139,6 +134,8 @@ class JobSpec(Part):
                 raise mistake(f"'{field}' has several lines", "add shell: true to run it with /bin/sh, or write a list of arguments")
         if self.index is not None and (self.array is None or self.index not in self.array.indices):
             raise mistake("'index' is no task of an array", "leave it out, and write array: 0-9")
+        if self.workdir and self.runtime_env is not None and self.runtime_env.working_dir:
+            raise mistake("'workdir' and 'runtime_env.working_dir' both say where it runs", "name one of them")
         low, _ = self.sizes
         if self.elastic is not None and not (self.elastic.min <= low <= self.elastic.max):
             raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
@@ -219,6 +216,7 @@ class JobSpec(Part):
             cwd=self.workdir,
             image=self.image,
             mounts=self.mounts,
+            runtime_env={} if self.runtime_env is None else self.runtime_env.model_dump(mode="json", exclude_defaults=True),
             object=self.object,
             processes=_RANKS[self.processes] if isinstance(self.processes, str) else self.processes,
             stop_signal=saves.signal if saves is not None else "TERM",

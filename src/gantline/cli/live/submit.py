@@ -40,6 +40,17 @@ class ResourceOptions:
     share: Annotated[float | None, Parameter(help="The part of one device that it needs, such as 0.5; others may have the rest.")] = None
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """What is made on each node before it starts there; only on Ray."""
+
+    working_dir: Annotated[
+        str | None, Parameter(help="A folder or zip file that is brought to its nodes, where it runs in it; or a URI that they can read.")
+    ] = None
+    runtime_env: Annotated[str | None, Parameter(help="Ray's runtime environment: a YAML or JSON file, or the JSON itself.")] = None
+
+
 @app.default
 def submit(
     *words: Annotated[str, Parameter(help="A YAML file; or, after --, the command and its arguments.", allow_leading_hyphen=True)],
@@ -59,6 +70,7 @@ def submit(
     env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
     retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
     asked: ResourceOptions | None = None,
+    around: EnvironmentOptions | None = None,
     model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
     processes: Annotated[str | None, Parameter(help="How many ranks to start; 'gpus': one per device; 'nodes': one on each node.")] = None,
     label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
@@ -102,7 +114,9 @@ def submit(
             value["after"] = [*value.get("after", ()), *after]
         if resumes and "checkpoint" not in value:
             value["checkpoint"] = {}
-        value["workdir"] = str((workdir or Path(value.get("workdir") or os.getcwd())).absolute())
+        _merge(value, "runtime_env", _environment(around or EnvironmentOptions()))
+        if workdir is not None or not value.get("runtime_env", {}).get("working_dir"):
+            value["workdir"] = str((workdir or Path(value.get("workdir") or os.getcwd())).absolute())
         answer = client.submission(spec_of(value, "submit"), request=request, dry_run=dry_run)
     if dry_run:
         show_json({key: answer[key] for key in ("tasks", "spec", "submit", "then")})
@@ -136,6 +150,28 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
 
         return read_spec(Path(words[0])).to_json()
     return {"run": list(words)}
+
+
+def _environment(given: EnvironmentOptions) -> dict[str, Any]:
+    """What the options say of it; a folder is one of this machine."""
+    found: dict[str, Any] = {}
+    if given.runtime_env is not None:
+        from gantline.files.marked_yaml import load_marked
+
+        where, text = "--runtime-env", given.runtime_env
+        if not text.lstrip().startswith("{"):
+            try:
+                where, text = text, Path(text).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"cannot be read: {error}", where=f"--runtime-env {where}", fix="name a file, or write JSON") from None
+        read = load_marked(text, where).value
+        if not isinstance(read, dict):
+            raise UsageError("is not a mapping", where=where, fix="write {pip: [einops]}")
+        found |= read
+    place = given.working_dir or found.get("working_dir")
+    if isinstance(place, str):
+        found["working_dir"] = place if "://" in place else str(Path(place).absolute())
+    return found
 
 
 def _merge(value: dict[str, Any], key: str, more: dict[str, Any]) -> None:

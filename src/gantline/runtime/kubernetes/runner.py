@@ -126,7 +126,9 @@ class KubernetesRunner(Runner):
         bad = [one for one in launch.mounts if len(one.split(":")) not in (2, 3) or not one.split(":")[1].startswith("/")]
         if bad:
             return f"mount '{bad[0]}' is not CLAIM:/PATH[:ro] or /PATH:/PATH[:ro]"
-        return "it bounds its processes, which pods cannot" if launch.pids else ""
+        if launch.pids:
+            return "it bounds its processes, which pods cannot"
+        return "it asks for a runtime environment, which pods have by their image" if launch.runtime_env else ""
 
     @property
     def cluster(self) -> Cluster:

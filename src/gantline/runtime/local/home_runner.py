@@ -26,6 +26,7 @@ class HomeRunner(Runner):
 
     able: ClassVar[frozenset[Can]] = frozenset(Can)
     machines: ClassVar[str] = "its machine"  # which jobs are plain processes of
+    makes_environments: ClassVar[bool] = False  # on each node, before ranks start there (`Launch.runtime_env`)
     home: Path
     known: Incarnations
     kept: KeptJobs
@@ -41,6 +42,8 @@ class HomeRunner(Runner):
 
     def refusal(self, launch: Launch) -> str:
         asked = "an image" if launch.image else "mounts" if launch.mounts else ""
+        if launch.runtime_env and not self.makes_environments:
+            asked = asked or "a runtime environment"
         return f"it asks for {asked}, and jobs of this service are plain processes of {self.machines}" if asked else ""
 
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import ray
-from ray.exceptions import ActorUnavailableError, RayError
+from ray.exceptions import ActorUnavailableError, RayError, RuntimeEnvSetupError
 from ray.util.placement_group import PlacementGroup, get_current_placement_group, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
 from gantline.runtime.ray.hands import Hands, KeeperNews
+from gantline.runtime.ray.packages import broken
 from gantline.runtime.ray.spread_gang import SpreadGang
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class FarPart:
         while True:
             try:
                 return KeeperNews(*ray.get(self.actor.news.remote(seen, offset, wait)))
+            except RuntimeEnvSetupError as error:
+                return KeeperNews(seen + 1, broken(error), offset, b"")
             except ActorUnavailableError:  # for a while
                 time.sleep(1.0)
 
@@ -85,17 +88,22 @@ class SpreadGangActor(SpreadGang):
     def far(self, name: str, order: Values, bundle: int) -> FarPart:
         """An actor in another bundle of the placement group in which this actor runs; Ray ends it with this one."""
         group = get_current_placement_group()
-        return FarPart(_in_bundle(HandsActor, group, bundle, order["bundles"][bundle], {"max_concurrency": _CALLS}).remote(name, order))
+        options = {"max_concurrency": _CALLS, **_environment(order)}
+        return FarPart(_in_bundle(HandsActor, group, bundle, order["bundles"][bundle], options).remote(name, order))
 
 
 def begin(name: str, order: Values, nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Handle:
     """Ask Ray for the devices on these nodes and for a keeper there, both of which outlive this process; nothing waits for them."""
-    options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS}
+    options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS, **_environment(order)}
     if order.get("one_by_one"):  # an actor that lives in a bundle would end with it
         there = NodeAffinitySchedulingStrategy(nodes[0], soft=False)
         return ray.remote(HandsActor).options(num_cpus=0, scheduling_strategy=there, **options).remote(_folder(name), order)
     kind = HandsActor if len(nodes) == 1 else SpreadGangActor
     return _in_bundle(kind, _reserve(name, nodes, bundles), 0, bundles[0], options).remote(_folder(name), order)
+
+
+def _environment(order: Values) -> Values:
+    return {"runtime_env": order["runtime_env"]} if order.get("runtime_env") else {}
 
 
 def hold(name: str, node: str, amounts: Mapping[str, float]) -> None:

@@ -25,6 +25,7 @@ from gantline.runtime.ray.handle import Handle
 from gantline.runtime.ray.hands import KeeperNews
 from gantline.runtime.ray.incarnation import RayIncarnation
 from gantline.runtime.ray.nodes import RayNode
+from gantline.runtime.ray.packages import Packages, broken
 
 if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
@@ -50,10 +51,10 @@ class Delivery:
 class Courier:
     """`ring` is called when something has arrived."""
 
-    def __init__(self, prefix: str, ring: Callable[[], None]) -> None:
+    def __init__(self, prefix: str, ring: Callable[[], None], packages: Packages) -> None:
         from gantline.runtime.ray import actors  # the module that needs Ray: whoever makes a courier has found it
 
-        self.prefix, self.ring, self._actors = prefix, ring, actors
+        self.prefix, self.ring, self._packages, self._actors = prefix, ring, packages, actors
         self.node_of: Callable[[str], RayNode | None] = lambda name: None
         self._doubtful: dict[str, Delivery] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
         self._held: dict[str, Delivery] = {}  # by name
@@ -151,6 +152,11 @@ class Courier:
             self._end(one, {"phase": "over", "cause": "failed", "exit": None, "fault": "node", "why": self.shortage(one)})
             return
         ids = [node.id for node in nodes if node is not None]
+        try:
+            self._packages.bring(one.order.get("runtime_env", {}))
+        except FileNotFoundError as error:
+            self._end(one, broken(error))
+            return
         actor = self._actors.find(one.name) or self._actors.begin(one.name, dict(one.order), ids, one.order["bundles"])
         self._follow(one, actor)
         if one.order.get("one_by_one"):
@@ -245,8 +251,11 @@ class Courier:
 
     def _miss(self, held: Delivery, error: Exception) -> None:
         """No answer: the keeper cannot be reached for a while, or is gone."""
-        from ray.exceptions import ActorDiedError
+        from ray.exceptions import ActorDiedError, RuntimeEnvSetupError
 
+        if isinstance(error, RuntimeEnvSetupError):
+            self._errands.put(partial(self._end, held.one, broken(error)))
+            return
         if not isinstance(error, ActorDiedError):
             _LOG.warning("no news of %s: %s", held.one.name, str(error).splitlines()[0])
             self._silent.append((time.monotonic() + _AGAIN, held))

@@ -129,12 +129,16 @@ class Hands:
     def _write(self, order: Values) -> None:
         """The order for processes on this node: where they meet, and what the engine has given this actor."""
         meet = order.get("meet") or {"MASTER_ADDR": self.address, "MASTER_PORT": str(self.port)}
-        env = {**handed_on(), **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: self._cuda}
+        made = order.get("runtime_env", {})  # Ray has made it around this actor: ranks have it from here
+        chosen = {name: os.environ[name] for name in made.get("env_vars", ()) if name in os.environ}
+        env = {**handed_on(), **chosen, **order["env"], "GANTLINE_FOLDER": str(self.folder), _VISIBLE: self._cuda}
         self._saved = os.path.join(env["GANTLINE_CHECKPOINT"], "saved")
         with contextlib.suppress(OSError):
             os.makedirs(env["GANTLINE_CHECKPOINT"], mode=0o700, exist_ok=True)
         write_json(str(self.folder / "terms.json"), order.get("terms", {}), lasting=False)
         here = {**order, "env": env, "ranks": [{**rank, **meet} for rank in order["ranks"]]}
+        if "working_dir" in made:
+            here["cwd"] = os.getcwd()
         if change := order.get("change"):
             here["change"] = {**change, "ranks": [{**rank, **meet} for rank in change["ranks"]]}
         write_json(str(self.folder / "order.json"), here, lasting=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gantline.runtime.local.files import make_private, read_json, write_json
 from gantline.runtime.local.incarnation import OVERDUE, Incarnation
+from gantline.runtime.spec_surroundings import SETUP
 
 if TYPE_CHECKING:
     from gantline.runtime.local.files import Values
@@ -53,6 +54,12 @@ class RayIncarnation(Incarnation):
     def name(self) -> str:
         """Of its keeper and its placement group."""
         return f"{self.courier.prefix}{self.job}/{self.folder.name}"
+
+    @property
+    def start_limit(self) -> float:
+        """Seconds that Ray has to start it: those for its devices, and what its environment may take."""
+        made = self.order.get("runtime_env") or {}
+        return START_LIMIT + (float(made.get("config", {}).get("setup_timeout_seconds", SETUP)) if made else 0.0)
 
     @property
     def checkpoint(self) -> Path:
@@ -133,8 +140,8 @@ class RayIncarnation(Incarnation):
         now = time.monotonic()
         if self.stopping and now > self.stopping + (float(self.order.get("grace", 10.0)) + OVERDUE if self.state else _NEVER_BEGAN):
             self._call_back({"cause": "stopped", "forced": bool(self.state)})
-        elif not self.state and now > self.begun + START_LIMIT:
-            why = f"Ray did not start it within {START_LIMIT:g} s: {self.courier.shortage(self)}"
+        elif not self.state and now > self.begun + self.start_limit:
+            why = f"Ray did not start it within {self.start_limit:g} s: {self.courier.shortage(self)}"
             self._call_back({"cause": "failed", "fault": "engine", "why": why})
 
     def _call_back(self, end: Values) -> None:

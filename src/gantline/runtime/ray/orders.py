@@ -37,7 +37,7 @@ class RayWriter(Writer):
             "parts": [sum(seat.node == name for seat in ranks) for name in places],
             "bundles": [{self.resource(name): len(held)} for name, held in places.items()],
             "device_names": [f"{name}:{place}" for name, held in places.items() for place in held],
-            "one_by_one": one.name if changes else "",
+            "one_by_one": one.name if changes else "", "runtime_env": dict(task.launch.runtime_env),
         }  # fmt: skip
 
     @property

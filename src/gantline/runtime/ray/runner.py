@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
@@ -33,6 +33,7 @@ from gantline.runtime.ray.nodes import RayNodes, check_devices
 from gantline.runtime.ray.one_service import OneService
 from gantline.runtime.ray.options import OPTIONS
 from gantline.runtime.ray.orders import RayWriter
+from gantline.runtime.ray.packages import Packages
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import RunnerOption
 
@@ -52,6 +53,7 @@ class RayRunner(HomeRunner):
     options: ClassVar[Sequence[RunnerOption]] = OPTIONS
     able: ClassVar[frozenset[Can]] = frozenset({Can.DEVICES, Can.TERMS, Can.SUSPEND, Can.SAVE, Can.BATCH})
     machines: ClassVar[str] = "Ray's nodes"
+    makes_environments: ClassVar[bool] = True
 
     home: Path
     devices: str | None = None
@@ -75,7 +77,8 @@ class RayRunner(HomeRunner):
         self._lease = OneService(_identity(folder), str(self.home))
         self._lease.take()
         self._bell = threading.Event()
-        self.courier = Courier(f"{_identity(folder)}/", self._bell.set)
+        self.packages = Packages(folder / "packages")
+        self.courier = Courier(f"{_identity(folder)}/", self._bell.set, self.packages)
         self.courier.node_of = self.nodes.present.get
         self.known = Incarnations(partial(RayIncarnation, courier=self.courier, checkpoints=self.checkpoints))
         self.kept = KeptJobs(self.home)
@@ -132,6 +135,9 @@ class RayRunner(HomeRunner):
         return all(thread.is_alive() for thread in self._threads)
 
     # --- orders ---------------------------------------------------------------------------------------------------------
+    def pack(self, environment: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.packages.pack(environment) if environment else environment
+
     def send(self, order: Order, now: float) -> None:
         self._orders.append(order)
         self._bell.set()
@@ -194,6 +200,7 @@ class RayRunner(HomeRunner):
                     self._bell.set()
                 self.courier.settle(self.nodes.verdict)
                 self._lease.prolong()
+                self.packages.tidy_up(self._contact.to_run)
             except Exception:
                 _LOG.exception("Ray does not answer; it is asked again")
             self._closed.wait(_LOOK)
