@@ -59,14 +59,16 @@ def test_options_name_folders_of_this_machine(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     (tmp_path / "env.yaml").write_text("working_dir: code\npip: [einops]\n")
     assert _environment(EnvironmentOptions(runtime_env="env.yaml")) == {"working_dir": f"{tmp_path}/code", "pip": ["einops"]}
-    assert _environment(EnvironmentOptions(".", '{"uv": ["einops"]}')) == {"working_dir": str(tmp_path), "uv": ["einops"]}
-    assert _environment(EnvironmentOptions("s3://bucket/code.zip")) == {"working_dir": "s3://bucket/code.zip"}
+    assert _environment(EnvironmentOptions(None, ".", '{"uv": ["einops"]}')) == {"working_dir": str(tmp_path), "uv": ["einops"]}
+    assert _environment(EnvironmentOptions(None, "s3://bucket/code.zip")) == {"working_dir": "s3://bucket/code.zip"}
     (tmp_path / "env.yaml").write_text("[einops]")
     with pytest.raises(UsageError, match="is not a mapping"):
         _environment(EnvironmentOptions(runtime_env="env.yaml"))
 
 
 def test_pods_have_their_environment_by_their_image(tmp_path: Path) -> None:
-    runner = KubernetesRunner(tmp_path, ApiClient(ClusterAccess("http://127.0.0.1:9")), PodTerms("jobs", "home", "", image="pytorch"), True, 300.0)
+    runner = KubernetesRunner(
+        tmp_path, ApiClient(ClusterAccess("http://127.0.0.1:9")), PodTerms("jobs", "home", "", image="pytorch"), True, 300.0
+    )
     assert "by their image" in runner.refusal(Launch(("true",), runtime_env={"env_vars": {"MODE": "fast"}}))
     assert not runner.refusal(Launch(("true",)))

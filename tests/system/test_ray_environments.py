@@ -178,5 +178,5 @@ def test_packages_that_no_job_needs_are_removed(tmp_path: Path, code: Path, monk
     assert len(list(packages.folder.iterdir())) == 2
     monkeypatch.setattr("gantline.runtime.ray.packages._KEPT", -1.0)
     packages.tidy_up(lambda: [Launch(("true",)), Launch(("true",), runtime_env=second)])
-    assert [file.name for file in packages.folder.iterdir()] == [second["working_dir"].removeprefix("gcs://")]
+    assert [file.name for file in packages.folder.iterdir()] == [str(second["working_dir"]).removeprefix("gcs://")]
     assert first["working_dir"] != second["working_dir"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
@@ -14,6 +14,9 @@ from gantline.core.slices import is_cpu, is_slice
 from gantline.engine.executor import Can
 
 PER_NODE = -1
+
+#: what an engine makes on each node before ranks start there, in Ray's words
+RuntimeEnv: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Launch:
     after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended" | "started"): what must have come of others before it may run
     image: str = ""  # the container image that it runs in; only where the runner has containers
     mounts: tuple[str, ...] = ()  # FROM:TO[:ro], what it sees of the outside there
-    runtime_env: Mapping[str, Any] = field(default_factory=dict)  # what the engine makes on each node before ranks start, in Ray's words
+    runtime_env: RuntimeEnv = field(default_factory=dict)  # only where the runner makes environments
     object: str = ""  # the engine's own object that it is, KIND/NAME/UID: that makes its processes
     array: str = ""  # the array it belongs to
     array_index: int = -1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
@@ -18,7 +17,7 @@ from gantline.runtime.answers import copy_result, settle, wait
 from gantline.runtime.book import Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.endings import Endings
-from gantline.runtime.launch import Submittable
+from gantline.runtime.launch import RuntimeEnv, Submittable
 from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.queues import made_for
 from gantline.runtime.records import Entry
@@ -37,7 +36,7 @@ class Requests:
         self.next_id = book.newest
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
-    def submit(self, spec: Submittable, user: str = "", request: str = "", environment: Mapping[str, Any] | None = None) -> list[str]:
+    def submit(self, spec: Submittable, user: str = "", request: str = "", environment: RuntimeEnv | None = None) -> list[str]:
         """Submit a job (or an array of them); the ids. The same request of the same user again is answered alike, and does nothing.
 
         `environment` is its runtime environment as the runner has packed it.
@@ -95,7 +94,7 @@ class Requests:
         return made_for(self.loop.state.tables.queue_tree, self.unknown_queues, queue, user, at)
 
     def _numbered(
-        self, spec: Submittable, user: str, request: str, at: float, environment: Mapping[str, Any] | None
+        self, spec: Submittable, user: str, request: str, at: float, environment: RuntimeEnv | None
     ) -> tuple[list[Input], list[Job]]:
         """The job, or the jobs of an array, which are one input: only their index differs, and the engine does not receive it."""
         self.next_id += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from gantline.engine.executor import Can, Executor, Order, Report
 from gantline.runtime.accounts import Accounts, AsTheService
@@ -22,7 +22,7 @@ from gantline.runtime.runner_options import RunnerOption
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
-    from gantline.runtime.launch import Launch
+    from gantline.runtime.launch import Launch, RuntimeEnv
     from gantline.runtime.roll_call import KeptIncarnation, Output, Present
 
 __all__ = [
@@ -76,7 +76,7 @@ class Runner(Executor, Protocol):
         submission."""
         return "it asks for a runtime environment, and this executor makes none" if launch.runtime_env else ""
 
-    def pack(self, environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    def pack(self, environment: RuntimeEnv) -> RuntimeEnv:
         """A job's runtime environment with all that it names on this machine put by, so that no later change there matters. Called at
         submission, from any thread; what cannot be packed is refused."""
         return environment

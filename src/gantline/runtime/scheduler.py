@@ -38,7 +38,7 @@ from gantline.runtime.clock import WallClock
 from gantline.runtime.draining import drain as drain_jobs
 from gantline.runtime.endings import Endings
 from gantline.runtime.found_jobs import TakenIn
-from gantline.runtime.launch import Submittable
+from gantline.runtime.launch import RuntimeEnv, Submittable
 from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.node_watch import NodeWatch, all_nodes
 from gantline.runtime.only_simulated import without_simulated_options
@@ -179,7 +179,7 @@ class Scheduler:
         self._accepted(spec)
         self.requests.check(spec)
 
-    def _accepted(self, spec: Submittable) -> Mapping[str, Any]:
+    def _accepted(self, spec: Submittable) -> RuntimeEnv:
         """The runtime environment of a job, as the runner has put it by; a job that the runner cannot run is refused."""
         launch = spec.first().launch()
         why = self.runner.refusal(launch) if not launch.object else "it says that it is an object of the engine, which a runner alone finds"

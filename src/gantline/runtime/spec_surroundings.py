@@ -40,7 +40,7 @@ Packages = tuple[Text, ...] | dict[Text, JsonValue] | Folder  # a list, Ray's ma
 SETUP = 600  # seconds that an environment may take on a node: Ray's own default
 
 
-class Setup(Part):
+class EnvironmentSetup(Part):
     """How the environment is made."""
 
     setup_timeout_seconds: Annotated[StrictInt, Field(ge=1)] = SETUP
@@ -57,7 +57,7 @@ class RuntimeEnvironment(Part):
     pip: Packages | None = None
     uv: Packages | None = None
     conda: Text | dict[Text, JsonValue] | None = None
-    config: Setup = Setup()
+    config: EnvironmentSetup = EnvironmentSetup()
 
     @model_validator(mode="after")
     def _sensible(self) -> RuntimeEnvironment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,12 +44,13 @@ class ResourceOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """What is made on each node before it starts there; only on Ray."""
+    """Where it runs, and what is made there before it starts."""
 
+    workdir: Annotated[Path | None, Parameter(help="Where to run it; by default here.")] = None
     working_dir: Annotated[
-        str | None, Parameter(help="A folder or zip file that is brought to its nodes, where it runs in it; or a URI that they can read.")
+        str | None, Parameter(help="On Ray: a folder or zip file that is brought to its nodes and run in; or a URI that they can read.")
     ] = None
-    runtime_env: Annotated[str | None, Parameter(help="Ray's runtime environment: a YAML or JSON file, or the JSON itself.")] = None
+    runtime_env: Annotated[str | None, Parameter(help="On Ray: its runtime environment, a YAML or JSON file, or the JSON itself.")] = None
 
 
 @app.default
@@ -77,7 +79,6 @@ def submit(
     metric: Annotated[
         list[str] | None, Parameter(negative="", help="A number that policies and models read, NAME=NUMBER; may be repeated.")
     ] = None,
-    workdir: Annotated[Path | None, Parameter(help="Where to run it; by default here.")] = None,
     resumes: Annotated[bool | None, Parameter(negative="", help="It saves its work in GANTLINE_CHECKPOINT and goes on from there.")] = None,
     shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
     request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
@@ -114,9 +115,10 @@ def submit(
             value["after"] = [*value.get("after", ()), *after]
         if resumes and "checkpoint" not in value:
             value["checkpoint"] = {}
-        _merge(value, "runtime_env", _environment(around or EnvironmentOptions()))
-        if workdir is not None or not value.get("runtime_env", {}).get("working_dir"):
-            value["workdir"] = str((workdir or Path(value.get("workdir") or os.getcwd())).absolute())
+        around = around or EnvironmentOptions()
+        _merge(value, "runtime_env", _environment(around))
+        if around.workdir is not None or not value.get("runtime_env", {}).get("working_dir"):
+            value["workdir"] = str((around.workdir or Path(value.get("workdir") or os.getcwd())).absolute())
         answer = client.submission(spec_of(value, "submit"), request=request, dry_run=dry_run)
     if dry_run:
         show_json({key: answer[key] for key in ("tasks", "spec", "submit", "then")})
@@ -152,9 +154,9 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
     return {"run": list(words)}
 
 
-def _environment(given: EnvironmentOptions) -> dict[str, Any]:
+def _environment(given: EnvironmentOptions) -> dict[str, object]:
     """What the options say of it; a folder is one of this machine."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     if given.runtime_env is not None:
         from gantline.files.marked_yaml import load_marked
 
@@ -174,7 +176,7 @@ def _environment(given: EnvironmentOptions) -> dict[str, Any]:
     return found
 
 
-def _merge(value: dict[str, Any], key: str, more: dict[str, Any]) -> None:
+def _merge(value: dict[str, Any], key: str, more: Mapping[str, object]) -> None:
     given = {name: one for name, one in more.items() if one is not None}
     if given:
         value[key] = {**value.get(key, {}), **given}

@@ -7,14 +7,17 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gantline.core.errors import RefusedError
-from gantline.runtime.launch import Launch
+from gantline.runtime.launch import Launch, RuntimeEnv
 from gantline.runtime.local.files import make_private
+
+if TYPE_CHECKING:
+    from gantline.runtime.local.files import Values
 
 _WHERE = "runtime_env.working_dir"
 _NEVER = (".git", ".venv", "venv", "__pycache__")  # of a folder: no code of the job
@@ -29,26 +32,26 @@ class Packages:
     def __init__(self, folder: Path) -> None:
         self.folder, self._next = folder, 0.0
 
-    def pack(self, environment: Mapping[str, Any]) -> dict[str, Any]:
+    def pack(self, environment: RuntimeEnv) -> RuntimeEnv:
         """The environment as Ray takes it for an actor: folders and files of this machine are in it by their contents."""
         from ray._private.utils import parse_runtime_env_for_task_or_actor
 
         found = {name: value for name, value in environment.items() if name != "excludes"}
-        place = found.get("working_dir", _OURS)
+        place, excludes = str(found.get("working_dir", _OURS)), environment.get("excludes", ())
         try:
             if "://" not in place:
-                found["working_dir"] = self._keep(Path(place), environment.get("excludes", ()))
+                found["working_dir"] = self._keep(Path(place), excludes if isinstance(excludes, Sequence) else ())
             return dict(parse_runtime_env_for_task_or_actor(found) or {})
         except (OSError, TypeError, ValueError) as error:
             why = next(iter(str(error).splitlines()), "Ray refuses it")
             raise RefusedError(why, where="runtime_env", fix="docs/ray.md has what Ray takes") from None
 
-    def bring(self, environment: Mapping[str, Any]) -> None:
+    def bring(self, environment: RuntimeEnv) -> None:
         """Let Ray have the package that the environment names, for as long as an actor takes to begin, and from then on while it is there.
         FileNotFoundError: it is nowhere."""
         from ray._private.runtime_env.packaging import package_exists, pin_runtime_env_uri, upload_package_to_gcs
 
-        uri = environment.get("working_dir", "")
+        uri = str(environment.get("working_dir", ""))
         if uri.startswith(_OURS):
             pin_runtime_env_uri(uri)
             if not package_exists(uri):
@@ -59,7 +62,7 @@ class Packages:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _KEPT
-        needed = {self._file(launch.runtime_env.get("working_dir", "")) for launch in to_run()}
+        needed = {self._file(str(launch.runtime_env.get("working_dir", ""))) for launch in to_run()}
         for file in self.folder.glob("*"):
             with suppress(FileNotFoundError):  # it has just been given its name
                 if file not in needed and time.time() - file.stat().st_mtime > _KEPT:
@@ -103,7 +106,7 @@ class Packages:
         return uri
 
 
-def broken(error: Exception) -> dict[str, Any]:
+def broken(error: Exception) -> Values:
     """What an incarnation is whose environment Ray could not make: it has failed, for a reason that the last line of Ray's words gives."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     why = f"its runtime environment cannot be made: {lines[-1] if lines else type(error).__name__}"

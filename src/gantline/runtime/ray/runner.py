@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import Can, Order
 from gantline.runtime.bulletins import NodeNews, NodeState
+from gantline.runtime.launch import RuntimeEnv
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.files import read_json, write_json
 from gantline.runtime.local.home_runner import HomeRunner
@@ -135,7 +136,7 @@ class RayRunner(HomeRunner):
         return all(thread.is_alive() for thread in self._threads)
 
     # --- orders ---------------------------------------------------------------------------------------------------------
-    def pack(self, environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    def pack(self, environment: RuntimeEnv) -> RuntimeEnv:
         return self.packages.pack(environment) if environment else environment
 
     def send(self, order: Order, now: float) -> None:
