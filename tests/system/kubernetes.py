@@ -67,10 +67,10 @@ class KubernetesCluster:
         """The administrator's."""
         return self.home / "admin.kubeconfig"
 
-    def kubeconfig_of(self, token: str, namespace: str = "default") -> Path:
-        """One for the bearer of a token."""
-        path = self.home / f"{token}.kubeconfig"
-        cluster = {"server": f"https://127.0.0.1:{self.ports[1]}", "certificate-authority": str(self.home / "ca.crt")}
+    def kubeconfig_of(self, token: str, namespace: str = "default", port: int = 0) -> Path:
+        """One for the bearer of a token; `port` is of a proxy."""
+        path = self.home / f"{token}{port or ''}.kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{port or self.ports[1]}", "certificate-authority": str(self.home / "ca.crt")}
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": "here", "clusters": [{"name": "here", "cluster": cluster}],
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": token, "namespace": namespace}}],
@@ -152,6 +152,10 @@ class KubernetesCluster:
         one = {"name": "main", "image": "any", "command": ["/bin/sh", "-c", command], "resources": room}
         body = {"containers": [one], "restartPolicy": "Never", "schedulerName": "another", **({"nodeName": node} if node else {}), **spec}
         return self.client.create(path_of("pods", "default"), {"metadata": {"name": name}, "spec": body})
+
+    def answers(self) -> bool:
+        """Whether the API server answers a request, ready or not."""
+        return self._is_there("/version")
 
     def _is_ready(self) -> bool:
         assert self.processes["server"].poll() is None, (self.home / "server.out").read_text()[-2000:]

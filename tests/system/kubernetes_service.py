@@ -22,9 +22,9 @@ _BRISK = ("--min-run", "0.5", "--grace", "2", "--turn", "1", "--quantum", "1")  
 class Service:
     """``gantline up``, again and again, with one home."""
 
-    def __init__(self, folder: Path, cluster: KubernetesCluster, policy: str = "las") -> None:
+    def __init__(self, folder: Path, cluster: KubernetesCluster, policy: str = "las", kubeconfig: Path | None = None) -> None:
         self.folder, self.home = folder, Home(folder / "home")
-        own = {"kubeconfig": cluster.kubeconfig, "image": "any", "checkpoints": folder / "saved"}
+        own = {"kubeconfig": kubeconfig or cluster.kubeconfig, "image": "any", "checkpoints": folder / "saved"}
         options = [word for name, value in own.items() for word in (f"--{name}", str(value))]
         self.command = [
             sys.executable,

@@ -100,7 +100,7 @@ def test_a_pytorchjob_that_waits_is_moved_to_another_queue_with_another_priority
     wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "pending"], "one that is cancelled and a new one")
     new = named(scheduler, "train")[1]
     assert (new.queue, new.priority, new.gpus) == ("urgent", 9.0, 2)
-    wait_for(lambda: notes(cluster, "pytorchjobs", "train")["gantline.io/job"] == new.id, f"number {new.id} instead of {old}")
+    wait_for(lambda: notes(cluster, "pytorchjobs", "train").get("gantline.io/job") == new.id, f"number {new.id} instead of {old}")
     finish(tmp_path)
     wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "succeeded"], "its end")
 

@@ -1,16 +1,20 @@
 """Follows the objects of one kind: listed once, then watched. A watch that ends is resumed where it was; only one that has fallen too far
-behind (410 Gone) is listed again."""
+behind (410 Gone) is listed again. A server that has just been started may deny what it will grant as soon as it has read its roles, so
+that a denial counts only if it lasts."""
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 
 from gantline.runtime.kubernetes.client import ApiClient, ApiError, AwayError
 from gantline.runtime.kubernetes.objects import Object
 
 _SOON, _LATER = 0.1, 2.0  # seconds before a watch that broke off is resumed: at first, and at most
-_GONE = 410
+_GONE, _DENIED = 410, (401, 403)
+_BELIEVED = 60.0  # seconds after which a denial is believed
 
 See = Callable[[Object, bool], None]  # an object, and whether it was deleted
 
@@ -45,7 +49,7 @@ class Follower:
         self._stop.set()
 
     def _follow(self) -> None:
-        pause = _SOON
+        pause, denied = _SOON, math.inf  # since when it denies
         while not self._stop.is_set():
             try:
                 if not self._version:
@@ -53,18 +57,23 @@ class Follower:
                 for event in self.client.watch(self.path, self._version, **self.query):
                     if self._stop.is_set():
                         return
-                    self.is_away, pause = False, _SOON
+                    self.is_away, pause, denied = False, _SOON, math.inf
                     self._version = str(event["object"]["metadata"]["resourceVersion"])
                     if event["type"] != "BOOKMARK":
                         self.see(event["object"], event["type"] == "DELETED")
+                denied = math.inf
             except ApiError as error:
-                if error.code != _GONE:
+                if error.code == _GONE:
+                    self._version = ""
+                    self.gone += 1
+                    continue
+                denied = min(denied, time.monotonic())
+                if error.code not in _DENIED or time.monotonic() >= denied + _BELIEVED:
                     self.failure = error
                     return
-                self._version = ""
-                self.gone += 1
+                self._stop.wait(_LATER)
             except AwayError:
-                self.is_away = True
+                self.is_away, denied = True, math.inf
                 self._stop.wait(pause)
                 pause = min(2 * pause, _LATER)
             except BaseException as error:

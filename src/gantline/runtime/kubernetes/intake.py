@@ -16,7 +16,7 @@ from functools import partial
 
 from gantline.core.errors import GantlineError, UnreachableError
 from gantline.runtime.kubernetes.admission import Admission
-from gantline.runtime.kubernetes.client import ApiClient, ApiError
+from gantline.runtime.kubernetes.client import ApiClient, ApiError, AwayError
 from gantline.runtime.kubernetes.following import Follower
 from gantline.runtime.kubernetes.gang import PodGang
 from gantline.runtime.kubernetes.guest_spec import SIZES, asks_of, spec_of_guest
@@ -210,6 +210,14 @@ class Intake:
     def _ask_after(self, guest: Guest) -> None:
         """A watch tells an object that was deleted and one that has lost its label alike."""
 
+        def read() -> Object:
+            try:
+                return self.work.client.get(guest.path)
+            except ApiError as error:
+                if error.code == 404:
+                    raise
+                raise AwayError(f"{guest.title} cannot be read: {error.what}", where=error.where) from None  # it is asked again
+
         def done(answer: Object | None, refusal: ApiError | None) -> None:
             now = guest.renewed(answer) if answer is not None else None
             if now is None or now.uid != guest.uid:
@@ -219,7 +227,7 @@ class Intake:
             else:
                 self._let_go(now)
 
-        self.work.writes.begin(f"{guest.title}?", partial(self.work.client.get, guest.path), done)
+        self.work.writes.begin(f"{guest.title}?", read, done)
 
     def _let_go(self, guest: Guest) -> None:
         """Its job is cancelled; when its gang is over it is left to its owner."""
