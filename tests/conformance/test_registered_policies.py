@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("pollux", {"size": 4, "generations": 2}),  # the rules do not ask for a good answer
     ("shockwave", {"window": 4}),
 ]
-FAMILIES = (  # relatives decide by the same code but for one function; the first is told all stories of the long run, the others share them
+FAMILIES = (  # relatives decide by the same code but for one function; the first is told all stories of the long run, the others share
+    # them. At every change the first stands for its family here, and `test_every_policy.py` and the records take each of them
     ("srtf", "sjf", "srsf", "smallest"),
     ("drf", "drf-ext", "drf-fifo", "drf-sjf", "es", "fs"),
     ("allox.srpt", "allox.sjf"),
@@ -32,11 +34,19 @@ FAMILIES = (  # relatives decide by the same code but for one function; the firs
     ("afs", "equal-share"),
     ("pollux", "adaptdl"),
 )
-SHARES = 11  # one story each: at every change every policy goes through one, its relatives through others; `--long` tells them all
+SHARES = 11  # one story each: at every change every policy goes through one; `--long` tells them all
 FAULTY = 10  # stories of a faulty world; each policy lives through one, at every change a tenth of the policies through others each
 
 
-@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=[" ".join([n, *map(str, s.values())]) for n, s in VARIANTS])
+def cases() -> Iterator[Any]:
+    relatives = {name for family in FAMILIES for name in family[1:]}
+    for name, settings in VARIANTS:
+        yield pytest.param(
+            name, settings, id=" ".join([name, *map(str, settings.values())]), marks=[pytest.mark.long] * (name in relatives)
+        )
+
+
+@pytest.mark.parametrize(("name", "settings"), [*cases()])
 def test_a_policy_of_ours_keeps_every_rule(name: str, settings: dict[str, Any], long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     number = VARIANTS.index((name, settings))
     place = next((family.index(name) for family in FAMILIES if name in family), 0)

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from tests.project import page_runner
 from tests.project.page_runner import PageError, command_lines, run_command, run_page
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
 from tests.project.samples import write_run_sample, write_samples
+from tests.service.conftest import Running
+
+from gantline.service.options import Options
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}
@@ -27,9 +31,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None) -> 
     monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the reader's environment is active
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # sweeps then run here: starting workers takes longer than their runs
+    monkeypatch.setattr(import_module("gantline.cli.live.up"), "_detach", serve_here)
     yield tmp_path
     if (tmp_path / "home" / "address.json").exists():  # a page that failed half-way must not leave a service behind
         run_command("gantline down", "after the page")
+
+
+def serve_here(options: Options) -> int:
+    """`gantline up --detach` in a thread: loading what a service needs takes longer than what a page asks of it."""
+    print(Running(options).start(at_once=False).url)
+    return 0
 
 
 @pytest.fixture(scope="module")

@@ -31,10 +31,11 @@ class Running:
     failure: BaseException | None = None
     _clients: list[Client] = field(default_factory=list)
 
-    def start(self) -> Running:
+    def start(self, *, at_once: bool = True) -> Running:
+        """Serve; `at_once`: stories about stopping jobs do not wait for a minimum run."""
         ready = threading.Event()
-        at_once = {"min_run": 0.0, "grace": 0.0}  # stories about stopping jobs do not wait for a minimum run
-        self.options = replace(self.options, anew={**at_once, **self.options.anew})
+        if at_once:
+            self.options = replace(self.options, anew={"min_run": 0.0, "grace": 0.0, **self.options.anew})
 
         def run() -> None:
             try:
