@@ -20,7 +20,6 @@ from gantline.runtime.local.gang_state import combined
 from gantline.runtime.local.output import Log
 from gantline.runtime.ray.hands import Hands
 from gantline.runtime.ray.nodes import RayNode, RayNodes, check_devices
-from gantline.runtime.ray.one_service import Lease
 from gantline.runtime.ray.tail import Tail
 
 
@@ -208,11 +207,3 @@ def test_a_gang_is_what_its_parts_are(parts: list[dict[str, Any]], asked: bool, 
     found = combined(parts, asked)
     assert (found["phase"], found.get("cause"), found.get("exit")) == (phase, cause, exit)
     assert ("fault" in found) is (LOST in parts)
-
-
-def test_a_lease_is_refused_to_another_home_until_it_runs_out() -> None:
-    lease = Lease()
-    assert lease.take("a", "the service of /a") == ""
-    assert lease.take("b", "the service of /b") == "the service of /a"
-    assert lease.take("a", "the service of /a, started again", seconds=0.0) == ""
-    assert lease.take("b", "the service of /b") == ""

@@ -17,6 +17,7 @@ from tests.runtime.specs import until
 from gantline.core.errors import UsageError
 from gantline.core.nodes import Node
 from gantline.runtime.bulletins import NodeState
+from gantline.runtime.local.files import children_of
 from gantline.runtime.slurm import allocation, commands
 from gantline.runtime.slurm.allocation import AllocatedNode, SlurmAllocation
 from gantline.runtime.slurm.commands import SlurmAway, SlurmSaysNo
@@ -191,7 +192,7 @@ def test_ranks_can_save_when_slurm_ends_the_allocation(tmp_path: Path, part: Par
     part.order(WAITS.replace("exit 15", "touch $FOLDER/saved.$RANK; exit 15"))
     ranks = until(lambda: len(found := _ranks(tmp_path)) == 2 and found)
     until(lambda: part.state().get("phase") == "running")
-    for pid in (part.process.pid, *ranks):
+    for pid in (part.process.pid, *children_of(part.process.pid), *ranks):
         os.kill(pid, signal.SIGTERM)
     until(lambda: part.state().get("phase") == "over")
     assert part.state()["cause"] == "stopped"

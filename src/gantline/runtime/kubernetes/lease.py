@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.runtime.kubernetes.client import ApiClient, ApiError
 from gantline.runtime.kubernetes.objects import Object, path_of
+from gantline.runtime.lease import Lease
 
 _GROUP, _NAME = "coordination.k8s.io/v1", "gantline"
 _SECONDS = 15  # without renewal after which it is another's to take
@@ -30,12 +31,16 @@ class LostLeaseError(GantlineError):
 class Leadership:
     """The lease, in a thread of its own once it is held."""
 
-    def __init__(self, client: ApiClient, namespace: str, home: str, lost: Callable[[LostLeaseError], None]) -> None:
+    def __init__(
+        self, client: ApiClient, namespace: str, home: str, lost: Callable[[LostLeaseError], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self.client, self.home, self._lost = client, f"{home}@{socket.gethostname()}", lost
         self._path = path_of("leases", namespace, _NAME, _GROUP)
         self._all = path_of("leases", namespace, group=_GROUP)
         self._key = home
-        self._renewed = -_SECONDS * 1.0
+        self._lease = Lease(_SECONDS, clock)
+        self._lease.end()
         self._held: Object = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -44,7 +49,7 @@ class Leadership:
     @property
     def is_held(self) -> bool:
         """Whether it was renewed of late: only then may anything be written."""
-        return time.monotonic() < self._renewed + _SECONDS
+        return not self._lease.is_over
 
     def acquire(self) -> None:
         """Take it, or refuse to start beside the scheduler that holds it; one that has fallen silent is watched for a while first."""
@@ -105,7 +110,7 @@ class Leadership:
             mine = found["spec"].get("holderIdentity") == self.home
             taken = {} if mine else {"acquireTime": now}
             self._held = self.client.replace(self._path, {**found, "spec": {**found["spec"], **spec, **taken}})
-        self._renewed = time.monotonic()
+        self._lease.renew()
         self.renewals += 1
 
     def _renew(self) -> None:

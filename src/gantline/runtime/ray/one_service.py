@@ -6,8 +6,10 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.lease import Lease
 from gantline.runtime.ray.connection import NAMESPACE
 from gantline.runtime.ray.handle import Handle
 
@@ -16,24 +18,24 @@ _PATIENCE = 5.0  # seconds that the lease's actor has to answer when a service e
 LEASE = 30.0  # seconds of silence after which another service may schedule
 
 
-class Lease:
+class ServiceLease:
     """The actor: it has no devices and outlives services."""
 
-    def __init__(self) -> None:
-        self.holder, self.words, self.until = "", "", 0.0
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.holder, self.words, self.lease = "", "", Lease(LEASE, clock)
 
-    def take(self, home: str, words: str, seconds: float = LEASE) -> str:
+    def take(self, home: str, words: str) -> str:
         """Take or prolong the lease; empty: it is held now, else the words of the holder. A home may take its own at any time."""
-        now = time.monotonic()
-        if self.holder not in ("", home) and now < self.until:
+        if self.holder not in ("", home) and not self.lease.is_over:
             return self.words
-        self.holder, self.words, self.until = home, words, now + seconds
+        self.holder, self.words = home, words
+        self.lease.renew()
         return ""
 
     def leave(self, home: str) -> None:
         """Give it up."""
         if self.holder == home:
-            self.holder, self.until = "", 0.0
+            self.holder = ""
 
 
 class OneService:
@@ -45,7 +47,7 @@ class OneService:
         self._home, self._words = home_id, f"the service of {home} on {socket.gethostname()} (process {os.getpid()})"
         self._left, self._lock = False, threading.Lock()  # a lease that is prolonged after it was given up would be held for a while
         options = {"name": _NAME, "namespace": NAMESPACE, "lifetime": "detached", "num_cpus": 0, "get_if_exists": True}
-        self._actor: Handle = ray.remote(Lease).options(**options).remote()
+        self._actor: Handle = ray.remote(ServiceLease).options(**options).remote()
 
     def take(self) -> None:
         """Take the lease, or be refused with the holder's words."""

@@ -18,6 +18,7 @@ import socket
 import tempfile
 import time
 
+from gantline.runtime.lease import Lease
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.keeper import Keeper
 from gantline.runtime.local.output import Log
@@ -26,7 +27,7 @@ from gantline.runtime.slurm.messages import BEAT, LEASE, WholeLines, in_short, t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gantline.runtime.local.files import Values
 
@@ -107,10 +108,10 @@ class Stream(Log):
 class PartKeeper(Keeper):
     """Keeps the ranks of one node."""
 
-    def __init__(self, folder: str, node: str, lines: WholeLines) -> None:
+    def __init__(self, folder: str, node: str, lines: WholeLines, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(folder)
         self.node, self.lines_in = node, lines
-        self.heard = time.monotonic()
+        self.lease = Lease(LEASE, clock)
         self.spoken = 0.0
         self.mark = -1
         self.ended_by_slurm = False
@@ -143,7 +144,7 @@ class PartKeeper(Keeper):
         return False
 
     def receive(self, line: bytes) -> None:
-        self.heard = time.monotonic()
+        self.lease.renew()
         if order := json.loads(line).get("order"):
             _write(self.folder, order, self.node)
 
@@ -152,6 +153,11 @@ class PartKeeper(Keeper):
         if self.ended_by_slurm and self.order.get("want") != "stop":
             write_json(self.path("order.json"), {**self.order, "want": "stop"}, lasting=False)
             super().look()
+
+    def reap(self) -> None:
+        if self.ended_by_slurm and not self.asked_stop:  # ranks may be quicker: what they do then is no failure
+            self.look()
+        super().reap()
 
     # --- out ------------------------------------------------------------------------------------------------------------
     def write_state(self, **news: object) -> None:
@@ -171,7 +177,7 @@ class PartKeeper(Keeper):
                 self.mark, self.spoken = mark, 0.0
         if now > self.spoken + BEAT:
             self.speak()
-        if now > self.heard + LEASE:
+        if self.lease.is_over:
             self.give_up()
 
     def give_up(self) -> None:

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import time
 
+from gantline.runtime.lease import Lease
 from gantline.runtime.local.files import read_json
 from gantline.runtime.local.gang_state import combined
 from gantline.runtime.local.keeping import WAKE, Keeping
@@ -28,6 +29,8 @@ from gantline.runtime.slurm.steps import end_step, srun_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantline.runtime.local.files import Values
 
 _TICK = 0.5  # seconds between checks of what no signal reports
@@ -43,13 +46,14 @@ def keep(folder: str) -> int:
 
 
 class GangKeeper(Keeping):
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(folder)
+        self.clock = clock
         self.order = read_json(self.path("order.json")) or {}
         self.nodes: list[str] = list(self.order.get("nodes", ()))
         self.begun: dict[str, Values] = {}  # the first word of each part, by node
         self.states: dict[str, Values] = {node: {} for node in self.nodes}
-        self.heard: dict[str, float] = {}
+        self.leases: dict[str, Lease] = {}  # of the parts that have been heard of, by node
         self.sent: Values = {}  # the newest order that the parts have
         self.ends_all = False
         self.asked_stop = False
@@ -141,7 +145,7 @@ class GangKeeper(Keeping):
             self.said = [*self.said, line.strip()][-20:]
             return
         node = news["node"]
-        self.heard[node] = time.monotonic()
+        self.leases.setdefault(node, Lease(LEASE, self.clock)).renew()
         if "state" not in news:
             self.begun[node] = news
             self.write_state(step=news["step"])
@@ -200,12 +204,11 @@ class GangKeeper(Keeping):
     # --- the end --------------------------------------------------------------------------------------------------------
     def judge(self) -> None:
         """Give up parts that are silent, and a gang that does not come together."""
-        now = time.monotonic()
         if self.sent:
             for node in self.nodes:
-                if now > self.heard[node] + LEASE:
+                if self.leases[node].is_over:
                     self.give_up(node, f"its part on node {node} has been silent for {LEASE:g} s")
-        elif now > self.began + _START_LIMIT and not self.asked_stop:
+        elif time.monotonic() > self.began + _START_LIMIT and not self.asked_stop:
             for node in self.nodes:
                 if node not in self.begun:
                     self.give_up(node, f"Slurm did not start its part on node {node} within {_START_LIMIT:g} s{self.reason()}")
