@@ -189,7 +189,7 @@ def test_a_part_that_never_gets_an_order_starts_nothing(part: Part) -> None:
 
 def test_ranks_can_save_when_slurm_ends_the_allocation(tmp_path: Path, part: Part) -> None:
     """Slurm sends SIGTERM to all processes of a step; the part does not take what its ranks do then for a failure of the job."""
-    part.order(WAITS.replace("exit 15", "touch $FOLDER/saved.$RANK; exit 15"))
+    part.order(WAITS.replace("exit 15", 'trap "" TERM; touch $FOLDER/saved.$RANK; exit 15'))
     ranks = until(lambda: len(found := _ranks(tmp_path)) == 2 and found)
     until(lambda: part.state().get("phase") == "running")
     for pid in (part.process.pid, *children_of(part.process.pid), *ranks):
