@@ -81,7 +81,7 @@ def test_sacct_reads_times_and_resources() -> None:
         "time 0 is 2024-03-01 07:59:00, the cluster's local time",
         "sorted by arrival (1 came before the row above)",
         "renamed 1 repeated id (x, then x#2, x#3, ...)",
-        "kept unknown columns: time_limit",
+        "kept beside the usual columns, for a regime that reads them: time_limit",
     )
     with_cpu = import_trace("sacct", FIXTURES / "sacct.txt", {"cpu_jobs": True})
     assert (0, 32.0) in with_cpu.frame.select("gpus", "cpus").rows()

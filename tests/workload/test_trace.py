@@ -51,12 +51,15 @@ def test_saved_and_loaded_is_the_same_trace(tmp_path: Path, ending: str) -> None
     assert again.hash == trace.hash
     assert again.frame.select(trace.frame.columns).equals(trace.frame)
     assert again.source == str(path)
-    assert again.notes == ("kept unknown columns: colour",)
+    assert again.notes == ("kept beside the usual columns, for a regime that reads them: colour",)
 
 
 def test_a_column_that_is_probably_meant_for_another_is_named(tmp_path: Path) -> None:
     table = f"{HEADER},gpu_type,name\na,0,1,5,v100,x\n"
-    assert load(tmp_path, table).notes == ("kept unknown columns: gpu_type, name", "'gpu_type' is not read (rename it if it is 'type')")
+    assert load(tmp_path, table).notes == (
+        "kept beside the usual columns, for a regime that reads them: gpu_type, name",
+        "'gpu_type' is not read (rename it if it is 'type')",
+    )
 
 
 @settings(max_examples=40, deadline=None)

@@ -127,7 +127,7 @@ class Trace:
             raise _first(findings, raw)
         notes = (*notes, *said)
         if unknown := unknown_columns(frame):
-            notes = (*notes, "kept unknown columns: " + ", ".join(unknown))
+            notes = (*notes, "kept beside the usual columns, for a regime that reads them: " + ", ".join(unknown))
             notes += tuple(f"'{name}' is not read (rename it if it is '{meant}')" for name in unknown if (meant := _unread(name, frame)))
         return cls(frame, raw.source, tuple(notes))
 
