@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import history
 from run import setup_of
 
 import workload
@@ -26,10 +28,10 @@ from gantline.runtime.local.devices import declared
 class Prediction:
     """One policy of a folder, predicted as often as wanted."""
 
-    def __init__(self, bundle: Bundle, found: dict[str, Any], name: str) -> None:
+    def __init__(self, bundle: Bundle, found: dict[str, Any], name: str, works: list[workload.Work]) -> None:
         self.bundle, self.setup = bundle, setup_of(found["terms"], name, "")
+        self.works = [work.at_pace(bundle) for work in works]
         self.cluster = declared(found["devices"]).cluster
-        self.works = workload.make(bundle, found["terms"], sum(node.gpus for node in self.cluster.nodes))
 
     def jcts(self, arrivals: list[float], orders: GivenOrders | None = None, draw: int | None = None) -> list[float]:
         """Completion times in the order of the jobs; under these orders, or as the policy decides."""
@@ -58,14 +60,23 @@ def interval(values: list[float]) -> tuple[float, float]:
     return cuts[0], cuts[-1]
 
 
-def compare(out: Path, draws: int) -> dict[str, Any]:
-    """Print the table and write `predicted.json`: both errors by policy and measure, the spread, and how often the truth lay inside."""
+def compare(out: Path, draws: int, only: Sequence[str] = (), history_of: str = "others") -> dict[str, Any]:
+    """Print the table and write `predicted.json`: both errors by policy and measure, the spread, and how often the truth lay inside.
+
+    Each policy, or only those, is predicted from the profiles and, unless `history_of` is "none", from the runs of the others.
+    """
     bundle, found = read_bundle(out / "profiles.json"), json.loads((out / "live.json").read_text())
-    result: dict[str, Any] = {}
+    types = [node.type for node in declared(found["devices"]).cluster.nodes for _ in range(node.gpus)]
+    works, result = workload.make(bundle, found["terms"], len(types)), dict[str, Any]()
     for name, runs in found["policies"].items():
-        if runs:
-            result[name] = _policy(Prediction(bundle, found, name), runs, draws)
-            print("\n".join(_lines(name, result[name])), flush=True)
+        if runs and name in (only or found["policies"]):
+            others = [run for other, several in found["policies"].items() if other != name for run in several]
+            known = history.refined(bundle, others, works, types) if others and history_of == "others" else bundle
+            result[name] = _policy(Prediction(known, found, name, works), runs, draws)
+            seen = history.Seen()
+            for run in runs:
+                seen += history.seen_in(run, bundle, types)
+            print("\n".join([*_lines(name, result[name]), *seen.lines(name)]), flush=True)
     (out / "predicted.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print("\n".join(verdicts(result, found["terms"]["bars"])))
     return result

@@ -3,7 +3,6 @@
     python examples/live_gpu/run.py --out DIR             all of it; without a CUDA GPU, jobs that wait on eight slices of the CPU
     python examples/live_gpu/run.py profile --out DIR     short runs in company: DIR/profiles.json
     python examples/live_gpu/run.py live --out DIR        every policy on real processes: DIR/live.json
-    python examples/live_gpu/run.py learn --out OLD --into DIR   how far single jobs differ, from the runs of another series
     python examples/live_gpu/run.py predict --out DIR     the simulator on the same jobs, 200 draws, two errors, and the table
 
 What is in DIR already is not measured again, so that each phase can be continued; `--budget-seconds` ends a phase in time. What is run is
@@ -81,9 +80,8 @@ def in_lines(result: dict[str, Any]) -> str:
 def main() -> None:
     gpu = has_gpu()
     parser = argparse.ArgumentParser(description="Profile, schedule and predict real jobs on this machine.")
-    parser.add_argument("phase", nargs="?", default="all", choices=["all", "profile", "live", "learn", "predict"])
+    parser.add_argument("phase", nargs="?", default="all", choices=["all", "profile", "live", "predict"])
     parser.add_argument("--out", type=Path, default=Path("live_gpu"))
-    parser.add_argument("--into", type=Path, help="with learn: the folder whose profiles get what was learned")
     parser.add_argument("--devices", default="h200/8" if gpu else "cpu:1/8")
     parser.add_argument("--kinds", type=lambda text: text.split(","), help="only these, by name")
     parser.add_argument("--gpus", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4], help="sizes to profile")
@@ -95,6 +93,7 @@ def main() -> None:
     parser.add_argument("--terms", type=Path, default=TERMS)
     parser.add_argument("--preload", default="torch,numpy" if gpu else "", help="modules of the template from which jobs are forked")
     parser.add_argument("--draws", type=int, help="of each prediction; else as the terms say")
+    parser.add_argument("--history", choices=["others", "none"], default="others", help="whether predictions use the other policies' runs")
     given = parser.parse_args()
     terms = json.loads(given.terms.read_text())
     if given.two_sizes:
@@ -114,14 +113,10 @@ def main() -> None:
         done = profile(given.out, given.devices, kinds, given.gpus, given.seconds, given.how, lambda: time.monotonic() + 60.0 > end)
     if given.phase in ("all", "live") and done:
         live(given.out, given, terms, lambda usual: time.monotonic() + usual > end)
-    if given.phase == "learn":
-        from lives import learn
-
-        learn(given.out, given.into or parser.error("learn needs --into: the folder whose profiles get what was learned"))
     if given.phase in ("all", "predict"):
         from predict import compare
 
-        compare(given.out, given.draws or terms["draws"])
+        compare(given.out, given.draws or terms["draws"], given.policies, given.history)
 
 
 if __name__ == "__main__":

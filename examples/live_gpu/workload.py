@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ from gantline.performance.bundle import Bundle, Speed
 from gantline.runtime.launch import Launch
 
 JOBS = str(Path(__file__).with_name("jobs.py"))
-#: three programs, each with a small and a large batch
+#: three programs, each with two batches, which keep a slice busy: where launching kernels takes longer than they do, a speed is that of
+#: a host's cores, and differs by a tenth from one job to the next
 ON_GPU = {
-    "conv-32": ("conv", "--batch", "32"),
     "conv-256": ("conv", "--batch", "256"),
-    "transformer-8": ("transformer", "--batch", "8"),
-    "transformer-32": ("transformer", "--batch", "32"),
-    "recommendation-512": ("recommendation", "--batch", "512"),
-    "recommendation-4096": ("recommendation", "--batch", "4096"),
+    "conv-512": ("conv", "--batch", "512"),
+    "transformer-128": ("transformer", "--batch", "128"),
+    "transformer-256": ("transformer", "--batch", "256"),
+    "recommendation-65536": ("recommendation", "--batch", "65536"),
+    "recommendation-262144": ("recommendation", "--batch", "262144"),
 }
 #: for machines without a GPU: jobs that only wait, six lengths of a step
 ON_CPU = {f"idle-{pause}": ("idle", "--pause", f"{pause / 1000}") for pause in (10, 15, 20, 25, 30, 40)}
@@ -61,6 +62,11 @@ class Work:
     @property
     def sizes(self) -> list[int]:
         return sorted({size for _, size in self.seconds})
+
+    def at_pace(self, bundle: Bundle) -> Work:
+        """The same steps, as long as these profiles say that they take."""
+        known = bundle[self.kind].alone
+        return replace(self, seconds={seat: self.steps * _pace(known[seat], seat[1]) for seat in self.seconds})
 
     def expand(self) -> list[Work]:
         return [self]

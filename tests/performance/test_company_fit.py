@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gantline.core.errors import UsageError
@@ -23,10 +25,17 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)
 
 
+def test_what_starts_at_once_cost_is_a_mean_of_lives_and_never_a_gain() -> None:
+    some = [replace(_life(1.0, (0.0, 100.0)), together=seconds) for seconds in (0.1, 0.3)]
+    assert fit_company(some).together == pytest.approx(0.2)
+    assert fit_company([replace(some[0], together=-0.1)]).together == 0.0
+
+
 def test_it_is_written_and_read_again() -> None:
-    speed = fit_company([_life(1.0, (0.0, 100.0), (1.0, 83.0))])
+    speed = replace(fit_company([_life(1.0, (0.0, 100.0), (1.0, 83.0))]), together=0.04)
     again = Bundle.of(Bundle({"a": Profile("a", alone={("h200", 1): speed})}).to_json())["a"].alone["h200", 1]
     assert again.crowded == pytest.approx(0.83, rel=1e-5)
+    assert again.together == 0.04
     assert again.samples.keys() == speed.samples.keys()
 
 
@@ -34,6 +43,7 @@ def test_it_is_written_and_read_again() -> None:
     ("entry", "what"),
     [
         ({"crowded": 0.0}, "above 0"),
+        ({"together": -1.0}, "0 or more"),
         ({"samples": {"start": []}}, "speeds over the fitted one"),
         ({"samples": {"start": ["1"]}}, "speeds over the fitted one"),
         ({"samples": {"begin": [1.0]}}, "begin"),

@@ -105,6 +105,17 @@ def test_the_devices_of_its_own_gang_are_no_company() -> None:
     assert _ends(_in_company(0.7), rows) == pytest.approx([100.0, 100.0])
 
 
+@pytest.mark.parametrize("executor", ["instant", "acknowledged", "measured"])
+def test_gangs_that_start_at_once_on_a_node_delay_each_other(executor: str) -> None:
+    speed = Speed(SampledLine(2.0, 1.0, 1.0, 1.0), together=0.5)
+    bundle = Bundle({"a": Profile("a", alone={("h200", 1): speed, ("h200", 2): speed})})
+    rows = [{**row, "gpus": gpus} for row, gpus in zip(_rows(("a", 0.0, 10.0), ("a", 0.0, 10.0), ("a", 5.0, 10.0)), (2, 1, 1))]
+    # beside one other device, beside two, and five seconds later beside none that starts
+    assert _ends(bundle, rows, executor=executor) == pytest.approx([12.5, 13.0, 12.0])
+    both = simulate(rows[:2], parse_cluster("h200:1x2,h200:1x1"), "fifo", performance=ProfiledModel(bundle), executor=executor)
+    assert both.jobs["jct"].to_list() == pytest.approx([12.0, 12.0])  # on nodes of their own
+
+
 def test_slices_of_another_size_are_company_by_their_part_of_the_gpu() -> None:
     speed = Speed(SampledLine(0.0, 1.0, 1.0, 1.0), crowded=0.5)
     bundle = Bundle({"a": Profile("a", alone={("h200.25pct", 1): speed}), "b": Profile("b", alone={("h200.50pct", 1): speed})})

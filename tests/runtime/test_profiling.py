@@ -160,7 +160,7 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path) -> None:
-    """Two gangs fill the node one after the other, are stopped and resumed, and leave one after the other."""
+    """Two gangs fill the node one after the other, are stopped and resumed, one by one and at once, and leave."""
     file = str(tmp_path / "profiles.json")
     begins = "import sys, time; from gantline import train; job = train.join(); job.keep()"
     program = f"{begins}; [time.sleep(0.01) for _ in job.steps(int(sys.argv[1]))]"
@@ -171,6 +171,7 @@ def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path) -> N
     assert (len(speed.samples["start"]), len(speed.samples["leave"]), len(speed.samples["resume"])) == (2, 2, 2)
     assert len(speed.samples["speed"]) == 6  # the first alone, both, both, the second alone
     assert min(speed.leave or 0.0, speed.resume or 0.0, speed.crowded) > 0.0
+    assert 0.0 <= speed.together < 60.0
 
 
 def test_a_command_that_cannot_end_by_itself_is_refused_in_company(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from gantline.performance.sampled_line import SampledLine, fit_line
 from gantline.performance.throughput_table import ThroughputTable
 
 FORMAT = "gantline-profiles/1"
-_ALONE = ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "crowded", "samples", "runs", "source")
+_ALONE = ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "crowded", "together", "samples", "runs", "source")
 Source = Literal["measured", "estimated"]
 Seat = tuple[str, int]  # device type and number of devices
 SAMPLED = ("start", "leave", "resume", "speed")  # what single measurements are kept of
@@ -33,6 +33,7 @@ class Speed:
     leave: float | None = None  # seconds from the order to stop until it has saved and is gone; None: not measured
     resume: float | None = None  # seconds that a start from what it saved takes; None: as any start
     crowded: float = 1.0  # speed while gangs hold every other device of its node, over speed while none is held
+    together: float = 0.0  # seconds that a start takes longer for each other device of its node on which one begins at the same time
     samples: Mapping[str, tuple[float, ...]] = field(
         default_factory=dict
     )  # by what of `SAMPLED`: seconds of each, speeds over the fitted one
@@ -147,6 +148,7 @@ def _profile_json(job: Profile) -> dict[str, object]:
             **({"runs": [[_short(steps), _short(seconds)] for steps, seconds in speed.runs]} if speed.runs else {}),
             **{key: _short(found) for key in ("leave", "resume") if (found := getattr(speed, key)) is not None},
             **({"crowded": _short(speed.crowded)} if speed.crowded != 1.0 else {}),
+            **({"together": _short(speed.together)} if speed.together else {}),
             **({"samples": {key: list(map(_short, found)) for key, found in speed.samples.items()}} if speed.samples else {}),
             **({"source": speed.source} if speed.source != "measured" else {}),
         }
@@ -187,7 +189,10 @@ def _profile(name: str, reader: Reader) -> Profile:
         crowded = one.number("crowded", 1.0)
         if not 0.0 < crowded <= 2.0:
             raise UsageError(f"is {crowded:g}", where=one.at("crowded"), fix="speed beside a full node over speed alone, above 0")
-        speed = Speed(line, runs, _source(one), **stops, crowded=crowded, samples=_samples(one))
+        together = one.number("together", 0.0)
+        if not together >= 0.0:
+            raise UsageError(f"is {together:g}", where=one.at("together"), fix="seconds for each other device that starts, 0 or more")
+        speed = Speed(line, runs, _source(one), **stops, crowded=crowded, together=together, samples=_samples(one))
         alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = speed
     pairs = {}
     for one in _rows(reader, "pairs", ("type", "gpus", "with", "ratio", "source")):

@@ -23,6 +23,7 @@ class TrialLife:
     leave: float  # from the order to stop until it is gone
     resume: float  # as `start`, from what it had saved
     speeds: tuple[tuple[float, float], ...]  # part of the other devices of its node that were busy, steps per second
+    together: float = 0.0  # how much longer a start took for each other device on which one began at the same time
 
 
 def fit_company(lives: Sequence[TrialLife]) -> Speed:
@@ -52,5 +53,6 @@ def fit_company(lives: Sequence[TrialLife]) -> Speed:
         leave=statistics.fmean(leaves),
         resume=statistics.fmean(resumes),
         crowded=(alone + slope) / alone,
+        together=max(statistics.fmean(life.together for life in lives), 0.0),
         samples=samples,
     )

@@ -5,6 +5,7 @@ Speeds alone are in the options of the jobs already. A job is found by its model
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -46,8 +47,8 @@ class ProfiledModel(PerformanceModel):
         return rate, until
 
     def cost(self, gangs: Gangs) -> Floats:
-        """What a start takes, wherever that was measured."""
-        cost = np.full(len(gangs), np.nan)
+        """What a start takes, wherever that was measured; gangs that start at once delay each other."""
+        cost, beside = np.full(len(gangs), np.nan), _starting_beside(gangs)
         for at, ((model, kind, gpus), act) in enumerate(zip(_seats(gangs), gangs.act)):
             speed = self._speed(model, gangs.cluster.types[int(kind)], int(gpus))
             if speed is None or act == Act.SWITCH:
@@ -55,7 +56,8 @@ class ProfiledModel(PerformanceModel):
             first = act == Act.START or speed.resume is None
             seconds = speed.line.startup if first else speed.resume or 0.0
             what, occasion = ("start", ()) if act == Act.START else ("resume", (gangs.now,))
-            cost[at] = self.added + seconds * self._factor(what, model, speed, gangs.jobs[at], *occasion)
+            seconds *= self._factor(what, model, speed, gangs.jobs[at], *occasion)
+            cost[at] = self.added + seconds + speed.together * beside[at]
         return cost
 
     def leave(self, job: str, model: str, type: str, gpus: int, now: float) -> float:
@@ -91,6 +93,14 @@ class ProfiledModel(PerformanceModel):
         if self._drawn is None or speed is None:
             return 1.0
         return self._drawn.factor(what, model, speed.lives, *occasion)
+
+
+def _starting_beside(gangs: Gangs) -> list[int]:
+    """For each gang, other devices of its nodes on which one of these begins at this instant."""
+    nodes = [gangs.cluster.device_node[list(gangs.devices(at))] for at in range(len(gangs))]
+    begins = [act != Act.SWITCH for act in gangs.act]
+    started = Counter(one for node, begin in zip(nodes, begins) if begin for one in node.tolist())
+    return [sum(started[one] for one in set(node.tolist())) - begin * len(node) for node, begin in zip(nodes, begins)]
 
 
 def _seats(gangs: Gangs) -> zip[tuple[str, int, int]]:

@@ -1,13 +1,15 @@
 """Jobs measured in company, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
 
-Gangs fill a node one after the other, each is stopped and resumed among the others, and they leave one after the other. All that run are
-watched at every step of that, so that each is seen beside few and beside many. (Suspending the others instead is quicker, but speeds
-measured so on slices of a GPU were below those of live runs.) They must use `gantline.train`, which notes its steps.
+Gangs fill a node one after the other, each is stopped and resumed among the others, all are stopped and resumed at once, and they leave
+one after the other. All that run are watched at every step of that, so that each is seen beside few and beside many. (Suspending the
+others instead is quicker, but speeds measured so on slices of a GPU were below those of live runs.) They must use `gantline.train`, which
+notes its steps.
 """
 
 from __future__ import annotations
 
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -117,11 +119,23 @@ class Crew:
         for row in rows:
             lives.append((self._stopped(row), self._started(row)))
         watch()
+        together = self._delay_of_each_other([resume for _, resume in lives])
         for row in rows[:-1]:
             self._stopped(row)
             company.remove(row)
             watch()
-        return [TrialLife(start, *life, tuple(seen)) for start, life, seen in zip(starts, lives, speeds)]
+        return [TrialLife(start, *life, tuple(seen), together) for start, life, seen in zip(starts, lives, speeds)]
+
+    def _delay_of_each_other(self, resumes: Sequence[float]) -> float:
+        """How much longer a resume takes for each other device on which one begins at the same time, on average over these gangs."""
+        sizes = [len(gang.devices) for gang in self.gangs]
+        if len(sizes) < 2:
+            return 0.0
+        for row in range(len(sizes)):
+            self._stopped(row)
+        begun = [self._ordered(row) for row in range(len(sizes))]
+        took = [self._up(row, at) for row, at in enumerate(begun)]
+        return statistics.fmean((late - usual) / (sum(sizes) - size) for late, usual, size in zip(took, resumes, sizes))
 
     def end(self) -> None:
         """End what still runs."""
@@ -139,10 +153,17 @@ class Crew:
         return replace(launch, env={**launch.env, "GANTLINE_TRIAL_LOG": str(self._logs[row])})
 
     def _started(self, row: int) -> float:
-        """Seconds from the order to its first step; slow first steps count as part of it."""
+        return self._up(row, self._ordered(row))
+
+    def _ordered(self, row: int) -> float:
+        """When it was ordered to start."""
         self._logs[row].unlink(missing_ok=True)
         began = time.monotonic()
         self.runner.send(self._orders[row], began)
+        return began
+
+    def _up(self, row: int, began: float) -> float:
+        """Seconds from the order to its first step; slow first steps count as part of it."""
         first = self._until(row, lambda: next(iter(self._notes(row)), None))
         early = self._until(row, lambda: self._after(row, first[0] + _WARM))
         late = self._until(row, lambda: self._after(row, early[0] + _WARM))
