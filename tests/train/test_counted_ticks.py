@@ -78,7 +78,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import predict
 
     yield predict, predict.workload
-    for name in ("predict", "run", "workload"):
+    for name in ("predict", "run", "history", "workload"):
         sys.modules.pop(name, None)
 
 
