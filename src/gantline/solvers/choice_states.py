@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero
 
+_LARGEST = 2**62 - 1
 _HALVINGS = 16  # steps in which the loss is found up to which states go on
 
 
@@ -70,8 +71,8 @@ class _States(NamedTuple):
     new_picked: Ints
     parent: Ints  # jobs x states
     picked: Ints
-    slot: Ints  # a hash table of the new states, by what they use
-    stamp: Ints
+    slot: Ints  # a hash table of the new states, by what they use; those of earlier steps have lower numbers, and count as none
+    between: Floats  # losses of new states of which it is open whether they go on
     to_come: Ints  # devices that the jobs to come take at least, and at most
     only_exact: bool  # whether the search ends once a state would be left out
 
@@ -82,7 +83,8 @@ class _States(NamedTuple):
             np.empty(size, dtype=np.int64) for size in ((most, resources), (room, resources), room, room, (jobs, most), (jobs, most), slots)
         )
         used, new_used, new_parent, new_picked, parent, picked, slot = whole
-        lost, new_lost, stamp = np.empty(most), np.empty(room), np.full(slots, -1, dtype=np.int64)
+        lost, new_lost, between = np.empty(most), np.empty(room), np.empty(room)
+        slot.fill(-1)
         return _States(
             used,
             lost,
@@ -93,13 +95,13 @@ class _States(NamedTuple):
             parent,
             picked,
             slot,
-            stamp,
+            between,
             np.zeros((2, resources), np.int64),
             only_exact,
         )
 
 
-@kernel
+@kernel_from_zero
 def _search(
     turn: Ints, first: Ints, need: Ints, loss: Floats, none: Floats, idle: Floats, free: Ints, least: Ints, widest: Ints, within: float,
     states: _States, found: Ints,
@@ -118,7 +120,13 @@ def _search(
             to_come[0, r] -= least[job, r]
             to_come[1, r] -= widest[job, r]
         new = 0
-        for s in range(count):
+        only = _only_choice(first[job], first[job + 1], none[job] <= within)
+        for s in range(count if only >= -1 else 0):  # no two of these become alike
+            total = lost[s] + (loss[only] if only >= 0 else none[job])
+            if total <= within and _use(states, new, s, only, total, need, idle, free, within) >= 0:
+                states.new_lost[new], states.new_parent[new], states.new_picked[new] = total, s, only
+                new += 1
+        for s in range(count if only < -1 else 0):
             total = lost[s] + none[job]
             new = _reach(states, new, step, s, -1, total, need, idle, free, within) if total <= within else new
             for at in range(first[job], first[job + 1]):
@@ -144,25 +152,40 @@ def _search(
     return exact
 
 
-@kernel
-def _reach(
-    states: _States, new: int, step: int, s: int, at: int, total: float, need: Ints, idle: Floats, free: Ints, within: float
-) -> int:  # fmt: skip
-    """Note the state that comes of state s by column ``at`` (-1: none), unless it cannot end well or one like it has lost less."""
+@kernel_from_zero
+def _only_choice(begin: int, end: int, may_have_none: bool) -> int:
+    """The one column of a job that must have it, or -1 where having none is all it can; -2: it has a choice."""
+    if may_have_none:
+        return -1 if begin == end else -2
+    return begin if end == begin + 1 else -2
+
+
+@kernel_from_zero
+def _use(states: _States, new: int, s: int, at: int, total: float, need: Ints, idle: Floats, free: Ints, within: float) -> int:
+    """Write down what state s and column ``at`` (-1: none) use together; one number for that, or -1 where it cannot end well."""
     key, spare = 0, total
     for r in range(free.size):
         taken = states.used[s, r] + (need[at, r] if at >= 0 else 0)
         if taken + states.to_come[0, r] > free[r]:
-            return new
+            return -1
         spare += idle[r] * max(free[r] - taken - states.to_come[1, r], 0)
         key = key * (free[r] + 1) + taken
         states.new_used[new, r] = taken
-    if spare > within:
+    return key & _LARGEST if spare <= within else -1
+
+
+@kernel_from_zero
+def _reach(
+    states: _States, new: int, step: int, s: int, at: int, total: float, need: Ints, idle: Floats, free: Ints, within: float
+) -> int:  # fmt: skip
+    """Note the state that comes of state s by column ``at`` (-1: none), unless it cannot end well or one like it has lost less."""
+    key = _use(states, new, s, at, total, need, idle, free, within)
+    if key < 0:
         return new
-    last = states.slot.size - 1
-    place = ((key * 0x9E3779B97F4A7C1) >> 20) & last
-    while states.stamp[place] == step:
-        old = states.slot[place]
+    last, base = states.slot.size - 1, step * states.new_lost.size
+    place = (((((key >> 3) * 0x9E3779B97F4A7C1) >> 20) << 3) | (key & 7)) & last  # states that use nearly the same lie side by side
+    while states.slot[place] >= base:
+        old = states.slot[place] - base
         same = True
         for r in range(free.size):
             same = same and states.new_used[old, r] == states.new_used[new, r]
@@ -171,29 +194,35 @@ def _reach(
                 states.new_lost[old], states.new_parent[old], states.new_picked[old] = total, s, at
             return new
         place = (place + 1) & last
-    states.stamp[place], states.slot[place] = step, new
+    states.slot[place] = base + new
     states.new_lost[new], states.new_parent[new], states.new_picked[new] = total, s, at
     return new + 1
 
 
-@kernel
+@kernel_from_zero
 def _go_on(states: _States, new: int, step: int) -> int:
     """Let the new states go on; of too many those that have lost least, about: the last of them in the order in which they came."""
     most, sure, limit = states.lost.size, -1.0, np.inf  # losses are zero or more, and many are zero
     if new > most:
-        limit = 0.0
+        between, open_, limit = states.between, new, 0.0
         for e in range(new):
-            limit = max(limit, states.new_lost[e])
+            between[e] = states.new_lost[e]
+            limit = max(limit, between[e])
         for _ in range(_HALVINGS):
-            middle, below = (sure + limit) / 2.0, 0
-            for e in range(new):
-                below += states.new_lost[e] <= middle
-            if below <= most:
+            middle, below, kept = (sure + limit) / 2.0, 0, 0
+            for e in range(open_):
+                below += between[e] <= middle
+            enter = below <= most
+            for e in range(open_):
+                if (between[e] > middle) == enter:
+                    between[kept] = between[e]
+                    kept += 1
+            open_ = kept
+            if enter:
                 sure = middle
+                most -= below  # what is left for those between the two
             else:
                 limit = middle
-        for e in range(new):
-            most -= states.new_lost[e] <= sure  # what is left for those between the two
     count = 0
     for e in range(new):
         if states.new_lost[e] > sure:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gantline.core.node_events import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.sia.policies.ways import read_ways
@@ -58,3 +59,10 @@ def test_a_reservation_has_its_own_size() -> None:
     jobs = [ranged("a", 1, 4, gpus=2), ranged("b", 1, 4)]
     run = simulate(jobs, "1x4", "sia", settings={"reserved": "a"}, round=60)
     assert set(run.allocations.filter(run.allocations["job"] == "a")["gpus"]) == {2}
+
+
+def test_a_range_waits_while_its_only_node_is_down_and_costs_no_turn() -> None:
+    events = [NodeEvent(60.0, "node0", "down"), NodeEvent(300.0, "node0", "up")]
+    run = simulate([ranged("a", 1, 4, duration=2000.0)], "gpu:1x8", "sia", round=60, node_events=events)
+    assert run.summary["completed"] == 1
+    assert not run.incidents

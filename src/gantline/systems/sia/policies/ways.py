@@ -76,9 +76,11 @@ def _in_ranges(snapshot: Snapshot, ranged: Ints) -> tuple[Ints, Ints, Ints, Floa
     for kind, capacity in enumerate(cluster.capacity.tolist() if len(ranged) else ()):
         sizes = jobs.sizes_table(kind, ranged, capacity)
         owner = np.repeat(ranged, np.diff(sizes.first))
-        usual = np.isin(sizes.size, _usual(int(node[cluster.node_type == kind].max(initial=0)), capacity))
+        widest = int(node[cluster.node_type == kind].max(initial=0))
+        usual = np.zeros(max(capacity, widest) + 1, dtype=np.bool_)  # some devices of a node may be out of order
+        usual[_usual(widest, capacity)] = True
         ends = (sizes.size == jobs.min_gpus[owner]) | (sizes.size == jobs.max_gpus[owner]) | (sizes.size == jobs.gpus[owner])
-        taken = (sizes.option < 0) & (usual | ends)
+        taken = (sizes.option < 0) & (usual[sizes.size] | ends)
         found.append((owner[taken], np.full(int(taken.sum()), kind), sizes.size[taken], sizes.rate[taken]))
     owners, kinds, gpus, rates = zip(*found)
     return np.concatenate(owners), np.concatenate(kinds), np.concatenate(gpus), np.concatenate(rates)
