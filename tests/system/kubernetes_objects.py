@@ -36,13 +36,13 @@ def cluster_with_controllers(folder: Path) -> Iterator[KubernetesCluster]:
 class Services:
     """One after another, with one home and one store."""
 
-    def __init__(self, cluster: KubernetesCluster, home: Path) -> None:
-        self.cluster, self.home, self.store = cluster, home, MemoryStore()
+    def __init__(self, cluster: KubernetesCluster, home: Path, **options: str) -> None:
+        self.cluster, self.home, self.store, self.options = cluster, home, MemoryStore(), options
         self.now: Scheduler | None = None
 
     def __call__(self, policy: str = "fifo", **more: Any) -> Scheduler:
         self.stop()
-        self.now = Scheduler(self.store, KubernetesRunner.open(premises(self.cluster, self.home)), policy, **more)
+        self.now = Scheduler(self.store, KubernetesRunner.open(premises(self.cluster, self.home, **self.options)), policy, **more)
         self.now.start()
         return self.now
 

@@ -62,10 +62,10 @@ class Service:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
-    def submit(self, chance: random.Random, shape: str = "") -> str:
+    def submit(self, chance: random.Random, shape: str = "", longer: int = 1) -> str:
         """One device, two of a node, or a gang over two nodes of which the first rank does the work."""
         shape = shape or chance.choice(("1", "1", "2", "gang"))
-        steps = chance.randint(60, 300)
+        steps = longer * chance.randint(60, 300)
         work = f"exec {sys.executable} -S -E {chaos_job.__file__} {self.folder} {steps}"
         wait = f'trap "exit 143" TERM; until grep -qs "^$GANTLINE_JOB_ID $GANTLINE_EPOCH$" {self.folder}/done; do sleep 0.05; done'
         spec = {

@@ -157,6 +157,16 @@ def test_a_size_that_the_cluster_does_not_have_is_refused_at_the_object_and_the_
     becomes(scheduler, "train", "succeeded")
 
 
+def test_one_that_was_cancelled_here_is_submitted_anew_when_its_size_is_edited(serve: Services, cluster: KubernetesCluster) -> None:
+    scheduler = serve()
+    create(cluster, "jobs", "long", job("sleep 1000", pods=2))
+    scheduler.request([becomes(scheduler, "long", "running").id], Action.CANCEL)
+    becomes(scheduler, "long", "cancelled")
+    edit(cluster, "jobs", "long", spec={"parallelism": 3})
+    wait_for(lambda: [one.state for one in named(scheduler, "long")] == ["cancelled", "running"], "a new job")
+    assert named(scheduler, "long")[1].gpus == 3
+
+
 def made(value: dict[str, Any]) -> tuple[Any, ...]:
     """What its owner wrote of an object, and marks of ours."""
     ours = [key for key in value["metadata"].get("annotations") or {} if key.startswith("gantline.io/")]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.system.kubernetes import ROOT, KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_bench import KubernetesBench
+from tests.system.kubernetes_objects import Services, becomes, create, delete, edit, job, notes, shown
 
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Verb
@@ -58,6 +59,23 @@ def test_what_the_manifest_grants_is_enough_for_a_gang_over_two_nodes(cluster: K
         wait_for(lambda: len(cluster.client.get(services)["items"]) == 1, "removal of the meeting point")  # one is the cluster's own
     finally:
         bench.close()
+
+
+def test_what_the_manifest_grants_is_enough_to_admit_an_object_and_to_let_it_go(cluster: KubernetesCluster, tmp_path: Path) -> None:
+    services = Services(cluster, tmp_path, kubeconfig=str(cluster.kubeconfig_of("gantline")))
+    scheduler = services()
+    try:
+        create(cluster, "jobs", "plain", job("true", pods=2))
+        becomes(scheduler, "plain", "starting")  # no controller makes its pods here
+        wait_for(lambda: notes(cluster, "jobs", "plain").get("gantline.io/given") == '{"": 2}', "its admission")
+        edit(cluster, "jobs", "plain", queue=None)
+        becomes(scheduler, "plain", "cancelled")
+        wait_for(lambda: not notes(cluster, "jobs", "plain"), "its release")
+        assert shown(cluster, "jobs", "plain")["spec"]["parallelism"] == 2
+    finally:
+        services.stop()
+        delete(cluster, "jobs", "plain")
+        empty(cluster)
 
 
 @pytest.mark.parametrize(("kind", "number"), RULES)

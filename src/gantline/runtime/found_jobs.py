@@ -29,5 +29,8 @@ class TakenIn(FoundJobs):
     def resize(self, job: str, gpus: int, least: int, most: int) -> None:
         self._requests.request([job], Action.RESIZE, "", gpus, least, most)
 
+    def is_over(self, job: str) -> bool:
+        return job not in self._book or self._book[job].ended
+
     def present(self) -> Mapping[str, str]:
         return {job.id: job.launch.object for job in self._book if job.launch.object and not job.ended}

@@ -60,6 +60,10 @@ class FoundJobs:
     def resize(self, job: str, gpus: int, least: int, most: int) -> None:
         """From now on it asks for so many devices, within these bounds."""
 
+    def is_over(self, job: str) -> bool:
+        """Whether it has ended."""
+        return False
+
     def present(self) -> Mapping[str, str]:
         """Those that have not ended: job -> object."""
         return {}

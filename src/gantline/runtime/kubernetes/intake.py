@@ -141,10 +141,11 @@ class Intake:
 
     def _resized(self, guest: Guest, stay: Stay, asks: Object) -> tuple[int, int, int] | None:
         """Devices that it asks for now and their bounds, where nothing else has changed and its job can be resized."""
-        row = self.work.contact.row_of(stay.job)
+        contact = self.work.contact
+        row = None if contact.found.is_over(stay.job) else contact.row_of(stay.job)
         if row is None or not stay.changed(asks) <= SIZES or self._refusal(guest):
             return None
-        spec, launch = self._spec(guest), self.work.contact.task(row).launch
+        spec, launch = self._spec(guest), contact.task(row).launch
         if "gpus" not in spec["resources"] or spec["processes"] != "gpus" or launch.resumes != ("checkpoint" in spec):
             return None
         gpus, elastic = int(spec["resources"]["gpus"]), spec.get("elastic") or {}

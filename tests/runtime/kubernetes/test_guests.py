@@ -1,0 +1,118 @@
+"""Changes that hold, admit and let go objects of others, on servers that can suspend a Job and on those that cannot."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from gantline.runtime.kubernetes.guest_spec import asks_of
+from gantline.runtime.kubernetes.guests import KINDS, Guest
+
+JOB, PYTORCH = KINDS[0], KINDS[1]
+ELASTIC = {"gantline.io/min-gpus": "1", "gantline.io/max-gpus": "4"}
+
+
+def template(scheduler: str = "") -> dict[str, Any]:
+    named = {"schedulerName": scheduler} if scheduler else {}
+    return {"spec": {**named, "containers": [{"name": "work", "resources": {"requests": {"cpu": "1"}}}]}}
+
+
+def plain(by_parallelism: bool, **spec: Any) -> Guest:
+    head = {"name": "train", "namespace": "default", "uid": "u", "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
+    value = {"metadata": head, "spec": {"parallelism": 2, "completions": 2, "template": template("gantline"), **spec}}
+    return Guest(JOB, value, by_parallelism)
+
+
+def pytorch(scheduler: str = "", **policy: Any) -> Guest:
+    head = {"name": "train", "namespace": "default", "uid": "u", "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
+    roles = {"Master": {"replicas": 1, "template": template(scheduler)}, "Worker": {"replicas": 2, "template": template(scheduler)}}
+    return Guest(PYTORCH, {"metadata": head, "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
+
+
+GUESTS = {
+    "a Job of a server that can suspend it": lambda: plain(False, suspend=False),
+    "a Job that its owner made suspended": lambda: plain(False, suspend=True),
+    "a Job of a server that cannot": lambda: plain(True),
+    "a PyTorchJob": pytorch,
+    "a PyTorchJob that its owner made suspended": lambda: pytorch(suspend=True),
+    "a PyTorchJob that names this scheduler": lambda: pytorch("gantline"),
+}
+
+
+def merged(value: Any, change: Any) -> Any:
+    """As a server does it with a merge patch (RFC 7396)."""
+    if not isinstance(change, dict):
+        return change
+    found = dict(value) if isinstance(value, dict) else {}
+    for key, one in change.items():
+        if one is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), one)
+    return found
+
+
+def after(guest: Guest, change: dict[str, Any]) -> Guest:
+    return guest.renewed(merged(guest.value, change))
+
+
+def submitted(guest: Guest) -> Guest:
+    """Held, with what it asks for written at it."""
+    return after(guest, guest.hold(asked=json.dumps(asks_of(guest, slots=True))))
+
+
+@pytest.fixture(params=GUESTS)
+def guest(request: pytest.FixtureRequest) -> Guest:
+    found: Guest = GUESTS[request.param]()
+    return found
+
+
+def test_held_it_is_suspended_and_asks_for_the_same(guest: Guest) -> None:
+    held = submitted(guest)
+    assert held.is_suspended
+    assert held.names_us
+    assert asks_of(held, slots=True) == asks_of(guest, slots=True)
+
+
+def test_admitted_with_more_devices_and_held_again_it_still_asks_for_the_same(guest: Guest) -> None:
+    held = submitted(guest)
+    asked = sum(held.wanted.values())
+    runs = after(held, held.admit(held.sizes(asked + 1), epoch=3))
+    assert sum(runs.counts.values()) == asked + 1
+    assert runs.is_admitted(3)
+    assert not runs.is_admitted(2)
+    for one in (runs, after(runs, runs.hold())):
+        assert asks_of(one, slots=True) == asks_of(guest, slots=True)
+
+
+def test_let_go_it_is_as_its_owner_made_it(guest: Guest) -> None:
+    before = copy.deepcopy(guest.value)
+    held = submitted(guest)
+    runs = after(held, held.admit(held.sizes(1 + sum(held.wanted.values())), epoch=1))
+    for one in (held, runs, after(runs, runs.hold())):
+        left = after(one, one.release())
+        spec = {key: value for key, value in left.value["spec"].items() if value != {}}
+        assert (left.value["metadata"], spec) == (before["metadata"], before["spec"])
+    assert guest.release() == {}
+
+
+def test_a_number_that_its_owner_writes_while_it_runs_is_what_it_asks_for(guest: Guest) -> None:
+    held = submitted(guest)
+    runs = after(held, held.admit(held.sizes(sum(held.wanted.values())), epoch=1))
+    more = {"parallelism": 4} if guest.kind is JOB else {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}
+    edited = after(runs, {"spec": more})
+    assert edited.counts != edited.given
+    assert 4 in asks_of(edited, slots=True)["pods"].values()
+    back = after(edited, edited.admit(edited.given, epoch=1))
+    assert back.counts == runs.counts  # the gang has the pods that it was given
+    assert asks_of(back, slots=True) == asks_of(edited, slots=True)  # and what its owner wants is kept
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"Worker": "two"}'])
+def test_annotations_that_were_edited_by_hand_say_nothing(guest: Guest, text: str) -> None:
+    spoilt = after(guest, {"metadata": {"annotations": {f"gantline.io/{name}": text for name in ("given", "asked")}}})
+    assert spoilt.given == {}
+    assert asks_of(spoilt, slots=True) == asks_of(guest, slots=True)
