@@ -102,7 +102,7 @@ class RunSpec:
     queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
     regime: Regime | str = option("default", name, "How time is counted: default, or as a system does (`gantline system list`).")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
-    estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, boosted, none.")
+    estimates: Estimates | str = option("oracle", name, "What policies know of work ahead: oracle, noisy:S, history, boosted, limit, none.")
     end_by: EndingRule | str = option("never", name, "End jobs by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS.")
     costs: Costs | str = option(
         "", name_or_none, "Seconds lost: 30, measured, stop-resume, stop-free, or start=30,resume=60,resize=20,checkpoint=600."

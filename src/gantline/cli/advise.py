@@ -72,5 +72,5 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 10:
-        raise UsageError(f"'{text}' is not a share", where="--grow", fix="write 10% or 0.1")
+        raise UsageError(f"'{text}' is not a share", where="--grow", fix="write 10% or 0.1; --also takes another cluster, or a file of one")
     return value
