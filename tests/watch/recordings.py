@@ -36,16 +36,19 @@ def node(name: str, gpus: int = 4, state: str = "IDLE", partitions: str = "main"
     )
 
 
-def recording(jobs: list[str], nodes: list[str] | None = None, **more: str) -> str:
-    """A whole recording; `config`, `partitions`, `reservations` and `past` take the place of the usual ones."""
+def recording(jobs: list[str] | str, nodes: list[str] | str | None = None, **more: str) -> str:
+    """A whole recording; jobs and nodes are lines of their sections, or these themselves.
+
+    `config`, `partitions`, `reservations` and `past` take the place of the usual ones.
+    """
     nodes = [node(f"node{k}") for k in range(3)] if nodes is None else nodes
     usual = {
         "time": f"{NOW} +0000",
         "config": "PriorityType            = priority/multifactor\nPriorityWeightAge       = 1000\nPriorityMaxAge          = 1-00:00:00\n"
         "SchedulerType           = sched/backfill\nSchedulerParameters     = bf_max_job_test=200,bf_window=60",
-        "nodes": "\n".join(nodes),
+        "nodes": nodes if isinstance(nodes, str) else "\n".join(nodes),
         "partitions": "PartitionName=main PriorityTier=1 MaxTime=UNLIMITED State=UP",
         "reservations": "No reservations in the system",
-        "jobs": "\n".join(["|".join(HEADS) + "|", *jobs]),
+        "jobs": jobs if isinstance(jobs, str) else "\n".join(["|".join(HEADS) + "|", *jobs]),
     }
     return "".join(f"=== {name}\n{text}\n" for name, text in {**usual, **more}.items())

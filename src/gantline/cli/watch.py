@@ -63,6 +63,7 @@ def slurm(
     from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of Slurm's commands on this machine.")] = None,
     out: Annotated[Path | None, Parameter(help="Write the snapshot, the policy in force and known run times to this file.")] = None,
     script: Annotated[bool, Parameter(negative="", help="Print the shell script that makes a recording.")] = False,
+    json: Annotated[bool, Parameter(negative="", help="Ask Slurm's commands for JSON where they can print it.")] = False,
     looks: LooksOverTime = _NO_LOOKS,
     order: OrderAdvice = _NO_ADVICE,
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
@@ -76,10 +77,12 @@ def slurm(
     _check(looks, order, from_)
     if any(acts.values()) and out is not None:
         raise UsageError("--out writes a look, and nothing else", where="--out", fix="leave it out, or the other")
+    if json and (from_ is not None or looks.record is not None or looks.check is not None):
+        raise UsageError("a recording says itself what it is", where="--json", fix="leave it out, or give it to --script")
     if script and from_ is not None:
         raise UsageError("the script makes a recording and reads none", where="--from", fix="leave it out")
     if script:
-        print(slurm_recording.script(), end="")
+        print(slurm_recording.script(json), end="")
         return 0
     if looks.record is not None:
         held_against.keep_recordings(looks.record, 60.0 if looks.every is None else looks.every, looks.times or 60, say)
@@ -87,7 +90,7 @@ def slurm(
     if looks.check is not None:
         held = held_against.hold_against(looks.check)
         return _show(held.as_json(), held.lines(), output)
-    look = look_at_slurm(from_)
+    look = look_at_slurm(from_, json)
     if order.advise:
         found = slurm_advice.advise_order(
             look, order.advise, settings_of(order.set_), 20 if order.at_most is None else order.at_most, order.requeue

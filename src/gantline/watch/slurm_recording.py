@@ -32,11 +32,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "jobs": ("squeue", "-a", "-r", "-t", "all", "-O", _FIELDS),
     "past": ("sacct", "-a", "-X", "-P", "-S", "now-7days", "-o", _PAST),
 }
+_AS_JSON: dict[str, tuple[str, ...]] = {
+    "nodes": ("scontrol", "--json", "show", "nodes"),
+    "partitions": ("scontrol", "--json", "show", "partitions"),
+    "reservations": ("scontrol", "--json", "show", "reservations"),
+    "jobs": ("squeue", "-a", "--json"),
+    "past": ("sacct", "-a", "-X", "--json", "-S", "now-7days"),
+}  # a version that cannot print one of them so is asked for the text
 _MAY_FAIL = ("past",)  # a cluster without accounting has no past to show
 _HEAD = "=== "
 
 
-def record() -> str:
+def record(as_json: bool = False) -> str:
     """Ask Slurm, by its commands on this machine."""
     absent = [name for name in ("scontrol", "squeue") if shutil.which(name) is None]
     if absent:
@@ -45,7 +52,19 @@ def record() -> str:
             what, where="watch slurm", fix="run it where Slurm's commands are, or give a recording: --from FILE (see --script)"
         )
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
-    return "".join(f"{_HEAD}{name}\n{_printed(name, command, env)}" for name, command in COMMANDS.items())
+    asked = _AS_JSON if as_json else {}
+    found = {name: _json(name, asked.get(name), env) or _printed(name, command, env) for name, command in COMMANDS.items()}
+    return "".join(f"{_HEAD}{name}\n{text}" for name, text in found.items())
+
+
+def _json(name: str, command: tuple[str, ...] | None, env: dict[str, str]) -> str:
+    """What a command prints; empty: there is none, or it cannot do that."""
+    if command is None:
+        return ""
+    try:
+        return _printed(name, command, env)
+    except GantlineError:
+        return ""
 
 
 def _printed(name: str, command: tuple[str, ...], env: dict[str, str]) -> str:
@@ -67,12 +86,13 @@ def _printed(name: str, command: tuple[str, ...], env: dict[str, str]) -> str:
     )
 
 
-def script() -> str:
+def script(as_json: bool = False) -> str:
     """The same as a shell script, for those who may not let another program run the commands."""
     lines = ["#!/bin/sh", "# What `gantline watch slurm --from FILE` reads. Nothing is changed.", "export SLURM_TIME_FORMAT=%s LC_ALL=C"]
     for name, command in COMMANDS.items():
         quoted = " ".join(f"'{word}'" if any(sign in word for sign in " |%+") else word for word in command)
-        lines += [f"echo '{_HEAD}{name}'", quoted + (" 2>/dev/null || true" if name in _MAY_FAIL else "")]
+        first = f"{{ {' '.join(_AS_JSON[name])} 2>/dev/null && echo; }} || " if as_json and name in _AS_JSON else ""
+        lines += [f"echo '{_HEAD}{name}'", first + quoted + (" 2>/dev/null || true" if name in _MAY_FAIL else "")]
     return "\n".join(lines) + "\n"
 
 

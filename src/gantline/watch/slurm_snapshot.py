@@ -213,7 +213,7 @@ class _Builder:
             for job in self.state.jobs
             if job.state in _ENDED and job.started and job.ended and job.limit and job.ended > job.started
         }
-        for row in _rows(self.state.past):
+        for row in self.state.past:
             try:
                 limit, spent = seconds_of(row.get("Timelimit", "")), float(row.get("ElapsedRaw", "") or 0)
             except ValueError:
@@ -267,9 +267,3 @@ def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:
 def _age(job: SlurmJob) -> tuple[float, list[int]]:
     """Jobs of one second come in the order of their numbers."""
     return job.eligible, [int(number) for number in re.findall(r"\d+", job.id)]
-
-
-def _rows(text: str) -> list[dict[str, str]]:
-    lines = text.splitlines()
-    head = lines[0].split("|") if lines else []
-    return [dict(zip(head, line.split("|"))) for line in lines[1:]]

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from typing import TypeAlias
 
 from gantline.core.errors import UsageError
 from gantline.runtime.slurm.listings import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
+from gantline.watch import slurm_json
 from gantline.watch.slurm_recording import sections
 from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
+
+_MANY = 4096
+# ten thousand jobs ask for a few dozen different things
+_gpus_of, _type_of, _memory_of = lru_cache(_MANY)(gpus_of), lru_cache(_MANY)(type_of), lru_cache(_MANY)(memory_of)
+Reading: TypeAlias = Callable[[str, str], Iterable[Mapping[str, str]]]
 
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
 
@@ -96,7 +104,7 @@ class SlurmState:
     partitions: Mapping[str, SlurmPartition]
     jobs: tuple[SlurmJob, ...]
     reservations: tuple[SlurmReservation, ...]
-    past: str  # as sacct printed it; empty: none
+    past: tuple[Mapping[str, str], ...]  # ended jobs by the heads of sacct's columns
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -117,14 +125,32 @@ def read_state(text: str, where: str = "recording") -> SlurmState:
     if not seconds.isdigit():
         raise UsageError(f"'{seconds[:20]}' is no time", where=f"{where}, section time", fix="it is what date '+%s %z' prints")
     config = dict(_setting(line) for line in parts["config"].splitlines() if "=" in line)
-    nodes = tuple(_node(pairs_of(line), where) for line in parts["nodes"].splitlines() if line.startswith("NodeName="))
+    nodes = tuple(map(_node, _listed(parts, "nodes", slurm_json.node_pairs, "NodeName", where)))
     if not nodes:
         raise UsageError("no node is listed", where=f"{where}, section nodes", fix="it is what scontrol -o show nodes prints")
-    partitions = {one.name: one for one in map(_partition, map(pairs_of, parts["partitions"].splitlines())) if one.name}
-    lines = parts.get("reservations", "").splitlines()
-    reservations = tuple(_reservation(pairs_of(line), clock) for line in lines if line.startswith("ReservationName="))
-    jobs = tuple(_jobs(parts["jobs"], clock, where))
-    return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, parts.get("past", ""))
+    listed = _listed(parts, "partitions", slurm_json.partition_pairs, "PartitionName", where)
+    partitions = {one.name: one for one in map(_partition, listed)}
+    listed = _listed(parts, "reservations", slurm_json.reservation_pairs, "ReservationName", where)
+    reservations = tuple(_reservation(pairs, clock) for pairs in listed)
+    cells = slurm_json.job_cells if slurm_json.is_json(parts["jobs"]) else _cells
+    jobs = tuple(_job(one, clock) for one in cells(parts["jobs"], f"{where}, section jobs"))
+    return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, _past(parts.get("past", ""), where))
+
+
+def _listed(parts: Mapping[str, str], name: str, read: Reading, head: str, where: str) -> Iterable[Mapping[str, str]]:
+    """What a section lists, which is JSON or what ``scontrol -o`` prints."""
+    text = parts.get(name, "")
+    if slurm_json.is_json(text):
+        return read(text, f"{where}, section {name}")
+    return (pairs_of(line) for line in text.splitlines() if line.startswith(f"{head}="))
+
+
+def _past(text: str, where: str) -> tuple[Mapping[str, str], ...]:
+    if slurm_json.is_json(text):
+        return tuple(slurm_json.past_rows(text, f"{where}, section past"))
+    lines = text.splitlines()
+    head = lines[0].split("|") if lines else []
+    return tuple(dict(zip(head, line.split("|"))) for line in lines[1:])
 
 
 class _Clock:
@@ -159,7 +185,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _node(pairs: Mapping[str, str], where: str) -> SlurmNode:
+def _node(pairs: Mapping[str, str]) -> SlurmNode:
     gres = pairs.get("Gres", "")
     gpus = int(gpus_of(gres)) if gres not in EMPTY else 0
     features = pairs.get("ActiveFeatures", "")
@@ -185,6 +211,7 @@ def _reservation(pairs: Mapping[str, str], clock: _Clock) -> SlurmReservation:
     return SlurmReservation(pairs["ReservationName"], start or 0.0, end or 0.0, hosts, () if users in EMPTY else tuple(users.split(",")))
 
 
+@lru_cache(_MANY)
 def _limit(text: str) -> float | None:
     try:
         return seconds_of(text) if text not in EMPTY else None
@@ -192,26 +219,25 @@ def _limit(text: str) -> float | None:
         return None
 
 
-def _jobs(text: str, clock: _Clock, where: str) -> Iterable[SlurmJob]:
+def _cells(text: str, where: str) -> Iterable[Mapping[str, str]]:
+    """What squeue's columns say of each job, by their heads."""
     lines = text.splitlines()
     if not lines:
-        raise UsageError("it is empty", where=f"{where}, section jobs", fix="it is what squeue prints, with its head")
+        raise UsageError("it is empty", where=where, fix="it is what squeue prints, with its head")
     head = [name.strip() for name in lines[0].split("|")]
     at = {name: place for place, name in enumerate(head)}
     absent = [name for name in ("JOBID", "STATE", "PRIORITY", "TRES_PER_NODE", "NODELIST") if name not in at]
     if absent:
         what = f"squeue's columns {', '.join(absent)} are missing"
-        raise UsageError(what, where=f"{where}, section jobs", fix="make it with: gantline watch slurm --script | sh > FILE")
+        raise UsageError(what, where=where, fix="make it with: gantline watch slurm --script | sh > FILE")
     last = len(head) - 2  # a feature may hold the sign that parts columns, and is the last one
     for number, line in enumerate(lines[1:], 2):
         cells = [cell.rstrip().removesuffix("|").strip() for cell in line.split("|", last)]
         if len(cells) <= last:
             if line.strip():
-                raise UsageError(
-                    f"line {number} has {len(cells)} columns of {last + 1}", where=f"{where}, section jobs", fix="record it again"
-                )
+                raise UsageError(f"line {number} has {len(cells)} columns of {last + 1}", where=where, fix="record it again")
             continue
-        yield _job({name: "" if cells[place] in EMPTY else cells[place] for name, place in at.items() if name}, clock)
+        yield {name: "" if cells[place] in EMPTY else cells[place] for name, place in at.items() if name}
 
 
 def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
@@ -219,14 +245,14 @@ def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
     per = (("TRES_PER_JOB", 1.0), ("TRES_PER_NODE", float(nodes)), ("TRES_PER_TASK", tasks))
     asked = [(text, times) for name, times in per if (text := cell.get(name, ""))]
     alloc = cell.get("TRES_ALLOC", "")
-    gpus = max((gpus_of(text) * times for text, times in asked), default=0.0) or gpus_of(alloc)
+    gpus = max((_gpus_of(text) * times for text, times in asked), default=0.0) or _gpus_of(alloc)
     submitted = clock.read(cell.get("SUBMIT_TIME", "")) or 0.0
     cpus = _CPUS.search(alloc)
     return SlurmJob(
         cell["JOBID"], cell.get("USER", ""), tuple(cell.get("PARTITION", "").split(",")), cell["STATE"], cell.get("REASON", ""),
         _number(cell["PRIORITY"]), submitted, clock.read(cell.get("ELIGIBLE_TIME", "")) or submitted,
         clock.read(cell.get("START_TIME", "")), clock.read(cell.get("END_TIME", "")), _limit(cell.get("TIME_LIMIT", "")), nodes, int(gpus),
-        next((kind for text, _ in asked if (kind := type_of(text))), ""), float(cpus[1]) if cpus else _number(cell.get("CPUS", "0")),
-        memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
+        next((kind for text, _ in asked if (kind := _type_of(text))), ""), float(cpus[1]) if cpus else _number(cell.get("CPUS", "0")),
+        _memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
         any(cell.get(name) for name in ("REQ_NODES", "EXC_NODES", "RESERVATION")),
     )  # fmt: skip

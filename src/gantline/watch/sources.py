@@ -20,9 +20,9 @@ def look(source: str) -> ClusterLook:
     return look_at_slurm(recording) if name == "slurm" else look_at_kubernetes(recording)
 
 
-def look_at_slurm(recording: Path | None = None) -> ClusterLook:
-    """Slurm as its commands show it now, or as a recording shows it."""
-    text, where = (record(), "slurm") if recording is None else (read_recording(recording), str(recording))
+def look_at_slurm(recording: Path | None = None, as_json: bool = False) -> ClusterLook:
+    """Slurm as its commands show it now, as text or JSON, or as a recording of either shows it."""
+    text, where = (record(as_json), "slurm") if recording is None else (read_recording(recording), str(recording))
     return watched(read_state(text, where))
 
 
