@@ -131,6 +131,17 @@ def test_a_job_that_ends_with_0_while_it_is_asked_to_stop_has_done_its_work(tmp_
         assert scheduler.view().jobs[job].epoch == 1
 
 
+def test_a_gang_of_which_one_rank_ends_with_0_while_it_is_asked_to_stop_runs_again(tmp_path: Path) -> None:
+    """It has succeeded when every rank has: `gang_state.combined` says the same of parts on several nodes."""
+    line = "[ $GANTLINE_EPOCH -gt 1 ] && exit 0; trap 'exit $((15 * RANK))' TERM; touch $GANTLINE_CHECKPOINT/begun.$RANK; sleep 1000 & wait"
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(shell(line, 2, processes=0))
+        until(lambda: all((tmp_path / "jobs" / job / "checkpoint" / f"begun.{rank}").exists() for rank in (0, 1)))
+        scheduler.request([job], Action.REQUEUE)
+        assert ended(scheduler, job) == ["succeeded"]
+        assert scheduler.view().jobs[job].epoch == 2
+
+
 def test_a_job_may_say_which_exit_code_means_that_it_stopped(tmp_path: Path) -> None:
     """It saves and ends with 0 when it is asked to stop: that is not its end."""
     line = "cd $GANTLINE_CHECKPOINT; [ -e saved ] && exit 0; trap 'touch saved; exit 0' TERM; touch begun; sleep 1000 & wait"

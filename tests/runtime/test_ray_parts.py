@@ -200,7 +200,8 @@ LOST = {"phase": "over", "cause": "failed", "exit": None, "fault": "?"}
         ([RUNS, {}], False, "starting", None, None), ([RUNS, RUNS], False, "running", None, None),
         ([RUNS, DONE], False, "running", None, None), ([DONE, DONE], False, "over", "finished", 0),
         ([ENDED, FAILED], False, "over", "failed", 7), ([ENDED, ENDED], True, "over", "stopped", -9),
-        ([DONE, ENDED], True, "over", "stopped", -9), ([ENDED, LOST], False, "over", "failed", None),
+        ([DONE, ENDED], True, "over", "stopped", -9),
+        ([DONE, DONE], True, "over", "finished", 0), ([ENDED, LOST], False, "over", "failed", None),
     ],
 )  # fmt: skip
 def test_a_gang_is_what_its_parts_are(parts: list[dict[str, Any]], asked: bool, phase: str, cause: str | None, exit: int | None) -> None:
