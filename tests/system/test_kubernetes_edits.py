@@ -162,6 +162,7 @@ def test_one_that_was_cancelled_here_is_submitted_anew_when_its_size_is_edited(s
     create(cluster, "jobs", "long", job("sleep 1000", pods=2))
     scheduler.request([becomes(scheduler, "long", "running").id], Action.CANCEL)
     becomes(scheduler, "long", "cancelled")
+    wait_for(lambda: shown(cluster, "jobs", "long")["spec"]["parallelism"] == 0, "its suspension")
     edit(cluster, "jobs", "long", spec={"parallelism": 3})
     wait_for(lambda: [one.state for one in named(scheduler, "long")] == ["cancelled", "running"], "a new job")
     assert named(scheduler, "long")[1].gpus == 3
