@@ -15,6 +15,7 @@ _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
     "simulate_in_blocks": "gantline.simulator.in_blocks",
     "compare": "gantline.experiment.python",
+    "advise": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
     "tune": "gantline.experiment.python",
     "fill": "gantline.experiment.filling.fill",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -12,6 +13,10 @@ from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from gantline.experiment.setting import Setting
+    from gantline.watch.look_as_trace import LookedAt
+
 _SEEDS_OF_A_GENERATOR = 5
 
 app = App(
@@ -19,17 +24,62 @@ app = App(
     help_epilogue="""Where a log says when jobs really started, what happened is one more row. Examples:
 
   gantline advise accounting.txt --format sacct --cluster 16x8 --policy fifo,srtf,las
-  gantline advise jobs.csv --cluster a100:16x8 --policy fifo,las --grow 10% --also a100:12x8 --prices a100=2.5""",
+  gantline advise jobs.csv --cluster a100:16x8 --policy fifo,las --grow 10% --also a100:12x8 --prices a100=2.5
+  gantline advise --watch slurm --policy srtf,las""",
 )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions(RunOptions):
+    """Which jobs and which cluster: those that are named, or those of a cluster that others schedule."""
+
+    cluster: Annotated[
+        str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).", show_default=False)
+    ] = ""
+    watch: Annotated[
+        str,
+        Parameter(
+            help="Compare on the jobs of a cluster that others schedule, with the policy in force there: slurm or kubernetes; "
+            "slurm:FILE for a recording (docs/watch.md).",
+            show_default=False,
+        ),
+    ] = ""
+
+    def looked_at(self, trace: str) -> LookedAt | None:
+        """The jobs and the cluster of a look; None where a trace and a cluster are named."""
+        if not self.watch:
+            for given, what, where in ((trace, "no jobs are named", "TRACE"), (self.cluster, "no cluster is named", "--cluster")):
+                if not given:
+                    raise UsageError(what, where=where, fix="name a trace and --cluster, or give --watch slurm or --watch kubernetes")
+            return None
+        named = {"TRACE": trace, "--cluster": self.cluster, "--format": self.format, "--trace-set": self.trace_set}
+        for where, value in named.items():
+            if value:
+                raise UsageError("a look shows the jobs and the cluster", where=where, fix=f"leave {where} out, or --watch")
+        from gantline.watch.look_as_trace import as_trace
+        from gantline.watch.sources import look
+
+        return as_trace(look(self.watch))
+
+    def base_of(self, seen: LookedAt, folder: Path) -> Setting:
+        """The setting for the jobs of a look, which lie beside the folder of runs; policies know their limits."""
+        from gantline.experiment.source import TraceSource
+
+        base = self.setting(TraceSource.beside(folder, seen.trace), seen.cluster)
+        return replace(base, estimates="limit") if base.estimates == "oracle" else base
+
+
+NOTHING_NAMED = AdviseOptions()
 
 
 @app.default
 def advise(
-    trace: TraceName,
+    trace: TraceName = "",
     /,
     *,
     policy: Policies,
-    options: RunOptions,
+    options: AdviseOptions = NOTHING_NAMED,
     grow: Annotated[str, Parameter(help="How much larger the other cluster is; 0 for none.")] = "10%",
     also: Annotated[list[str] | None, Parameter(negative="", help="Another cluster to try; may be repeated.")] = None,
     against: Annotated[str, Parameter(help="The policy to compare with; by default the first.", show_default=False)] = "",
@@ -46,12 +96,18 @@ def advise(
     from gantline.experiment.grid import policies_of
     from gantline.experiment.remarks import usable
 
-    base = options.base(trace)
-    wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    grid = grid_of(base, policies_of(policy), also or (), _share(grow), wanted)
+    seen, chosen = options.looked_at(trace), policies_of(policy)
     with kept_or_not(out) as folder:
-        sweep = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
+        runs = folder if out is not None else folder / "runs"
+        base = options.base(trace) if seen is None else options.base_of(seen, runs)
+        wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
+        grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
+        sweep = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
         found = advise(sweep, base, against=against)
+        if seen is not None:
+            found = found.resting_on(seen.rests_on)
+            for note in seen.notes:
+                say(f"note: {note}")
         if page is not None:
             from gantline.experiment.advice_page import render_advice
             from gantline.report.html import write_page

@@ -18,6 +18,7 @@ from gantline.core.errors import UsageError
 if TYPE_CHECKING:
     from gantline.experiment.backend import Backend
     from gantline.experiment.setting import Setting
+    from gantline.experiment.source import TraceSource
 
 Policies = Annotated[
     list[str],
@@ -104,9 +105,13 @@ class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""
+        return self.setting(self.source(trace), self.cluster)
+
+    def setting(self, source: TraceSource, cluster: str) -> Setting:
+        """The same for jobs and a cluster from elsewhere."""
         from gantline.experiment.setting import Setting
 
-        return Setting(self.source(trace), self.cluster, policy="fifo", **_given(self))
+        return Setting(source, cluster, policy="fifo", **_given(self))
 
 
 def seeds_of(text: str | None, default: int) -> tuple[int, ...]:

@@ -46,6 +46,10 @@ class Advice:
         """A row per policy and cluster: means, and intervals where there are runs enough."""
         return means_of(self.sweep.results, SHOWN)
 
+    def resting_on(self, words: Sequence[str]) -> Advice:
+        """The same, with sentences on where the jobs come from at the end of the answer."""
+        return replace(self, sentences=(*self.sentences, *words), answer=(*self.answer, *words))
+
 
 def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequence[str], grow: float, seeds: tuple[int, ...]) -> Grid:
     """Every policy on the cluster, on it grown by a share, and on other ones."""

@@ -1,4 +1,4 @@
-"""`gantline.compare`, `gantline.sweep` and `gantline.tune`: what the commands of the same names do, from Python.
+"""`gantline.compare`, `gantline.advise`, `gantline.sweep` and `gantline.tune`: what the commands of the same names do, from Python.
 
 Results stay in a folder of their own; without one they are kept as long as the value that is returned.
 """
@@ -20,6 +20,8 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.objective import parse_objectives
 from gantline.core.policy import Policy
+from gantline.experiment.advice import Advice, grid_of
+from gantline.experiment.advice import advise as advise_runs
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.common_warmup import with_common_warmup
 from gantline.experiment.compare import METRICS, Comparison
@@ -109,12 +111,40 @@ def compare(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    found = place.run(Grid(base, _choices(policies), seeds=wanted), workers, keep_runs=False)
+    found = place.run(Grid(base, choices_of(policies), seeds=wanted), workers, keep_runs=False)
     wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
     verdicts = Verdicts(tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence)), found)
     if folder is not None:
         store_comparisons(verdicts.comparisons, Path(folder))
     return verdicts
+
+
+@partial(with_options, single=False)
+def advise(
+    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    cluster: Cluster | str | Path,
+    policies: Policies,
+    *,
+    against: str = "",
+    grow: float = 0.1,
+    also: Sequence[str] = (),
+    seeds: int | Iterable[int] | None = None,
+    workers: int = 1,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> Advice:
+    """Say which policy serves these jobs best, and whether a larger cluster would help.
+
+    >>> found = advise("jobs.csv", "16x8", "fifo,srtf,las", grow=0.1, also=["20x8"])
+    >>> found.sentences, found.means
+
+    `grow`: how much larger the other cluster is, 0 for none. `also`: other clusters. The rest: as in `compare`.
+    """
+    place = _Place.of(folder)
+    base = _setting(trace, cluster, options, place)
+    wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
+    found = place.run(grid_of(base, choices_of(policies), also, grow, wanted), workers, keep_runs=False)
+    return advise_runs(found, base, against=against)
 
 
 @partial(with_options, single=False)
@@ -143,7 +173,7 @@ def sweep(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     at = (loads,) if isinstance(loads, (int, float)) else tuple(loads)
-    grid = Grid(base, _choices(policies), at, _seeds(seeds, 1), {name: _values(given) for name, given in (vary or {}).items()})
+    grid = Grid(base, choices_of(policies), at, _seeds(seeds, 1), {name: _values(given) for name, given in (vary or {}).items()})
     return place.run(grid, workers, keep_runs=keep_runs)
 
 
@@ -213,11 +243,6 @@ class _Place:
     def of(folder: str | Path | None) -> _Place:
         return _Place(Path(tempfile.mkdtemp(prefix="gantline-")) / "sweep", True) if folder is None else _Place(Path(folder), False)
 
-    @property
-    def trace_file(self) -> Path:
-        """For jobs that come as a value: beside the folder, which holds nothing but runs."""
-        return self.folder.with_name(f"{self.folder.name}-trace{self.number or ''}.parquet")
-
     def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
         if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
             fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
@@ -247,10 +272,11 @@ def _source(trace: Any, place: _Place) -> TraceSource:
         return trace
     if isinstance(trace, (str, Path, Mapping)):
         return TraceSource.read(str(trace) if isinstance(trace, Path) else trace)
-    return TraceSource(file=str(Trace.of(trace).save(place.trace_file)))
+    return TraceSource.beside(place.folder, Trace.of(trace), place.number)
 
 
-def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
+def choices_of(given: Policies) -> tuple[PolicyChoice, ...]:
+    """The policies that are given by name, by value or by class."""
     found: list[PolicyChoice] = []
     for one in [given] if isinstance(given, (str, type, Policy)) else given:
         if isinstance(one, PolicyChoice):

@@ -63,6 +63,11 @@ class TraceSource:
         options = values.pop("options", {})
         return cls(**({"generator": name, "settings": options} | values))
 
+    @classmethod
+    def beside(cls, folder: Path, trace: Trace, number: int = 0) -> TraceSource:
+        """Jobs that come as a value, written beside the folder, which holds nothing but runs."""
+        return cls(file=str(trace.save(folder.with_name(f"{folder.name}-trace{number or ''}.parquet"))))
+
     def to_dict(self) -> dict[str, Any]:
         """The source as a plain mapping, without what is not set."""
         found: dict[str, Any]

@@ -52,9 +52,14 @@ def grown_cluster(text: str, share: float) -> str:
     if cluster.links or cluster.bandwidths != NO_BANDWIDTHS:
         fix = "name the larger cluster yourself: --also FILE"
         raise UsageError("how a larger one is wired is not known", where=f"cluster '{text}'", fix=fix)
+    return grown(short_form(cluster), share)
+
+
+def short_form(cluster: Cluster) -> str:
+    """The specification of nodes like those of the cluster, group by group; names, slices and links are not part of it."""
     groups = Counter((node.type, node.gpus, node.cpus, node.memory, node.storage, node.device_memory, node.rack) for node in cluster.nodes)
     parts = []
     for (kind, gpus, *amounts, rack), count in groups.items():
-        beside = "".join(f"/{amount:g}{unit}" for amount, unit in zip(amounts, "cgsd") if amount) + (f"@{rack}" if rack else "")
+        beside = "".join(f"/{amount:.10g}{unit}" for amount, unit in zip(amounts, "cgsd") if amount) + (f"@{rack}" if rack else "")
         parts.append(f"{kind}:{count}x{gpus}{beside}")
-    return grown(",".join(parts), share)
+    return ",".join(parts)

@@ -13,7 +13,7 @@ from statistics import median
 
 from gantline.runtime.bulletins import NodeState
 from gantline.watch.kubernetes_state import KubernetesState, WatchedPod
-from gantline.watch.watched import ClusterLook, Document
+from gantline.watch.watched import ClusterLook, Document, left_out_notes
 
 _YEAR = 365 * 86_400.0  # for a run time that is not known
 _FEWEST = 5  # run times of a namespace from which others are estimated
@@ -117,7 +117,7 @@ class _Builder:
         return None
 
     def _notes(self, ranked: bool) -> list[str]:
-        found = [f"{count} job{'s' if count > 1 else ''} left out, which {why}" for why, count in sorted(self.left_out.items())]
+        found = left_out_notes(self.left_out)
         if ranked:
             found.append("priorities differ: no job is taken to delay one of a higher priority, and none that runs is preempted")
         if self.unestimated:

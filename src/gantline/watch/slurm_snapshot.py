@@ -14,7 +14,7 @@ from functools import cached_property
 
 from gantline.simulator.uncertainty import FEWEST
 from gantline.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
-from gantline.watch.watched import ClusterLook, Document
+from gantline.watch.watched import ClusterLook, Document, left_out_notes
 from gantline.workload.importers.slurm import seconds_of
 
 _WAITS = ("PENDING", "REQUEUED")
@@ -71,6 +71,7 @@ class _Builder:
             self._drawn(),
             tuple(self._notes()),
             self._queue(waits, names),
+            self._run_times(),
         )
 
     # --- the cluster ----------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class _Builder:
         return known if len(known) >= FEWEST else (*known, *((k + 1) / FEWEST for k in range(FEWEST)))
 
     def _notes(self) -> list[str]:
-        found = [f"{count} job{'s' if count > 1 else ''} left out, which {why}" for why, count in sorted(self.left_out.items())]
+        found = left_out_notes(self.left_out)
         config = self.state.config
         if config.get("PreemptType", "preempt/none") != "preempt/none":
             found.append(f"preemption ({config['PreemptType']}) is not followed: no job that runs is stopped for another")
@@ -240,14 +241,14 @@ class _Builder:
             found.append("fair-share parts of priorities stay as they are now")
         if any(node.weight != self.state.nodes[0].weight for node in self.state.nodes):
             found.append("weights of nodes are not followed: the first with room are taken")
-        known = len(self._ratios())
-        few = f"of {known} ended jobs only" if known else "of no ended job"
-        found.append(
-            f"run times are known of {known} ended jobs"
-            if known >= FEWEST
-            else f"run times are known {few}: any up to the limit is as likely"
-        )
         return found
+
+    def _run_times(self) -> str:
+        known = len(self._ratios())
+        if known >= FEWEST:
+            return f"run times are known of {known} ended jobs"
+        few = f"of {known} ended jobs only" if known else "of no ended job"
+        return f"run times are known {few}: any up to the limit is as likely"
 
 
 def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ _NO_LIMIT = ("", "unlimited", "partition_limit", "invalid")
 _CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){0,2}(?:\.\d+)?")
 _TYPED = re.compile(r"gres/gpu:([\w.\-]+)[=:](\d+)")
 _PLAIN = re.compile(r"gres/gpu[=:](\d+)")
-_OLD = re.compile(r"(?:^|,|gres:)gpu(?::([A-Za-z][\w.\-]*))?(?::(\d+))?(?=,|\(|$)")
+_OLD = re.compile(r"(?:^|,|gres:)gpu(?::([A-Za-z][\w.\-]*|[\w.\-]+(?=:\d)))?(?::(\d+))?(?=,|\(|$)")
 _MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)")
 _UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
