@@ -20,7 +20,7 @@ ANY: dict[str, int] = {
     "drivers": 209,
     "engine": 23,
     "env": 30,
-    "experiment": 95,
+    "experiment": 94,
     "files": 2,
     "imitations": 6,
     "performance": 21,
@@ -34,7 +34,7 @@ ANY: dict[str, int] = {
     "simulator": 77,
     "systems": 158,
     "train": 36,
-    "watch": 1,
+    "watch": 2,
     "workload": 27,
 }
 

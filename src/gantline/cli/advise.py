@@ -92,7 +92,7 @@ def advise(
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
     from gantline.cli.means_table import show_means
     from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, with_what_happened
-    from gantline.experiment.advice import SHOWN, advise, grid_of
+    from gantline.experiment.advice import SHOWN, advise_runs, grid_of
     from gantline.experiment.grid import policies_of
     from gantline.experiment.remarks import usable
 
@@ -103,7 +103,7 @@ def advise(
         wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
         grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
         sweep = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
-        found = advise(sweep, base, against=against)
+        found = advise_runs(sweep, base, against=against)
         if seen is not None:
             found = found.resting_on(seen.rests_on)
             for note in seen.notes:

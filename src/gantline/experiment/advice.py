@@ -68,7 +68,7 @@ def across(sweep: Sweep, axis: str) -> Sweep:
     return replace(sweep, cases=tuple(cases))
 
 
-def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95) -> Advice:
+def advise_runs(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95) -> Advice:
     """Judge the runs of `grid_of`."""
     here = sweep.results["policy"].n_unique() > 1
     policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -20,8 +20,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.objective import parse_objectives
 from gantline.core.policy import Policy
-from gantline.experiment.advice import Advice, grid_of
-from gantline.experiment.advice import advise as advise_runs
+from gantline.experiment.advice import Advice, advise_runs, grid_of
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.common_warmup import with_common_warmup
 from gantline.experiment.compare import METRICS, Comparison
@@ -41,6 +40,7 @@ from gantline.simulator.signature import with_options
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
 
+GivenTrace: TypeAlias = "Trace | str | Path | Mapping[str, Any] | TraceSource"
 Own = Policy | type[Policy]
 Policies = str | Own | Sequence[str | Own | PolicyChoice | tuple[str | type[Policy], Mapping[str, Any]]]
 _SEEDS_OF_A_GENERATOR = 5
@@ -83,7 +83,7 @@ class Verdicts:
 
 @partial(with_options, single=False)
 def compare(
-    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    trace: GivenTrace,
     cluster: Cluster | str | Path,
     policies: Policies,
     *,
@@ -121,7 +121,7 @@ def compare(
 
 @partial(with_options, single=False)
 def advise(
-    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    trace: GivenTrace,
     cluster: Cluster | str | Path,
     policies: Policies,
     *,
@@ -149,7 +149,7 @@ def advise(
 
 @partial(with_options, single=False)
 def sweep(
-    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    trace: GivenTrace,
     cluster: Cluster | str | Path,
     policies: Policies,
     *,
