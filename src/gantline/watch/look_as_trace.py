@@ -54,6 +54,7 @@ def as_trace(look: ClusterLook) -> LookedAt:
 class _Reading:
     look: ClusterLook
     left_out: Counter[str] = field(default_factory=Counter)
+    fitting: dict[str, bool] = field(default_factory=dict)  # ways to run, and whether one of them fits the cluster
 
     def read(self) -> LookedAt:
         runs = [entry for entry in self.jobs if self._hosts(entry)]
@@ -123,7 +124,7 @@ class _Reading:
 
     def _running(self, entry: Document, cluster: Cluster) -> Document:
         ways = _ways(entry, cluster)
-        if not _fits(ways, cluster):  # on nodes with unequal parts, which a trace cannot say
+        if not self._fits(ways, cluster):  # on nodes with unequal parts, which a trace cannot say
             ways = [{**way, "nodes": 0} for way in ways]
         return self._row(entry, ways, 0.0)
 
@@ -132,10 +133,17 @@ class _Reading:
             self.left_out["wait and have no time limit"] += 1
             return None
         ways = _ways(entry, cluster)
-        if not _fits(ways, cluster):
+        if not self._fits(ways, cluster):
             self.left_out["ask for more than is open"] += 1
             return None
         return self._row(entry, ways, _WAITING_FROM)
+
+    def _fits(self, ways: list[Document], cluster: Cluster) -> bool:
+        asked = repr(ways)
+        if asked not in self.fitting:  # few jobs ask differently
+            table = OptionTable.build([decode_option(Reader(way, "options"), cluster.types) for way in ways])
+            self.fitting[asked] = bool(ways) and bool(can_hold(cluster, table).any())
+        return self.fitting[asked]
 
     def _row(self, entry: Document, ways: list[Document], arrival: float) -> Document:
         rest = float(entry["estimate"]) - float(entry.get("service", 0.0))
@@ -187,11 +195,6 @@ def _ways(entry: Document, cluster: Cluster) -> list[Document]:
     """The ways to run of a job, on types that are open."""
     named = [{**way, "type": _type_name(way["type"])} for way in entry["options"]]
     return [way for way in named if way["type"] in cluster.types]
-
-
-def _fits(ways: list[Document], cluster: Cluster) -> bool:
-    table = OptionTable.build([decode_option(Reader(way, "options"), cluster.types) for way in ways])
-    return bool(ways) and bool(can_hold(cluster, table).any())
 
 
 def _beside(way: Document) -> tuple[float, float]:
