@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.system.kubernetes_objects import (
 )  # fmt: skip
 
 from gantline.core.inputs import Action
+from gantline.runtime.kubernetes.client import ApiClient
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.view import JobView
 
@@ -238,3 +239,103 @@ def test_what_was_edited_or_deleted_while_no_service_was_there_is_seen_by_the_ne
     finish(tmp_path)
     becomes(scheduler, "smaller", "succeeded")
     becomes(scheduler, "first", "succeeded")
+
+
+# --- in the instant in which the service changes the object -------------------------------------------------------------
+Change = dict[str, Any]
+
+
+@pytest.fixture
+def just_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Change], bool], Callable[[], None]], list[Change]]:
+    """Does something once, after a change was decided and before the API server receives it; what is returned has that change then."""
+    merge = ApiClient.merge
+
+    def arrange(is_meant: Callable[[Change], bool], act: Callable[[], None]) -> list[Change]:
+        met: list[Change] = []
+
+        def late(client: ApiClient, path: str, change: Change) -> Change:
+            if not met and is_meant(change):
+                met.append(change)
+                act()
+            return merge(client, path, change)
+
+        monkeypatch.setattr(ApiClient, "merge", late)
+        return met
+
+    return arrange
+
+
+def of_size(plural: str, count: int, line: str) -> Change:
+    return job(line, pods=count) if plural == "jobs" else workers(count, line)
+
+
+def size(count: int) -> dict[str, Change]:
+    """The edit that gives an object so many pods."""
+    return {"jobs": {"parallelism": count}, "pytorchjobs": {"pytorchReplicaSpecs": {"Worker": {"replicas": count}}}}
+
+
+def suspends(change: Change) -> bool:
+    spec = change.get("spec") or {}
+    return spec.get("parallelism") == 0 or (spec.get("runPolicy") or {}).get("suspend") is True
+
+
+def admits(change: Change) -> bool:
+    return "gantline.io/epoch" in (change["metadata"].get("annotations") or {}) and bool(change.get("spec")) and not suspends(change)
+
+
+@pytest.mark.parametrize("plural", ["jobs", "pytorchjobs"])
+@pytest.mark.parametrize("is_meant", [suspends, admits])
+def test_an_edit_in_the_instant_in_which_it_is_suspended_or_admitted_is_kept_and_acts(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path, just_before: Any, plural: str, is_meant: Callable[[Change], bool]
+) -> None:
+    scheduler = serve()
+    met = just_before(is_meant, lambda: edit(cluster, plural, "train", spec=size(2)[plural]))
+    create(cluster, plural, "train", of_size(plural, 3, WAITS.format(folder=tmp_path)))
+    wait_for(lambda: (found := known(scheduler, "train")) is not None and found.gpus == 2, "the size that its owner wrote")
+    wait_for(lambda: len(becomes(scheduler, "train", "running").devices) == 2, "as many devices")
+    assert met
+
+    def pods() -> int:
+        spec = shown(cluster, plural, "train")["spec"]
+        return int(spec["parallelism"] if plural == "jobs" else spec["pytorchReplicaSpecs"]["Worker"]["replicas"])
+
+    wait_for(lambda: pods() == 2, "as many pods")
+    finish(tmp_path)
+    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["succeeded"], "its end, as one job that did not fail")
+
+
+def test_an_edit_in_the_instant_in_which_it_is_let_go_is_kept(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path, just_before: Any
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    create(cluster, "pytorchjobs", "train", workers(3))
+    submitted(cluster, scheduler, "pytorchjobs", "train")
+
+    def lets_go(change: Change) -> bool:
+        return (change["metadata"].get("annotations") or {}).get("gantline.io/home", "") is None
+
+    met = just_before(lets_go, lambda: edit(cluster, "pytorchjobs", "train", spec=size(2)["pytorchjobs"]))
+    edit(cluster, "pytorchjobs", "train", queue=None)
+    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (2, None)}, []), "the edited PyTorchJob")
+    assert met
+    finish(tmp_path)
+
+
+def test_an_annotation_of_ours_that_was_spoilt_by_hand_is_answered_and_keeps_nothing_from_running_or_leaving(
+    serve: Services, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    scheduler = serve()
+    fill(cluster, scheduler, tmp_path, pods=4)
+    for plural, name in (("jobs", "plain"), ("pytorchjobs", "train"), ("pytorchjobs", "left")):
+        create(cluster, plural, name, of_size(plural, 2, "true"))
+        submitted(cluster, scheduler, plural, name)
+        edit(cluster, plural, name, notes={"made": '{"parallelism": "two", "pytorchReplicaSpecs": {"Worker": 2}}'})
+        says(cluster, plural, name, "gantline.io/made cannot be read")
+    edit(cluster, "pytorchjobs", "left", queue=None)
+    becomes(scheduler, "left", "cancelled")
+    wait_for(lambda: made(shown(cluster, "pytorchjobs", "left")) == (None, None, {"Worker": (2, None)}, []), "the object without marks")
+    finish(tmp_path)
+    for plural, name in (("jobs", "plain"), ("pytorchjobs", "train")):
+        becomes(scheduler, name, "succeeded")
+        wait_for(lambda plural=plural, name=name: "gantline.io/refused" not in notes(cluster, plural, name), "removal of the answer")

@@ -21,13 +21,27 @@ def template(scheduler: str = "") -> dict[str, Any]:
 
 
 def plain(by_parallelism: bool, **spec: Any) -> Guest:
-    head = {"name": "train", "namespace": "default", "uid": "u", "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
+    head = {
+        "name": "train",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "1",
+        "labels": {"gantline.io/queue": "q"},
+        "annotations": dict(ELASTIC),
+    }
     value = {"metadata": head, "spec": {"parallelism": 2, "completions": 2, "template": template("gantline"), **spec}}
     return Guest(JOB, value, by_parallelism)
 
 
 def pytorch(scheduler: str = "", **policy: Any) -> Guest:
-    head = {"name": "train", "namespace": "default", "uid": "u", "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
+    head = {
+        "name": "train",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "1",
+        "labels": {"gantline.io/queue": "q"},
+        "annotations": dict(ELASTIC),
+    }
     roles = {"Master": {"replicas": 1, "template": template(scheduler)}, "Worker": {"replicas": 2, "template": template(scheduler)}}
     return Guest(PYTORCH, {"metadata": head, "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
 
@@ -40,6 +54,18 @@ GUESTS = {
     "a PyTorchJob that its owner made suspended": lambda: pytorch(suspend=True),
     "a PyTorchJob that names this scheduler": lambda: pytorch("gantline"),
 }
+
+SPOILT: list[Any] = [
+    {},
+    {"parallelism": "two"},
+    {"parallelism": -1, "suspend": False},
+    {"parallelism": True},
+    {"pytorchReplicaSpecs": "none"},
+    {"runPolicy": {}, "pytorchReplicaSpecs": {"Worker": 3}},
+    {"runPolicy": {}, "pytorchReplicaSpecs": {"Worker": {"replicas": "two"}}},
+    {"runPolicy": {}, "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": {"schedulerName": 1}}}}},
+    {"runPolicy": [], "pytorchReplicaSpecs": {}},
+]  # what a hand may make of the annotation gantline.io/made
 
 
 def merged(value: Any, change: Any) -> Any:
@@ -111,8 +137,34 @@ def test_a_number_that_its_owner_writes_while_it_runs_is_what_it_asks_for(guest:
     assert asks_of(back, slots=True) == asks_of(edited, slots=True)  # and what its owner wants is kept
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"Worker": "two"}'])
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"Worker": "two"}', '{"Worker": 2}'])
 def test_annotations_that_were_edited_by_hand_say_nothing(guest: Guest, text: str) -> None:
-    spoilt = after(guest, {"metadata": {"annotations": {f"gantline.io/{name}": text for name in ("given", "asked")}}})
-    assert spoilt.given == {}
+    spoilt = after(guest, {"metadata": {"annotations": {f"gantline.io/{name}": text for name in ("given", "asked", "made")}}})
+    assert (spoilt.given if guest.kind is JOB else {}, spoilt.asked) == ({}, {})
     assert asks_of(spoilt, slots=True) == asks_of(guest, slots=True)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", *map(json.dumps, SPOILT)])
+def test_one_whose_noted_fields_were_spoilt_is_answered_and_can_be_held_admitted_and_let_go(guest: Guest, text: str) -> None:
+    held = submitted(guest)
+    runs = after(held, held.admit(held.sizes(1 + sum(held.wanted.values())), epoch=1))
+    for one in (held, runs):
+        spoilt = after(one, {"metadata": {"annotations": {"gantline.io/made": text}}})
+        assert "gantline.io/made cannot be read" in spoilt.spoilt
+        assert asks_of(spoilt, slots=True) == asks_of(guest, slots=True)  # as it was submitted
+        for change in (spoilt.hold(), spoilt.admit(spoilt.sizes(2), epoch=2)):
+            mended = after(spoilt, change)
+            assert mended.spoilt == ""
+            assert asks_of(mended, slots=True) == asks_of(guest, slots=True)
+        left = after(spoilt, spoilt.release())
+        assert not left.is_suspended
+        assert left.counts == guest.counts
+        assert not left.kind.replicas or not left.names_us
+
+
+def test_changes_of_what_its_owner_writes_too_are_of_one_version_only(guest: Guest) -> None:
+    held = submitted(guest)
+    for change in (guest.hold(), held.admit(held.sizes(2), epoch=1), held.release()):
+        assert change["metadata"]["resourceVersion"] == "1"
+    assert "resourceVersion" not in guest.mark(refused="why")["metadata"]  # nothing but annotations of ours
+    assert "spec" not in guest.mark(refused="why")

@@ -13,6 +13,7 @@ from functools import partial
 
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News
+from gantline.runtime.kubernetes.changes import GuestChanges
 from gantline.runtime.kubernetes.client import ApiError
 from gantline.runtime.kubernetes.gang import GangEnd, PodGang
 from gantline.runtime.kubernetes.guests import Guest
@@ -27,7 +28,8 @@ class Admission(Upkeep):
 
     slots: bool = False
     hosts: dict[str, str] = field(default_factory=dict)  # uid of a guest -> its job
-    look_at: Callable[[str], None] = lambda uid: None  # called with the uid of an object that has been changed, or whose gang is over
+    look_at: Callable[[str], None] = lambda uid: None  # called with the uid of an object whose gang is over
+    changes: GuestChanges = field(init=False)  # `Intake` makes it
 
     def host(self, gang: PodGang) -> None:
         """A gang that is a guest's was made, or found."""
@@ -140,19 +142,12 @@ class Admission(Upkeep):
     def _change(self, gang: PodGang, guest: Guest, change: Object) -> None:
         """Write to the object; the gang is settled again with the answer."""
 
-        def done(answer: Object | None, refusal: ApiError | None) -> None:
-            if answer is not None:
-                self.sight.see_guest(guest.renewed(answer))
-                self.look_at(guest.uid)
-                return
-            elif refusal is not None and refusal.code == 404:
-                self.sight.guests.pop(guest.uid, None)
-            elif refusal is not None and not gang.is_leaving:
+        def refused(refusal: ApiError) -> None:
+            if not gang.is_leaving:
                 gang.verdict = GangEnd(News.FAILED, 1, f"{refusal.where}: {refusal.what}", Fault.JOB)
-            if (refusal is not None and refusal.code == 404) or gang.verdict is not None:
                 self.settle(gang)
 
-        self.writes.begin(gang.guest, partial(self.client.merge, guest.path, change), done)
+        self.changes.make(guest, change, refused)
 
     def _close(self, gang: PodGang) -> None:
         super()._close(gang)

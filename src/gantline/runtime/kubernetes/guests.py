@@ -5,12 +5,12 @@ One with the label ``gantline.io/queue`` is taken in as it is: it is kept suspen
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gantline.runtime.kubernetes.nodes import GPUS
+from gantline.runtime.kubernetes.notes import are_counts, are_fields_of_owner, line, noted, scheduler_of
 from gantline.runtime.kubernetes.objects import Object, Shown, path_of
 from gantline.runtime.kubernetes.pods import MARK, SCHEDULER, requests_of
 
@@ -18,7 +18,8 @@ QUEUE = f"{MARK}/queue"
 _MADE = f"{MARK}/made"  # fields that are changed here, as its owner wrote them: the change that brings them back
 _GIVEN = f"{MARK}/given"  # numbers of pods that were written here, by role
 _ASKED = f"{MARK}/asked"  # what its owner asked for when it was submitted
-_OWN = (*(f"{MARK}/{name}" for name in ("job", "home", "epoch", "why", "refused")), _MADE, _GIVEN, _ASKED)
+_CONFLICT = f"{MARK}/conflict"  # why it is not changed yet: others change it all the time
+_OWN = (*(f"{MARK}/{name}" for name in ("job", "home", "epoch", "why", "refused")), _MADE, _GIVEN, _ASKED, _CONFLICT)
 _ENDS = {"Complete": "finished", "Succeeded": "finished", "Failed": "failed"}
 
 
@@ -140,12 +141,13 @@ class Guest:
     @property
     def given(self) -> dict[str, int]:
         """Pods of each role, as they were written here; empty: as its owner wrote them."""
-        return {name: pods for name, pods in self._noted(_GIVEN).items() if isinstance(pods, int)}
+        return found if self._are_by_role(found := noted(self.notes, _GIVEN)) else {}
 
     @property
     def wanted(self) -> dict[str, int]:
         """Pods of each role that its owner wants: a number which was not written here is its owner's."""
-        given, made = self.given, self._counts_in(made) if (made := self._noted(_MADE)) else {}
+        given, before = self.given, self._before
+        made: Mapping[str, int] = self._counts_in(before) if before else self.asked.get("pods") or {}
 
         def is_ours(name: str, pods: int) -> bool:
             return pods == given.get(name) or (pods == 0 and self._holds_by_parallelism)
@@ -171,15 +173,12 @@ class Guest:
     @property
     def asked(self) -> Object:
         """What its owner asked for when it was submitted (`guest_spec.asks_of`); empty: it was not."""
-        return self._noted(_ASKED)
+        found = noted(self.notes, _ASKED)
+        is_read = all(self._are_by_role(found.get(name)) for name in ("pods", "devices"))
+        return found if is_read and found["pods"].keys() == found["devices"].keys() else {}
 
-    def _noted(self, name: str) -> Object:
-        """The value that an annotation of ours has; one that was edited by hand may have none."""
-        try:
-            found = json.loads(str(self.notes.get(name) or "{}"))
-        except ValueError:
-            found = {}
-        return found if isinstance(found, dict) else {}
+    def _are_by_role(self, found: object) -> bool:
+        return are_counts(found, *(() if self.kind.replicas else ("",)))
 
     def renewed(self, value: Shown) -> Guest:
         """The same object, as an answer shows it."""
@@ -195,35 +194,43 @@ class Guest:
         """Whether its pods ask for this scheduler."""
         return all(role.spec.get("schedulerName") == SCHEDULER for role in self.roles)
 
+    @property
+    def spoilt(self) -> str:
+        """Said to its owner where what is noted of the fields that are changed here was edited by hand and cannot be read."""
+        if _MADE not in self.notes or self._before:
+            return ""
+        rest = "it has as many pods as it was submitted with, and suspend and the scheduler count as not written by its owner"
+        return f"annotation {_MADE} cannot be read, and counts as absent: {rest}; leave annotations of the service as they are"
+
     def hold(self, **notes: str | None) -> Object:
         """The change that suspends it, with annotations (None: without that one); templates that can be changed now name this scheduler."""
-        marks = {**self._marks(notes), _MADE: _line(self._made), f"{MARK}/epoch": None}
+        marks = {**self._marks(notes), _MADE: line(self._made), f"{MARK}/epoch": None}
         if self._holds_by_parallelism:
-            return self._patch({**marks, _GIVEN: _line({"": 0})}, {"parallelism": 0})
+            return self._change({**marks, _GIVEN: line({"": 0})}, {"parallelism": 0})
         marks[_GIVEN] = None
         if not self.kind.replicas:
-            return self._patch(marks, {"suspend": True, "parallelism": self.wanted[""]})
+            return self._change(marks, {"suspend": True, "parallelism": self.wanted[""]})
         named: Object = {"template": {"spec": {"schedulerName": SCHEDULER}}}
         roles = {name: {"replicas": pods, **named} for name, pods in self.wanted.items()}
-        return self._patch(marks, {"runPolicy": {"suspend": True}, self.kind.replicas: roles})
+        return self._change(marks, {"runPolicy": {"suspend": True}, self.kind.replicas: roles})
 
     def mark(self, **notes: str | None) -> Object:
-        """The change that writes annotations only."""
-        return self._patch(self._marks(notes), {})
+        """The change that writes annotations only: they are ours, so that it may be made to any version of the object."""
+        return {"metadata": {"uid": self.uid, "annotations": self._marks(notes)}}
 
     def admit(self, sizes: Mapping[str, int], epoch: int) -> Object:
         """The change that lets it run, with so many pods in each role."""
-        marks = {**self._marks({"epoch": str(epoch), "why": None}), _MADE: _line(self._made), _GIVEN: _line(sizes)}
+        marks = {**self._marks({"epoch": str(epoch), "why": None}), _MADE: line(self._made), _GIVEN: line(sizes)}
         if not self.kind.replicas:
             freed: Object = {} if self._holds_by_parallelism else {"suspend": False}
-            return self._patch(marks, {**freed, "parallelism": sizes[""]})
+            return self._change(marks, {**freed, "parallelism": sizes[""]})
         counts = {name: {"replicas": pods} for name, pods in sizes.items()}
-        return self._patch(marks, {"runPolicy": {"suspend": False}, self.kind.replicas: counts})
+        return self._change(marks, {"runPolicy": {"suspend": False}, self.kind.replicas: counts})
 
     def release(self) -> Object:
         """The change that leaves it as its owner made it; empty: nothing was changed here."""
         ours = [name for name in self.notes if name in _OWN]
-        return self._patch(dict.fromkeys(ours), self._made if _MADE in ours else {}) if ours else {}
+        return self._change(dict.fromkeys(ours), self._made if _MADE in ours else {}) if ours else {}
 
     def is_admitted(self, epoch: int) -> bool:
         return not self.is_suspended and self.notes.get(f"{MARK}/epoch") == str(epoch)
@@ -231,20 +238,25 @@ class Guest:
     @property
     def _made(self) -> Object:
         """Fields that are changed here, as its owner wrote them."""
-        before = self._noted(_MADE)
+        before: Shown = self._before if _MADE in self.notes else self.spec
         if not self.kind.replicas:
-            suspend: Object = {} if self._holds_by_parallelism else {"suspend": (before or self.spec).get("suspend")}
+            suspend: Object = {} if self._holds_by_parallelism else {"suspend": before.get("suspend")}
             return {"parallelism": self.wanted[""], **suspend}
         kept = before.get(self.kind.replicas) or {}
 
         def made(role: PodRole) -> Object:
             names = role.spec.get("schedulerName")
-            if names == SCHEDULER and role.name in kept:
-                names = kept[role.name].get("template", {}).get("spec", {}).get("schedulerName")
+            if names == SCHEDULER and (role.name in kept or self.spoilt):
+                names = scheduler_of(kept.get(role.name) or {})
             return {"replicas": role.pods, "template": {"spec": {"schedulerName": names}}}
 
-        policy = (before or self.spec).get("runPolicy") or {}
+        policy = before.get("runPolicy") or {}
         return {"runPolicy": {"suspend": policy.get("suspend")}, self.kind.replicas: {role.name: made(role) for role in self.roles}}
+
+    @property
+    def _before(self) -> Object:
+        """These fields as they were noted when they were changed; empty: they were not, or cannot be read."""
+        return found if are_fields_of_owner(found := noted(self.notes, _MADE), self.kind.replicas) else {}
 
     def sizes(self, devices: int) -> dict[str, int]:
         """How many pods of each role use so many devices, as it was submitted: those of the elastic role change, the others stay."""
@@ -266,9 +278,10 @@ class Guest:
     def _marks(self, notes: Mapping[str, str | None]) -> dict[str, str | None]:
         return {f"{MARK}/{key}": value for key, value in notes.items()}
 
-    def _patch(self, notes: Mapping[str, str | None], spec: Object) -> Object:
-        found: Object = {"metadata": {"uid": self.uid, "annotations": dict(notes)}}
-        return {**found, "spec": spec} if spec else found
+    def _change(self, notes: Mapping[str, str | None], spec: Object) -> Object:
+        """The change of fields that its owner writes as well: of this version only, because a newer one may have an edit of them."""
+        head = {"uid": self.uid, "resourceVersion": self.head["resourceVersion"], "annotations": {**notes, _CONFLICT: None}}
+        return {"metadata": head, "spec": spec}
 
     def variables(self) -> Iterator[tuple[str, str]]:
         """The environment of the first container of the role that leads, as far as it is written out."""
@@ -278,7 +291,3 @@ class Guest:
         for one in containers[0].get("env") or ():
             if one.get("value") is not None:
                 yield str(one["name"]), str(one["value"])
-
-
-def _line(value: Shown) -> str:
-    return json.dumps(value, sort_keys=True)

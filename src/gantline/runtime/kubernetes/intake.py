@@ -16,7 +16,8 @@ from functools import partial
 
 from gantline.core.errors import GantlineError, UnreachableError
 from gantline.runtime.kubernetes.admission import Admission
-from gantline.runtime.kubernetes.client import ApiClient, ApiError, AwayError
+from gantline.runtime.kubernetes.changes import GuestChanges
+from gantline.runtime.kubernetes.client import ApiClient, ApiError
 from gantline.runtime.kubernetes.following import Follower
 from gantline.runtime.kubernetes.gang import PodGang
 from gantline.runtime.kubernetes.guest_spec import SIZES, asks_of, spec_of_guest
@@ -60,7 +61,7 @@ class Intake:
 
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "gantline-intake")
-        self.work.look_at = self.look
+        self.work.look_at, self.work.changes = self.look, GuestChanges(self.work.client, self.work.writes, self.saw, self._lose)
 
     def begin(self) -> None:
         """Go on with the jobs of the last service; objects may have lost their label, or be gone, since then."""
@@ -73,15 +74,18 @@ class Intake:
                 head = {"namespace": self.work.terms.namespace, "name": object_, "uid": uid, "resourceVersion": "0"}
                 kind = next(one for one in KINDS if one.name == name)
                 self.stays[uid] = Stay({}, self._left.pop(uid))
-                self._ask_after(reader_of(kind, self.minor)({"metadata": head}))
+                self.work.changes.ask_after(reader_of(kind, self.minor)({"metadata": head}))
 
     def saw(self, guest: Guest, is_gone: bool = False) -> None:
-        """An object was made, has changed or is gone."""
+        """An object was made, has changed or is gone. A watch tells one that was deleted and one that has lost its label alike."""
         if guest.head.get("deletionTimestamp"):
             self._lose(guest)
         elif is_gone:
-            self._ask_after(guest)
-        elif self.work.sight.see_guest(guest):
+            self.work.changes.ask_after(guest)
+        elif not guest.has_label:
+            self._let_go(guest)
+        else:
+            self.work.sight.see_guest(guest)
             self.look(guest.uid)
 
     def look(self, uid: str) -> None:
@@ -96,9 +100,9 @@ class Intake:
         if not stay.is_busy and not stay.is_leaving:
             stay = self.stays[uid] = self._compared(guest, stay, gang)
         if gang is None and (not guest.is_suspended or (guest.kind.replicas and not guest.names_us)):
-            self._write(guest, guest.hold(**stay.marks(home)))
+            self._write(guest, guest.hold(**stay.marks(guest, home)))
         elif not stay.is_leaving and not stay.is_marked(guest, home):
-            self._write(guest, guest.mark(**stay.marks(home)))
+            self._write(guest, guest.mark(**stay.marks(guest, home)))
         elif gang is not None:
             self.work.settle(gang)
         elif not stay.job and not stay.refused and not stay.is_busy:
@@ -208,28 +212,6 @@ class Intake:
             self._pool.submit(again)
 
     # --- objects that leave ---------------------------------------------------------------------------------------------
-    def _ask_after(self, guest: Guest) -> None:
-        """A watch tells an object that was deleted and one that has lost its label alike."""
-
-        def read() -> Object:
-            try:
-                return self.work.client.get(guest.path)
-            except ApiError as error:
-                if error.code == 404:
-                    raise
-                raise AwayError(f"{guest.title} cannot be read: {error.what}", where=error.where) from None  # it is asked again
-
-        def done(answer: Object | None, refusal: ApiError | None) -> None:
-            now = guest.renewed(answer) if answer is not None else None
-            if now is None or now.uid != guest.uid:
-                self._lose(guest)
-            elif now.has_label or now.head.get("deletionTimestamp"):
-                self.saw(now)
-            else:
-                self._let_go(now)
-
-        self.work.writes.begin(f"{guest.title}?", read, done)
-
     def _let_go(self, guest: Guest) -> None:
         """Its job is cancelled; when its gang is over it is left to its owner."""
         stay = self.stays.setdefault(guest.uid, Stay({}))
@@ -241,17 +223,16 @@ class Intake:
     def _release(self, guest: Guest) -> None:
         """Leave it as its owner made it; with a label that has come back meanwhile it is taken in anew."""
 
-        def done(answer: Object | None, refusal: ApiError | None) -> None:
+        def refused(refusal: ApiError) -> None:
+            _LOG.warning("%s could not be let go: %s", guest.title, refusal)
             self._lose(guest)
-            if refusal is not None and refusal.code != 404:
-                _LOG.warning("%s could not be let go: %s", guest.title, refusal)
-            if answer is not None and guest.renewed(answer).has_label:
-                self.saw(guest.renewed(answer))
 
         if change := guest.release():
-            self.work.writes.begin(guest.title, partial(self.work.client.merge, guest.path, change), done)
-        else:
-            done(None, None)
+            self.work.changes.make(guest, change, refused)
+            return
+        self._lose(guest)
+        if guest.has_label:
+            self.saw(guest)
 
     def _lose(self, guest: Guest) -> None:
         self.work.sight.guests.pop(guest.uid, None)
@@ -267,13 +248,7 @@ class Intake:
                 self.saw(guest, is_gone=True)
 
     def _write(self, guest: Guest, change: Object) -> None:
-        def done(answer: Object | None, refusal: ApiError | None) -> None:
-            if answer is not None:
-                self.saw(guest.renewed(answer))
-            elif refusal is not None and refusal.code != 404:
-                _LOG.warning("%s could not be changed: %s", guest.title, refusal)
-
-        self.work.writes.begin(guest.title, partial(self.work.client.merge, guest.path, change), done)
+        self.work.changes.make(guest, change, lambda refusal: _LOG.warning("%s could not be changed: %s", guest.title, refusal))
 
     def close(self) -> None:
         self._is_closing = True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gantline.runtime.kubernetes.guests import Guest
+from gantline.runtime.kubernetes.notes import line
 from gantline.runtime.kubernetes.objects import Object
 from gantline.runtime.kubernetes.pods import MARK
 
@@ -23,12 +23,12 @@ class Stay:
     is_leaving: bool = False  # its owner has taken the label away
     is_over: bool = False  # its job was cancelled, because it had ended
 
-    def marks(self, home: str) -> dict[str, str | None]:
+    def marks(self, guest: Guest, home: str) -> dict[str, str | None]:
         """Annotations that the object shall have."""
-        return {"asked": json.dumps(self.asked, sort_keys=True), "home": home, "job": self.job or None, "refused": self.refused or None}
+        return {"asked": line(self.asked), "home": home, "job": self.job or None, "refused": self.refused or guest.spoilt or None}
 
     def is_marked(self, guest: Guest, home: str) -> bool:
-        return all(guest.notes.get(f"{MARK}/{key}") == value for key, value in self.marks(home).items())
+        return all(guest.notes.get(f"{MARK}/{key}") == value for key, value in self.marks(guest, home).items())
 
     def changed(self, asks: Object) -> set[str]:
         """Names of what is asked for now, and was not when it was submitted."""
