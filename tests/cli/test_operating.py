@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.service.conftest import Running, until
 
+from gantline.core.errors import RefusedError
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
@@ -32,8 +34,10 @@ def owner(service: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     client = service.client()
     yield client
     left = [job["id"] for job in client.jobs() if job["ended"] is None]
+    for id in left:
+        with contextlib.suppress(RefusedError):  # it may end at this moment
+            client.cancel(id)
     if left:
-        client.cancel(*left)
         client.wait(*left)
 
 
