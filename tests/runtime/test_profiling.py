@@ -14,6 +14,8 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.files.bundles import default_bundle, read_bundle
 from gantline.performance.bundle import Bundle, Profile, Speed
 from gantline.performance.sampled_line import SampledLine
+from gantline.runtime.company import Crew, TrialGang
+from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import declared
 from gantline.runtime.profiling import measure_pairs
 from gantline.runtime.spec_file import parse_spec
@@ -171,7 +173,26 @@ def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path) -> N
     assert (len(speed.samples["start"]), len(speed.samples["leave"]), len(speed.samples["resume"])) == (2, 2, 2)
     assert len(speed.samples["speed"]) == 6  # the first alone, both, both, the second alone
     assert min(speed.leave or 0.0, speed.resume or 0.0, speed.crowded) > 0.0
-    assert 0.0 <= speed.together < 60.0
+
+
+def test_resumes_at_once_are_held_against_resumes_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang of two beside one of one, both half a second late: half a second for one other device, a quarter for each of two."""
+    made: list[tuple[str, int]] = []
+
+    def noted(what: str, row: int, seconds: float) -> float:
+        made.append((what, row))
+        return seconds
+
+    gangs = [TrialGang("pair", (0, 1), lambda steps: Launch(("true",))), TrialGang("single", (2,), lambda steps: Launch(("true",)))]
+    crew = Crew.__new__(Crew)
+    crew.gangs = gangs
+    monkeypatch.setattr(crew, "_stopped", lambda row: noted("stop", row, 0.2))
+    monkeypatch.setattr(crew, "_ordered", lambda row: noted("order", row, 10.0))
+    monkeypatch.setattr(crew, "_up", lambda row, at: noted("up", row, (2.5, 1.5)[row]))
+    assert crew._delay_of_each_other([2.0, 1.0]) == pytest.approx((0.5 / 1 + 0.5 / 2) / 2)
+    assert made == [(what, row) for what in ("stop", "order", "up") for row in range(2)]  # all are ordered before one is waited for
+    crew.gangs = gangs[:1]
+    assert crew._delay_of_each_other([2.0]) == 0.0
 
 
 def test_a_command_that_cannot_end_by_itself_is_refused_in_company(capsys: pytest.CaptureFixture[str]) -> None:
