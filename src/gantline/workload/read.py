@@ -1,7 +1,8 @@
 """Files of rows as they are found: CSV, JSON lines or Parquet, plain or compressed.
 
-Nothing is interpreted here: CSV cells stay text, so that a malformed number can be quoted. Every row knows the line
-(or row number) that a person would look for; lines are counted only when asked for.
+Nothing is interpreted here: CSV cells stay text, so that a malformed number can be quoted; only a column of numbers
+without a single doubtful cell is read as numbers at once. Every row knows the line (or row number) that a person would
+look for; lines are counted only when asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +21,10 @@ import polars as pl
 
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.json_text import loads
-from gantline.workload.unpack import decode, most_unpacked, unpack
+from gantline.workload.schema import COLUMNS
+from gantline.workload.unpack import most_unpacked, refuse_other_encodings, unpack
 
+_NUMBERS = frozenset(column.name for column in COLUMNS.values() if column.kind != "text")
 _POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)  # the last one: before polars 1.21
 
 
@@ -47,14 +51,14 @@ class RawTable:
         return TraceError(what, file=self.source, line=line, field=field, fix=fix)
 
 
-def read_table(path: Path) -> RawTable:
-    """The rows of a native trace file; the kind is recognised by the content."""
+def read_table(path: Path, numbers: Collection[str] = _NUMBERS) -> RawTable:
+    """The rows of a native trace file; the kind is recognised by the content. ``numbers`` is as in :func:`read_csv`."""
     data, source = unpack(path), str(path)
     if not data[:1024].strip() and not data.strip():  # the second look copies the file
         raise TraceError("is empty", file=source, fix="a trace needs a header line and one line per job")
     if data.startswith(b"PAR1"):
         return _parquet(data, source)
-    decode(data, source)
+    refuse_other_encodings(data, source)
     data = data.removeprefix(b"\xef\xbb\xbf")
     first = data.lstrip()[:1]
     if first == b"{":
@@ -69,37 +73,63 @@ def read_table(path: Path) -> RawTable:
             "is a log of Slurm", file=source, line=1, fix="add --format sacct, or import it: gantline trace import sacct IN OUT"
         )
     separator = "," if b"," in header else "\t" if b"\t" in header else ";" if b";" in header else ","
-    return read_csv(data, source, separator=separator)
+    return read_csv(data, source, separator=separator, numbers=numbers)
 
 
-def read_csv(data: bytes, source: str, *, separator: str = ",", columns: Sequence[str] | None = None, quote: bool = True) -> RawTable:
-    """Separated text; ``columns`` names the fields of a file without a header line."""
-    top, names, body = (0, list(columns), data) if columns else _header(data, source, separator)
+def read_csv(
+    data: bytes,
+    source: str,
+    *,
+    separator: str = ",",
+    columns: Sequence[str] | None = None,
+    quote: bool = True,
+    numbers: Collection[str] = (),
+) -> RawTable:
+    """Separated text; ``columns`` names the fields of a file without a header line.
+
+    The columns in ``numbers`` hold numbers if each of their cells is one or empty; else they are text like the others.
+    """
+    top, names, start = (0, list(columns), 0) if columns else _header(data, source, separator)
+    # A header of our own: names with odd characters, and a first row that is short, are then no matter.
+    plain = separator.join(map(str, range(len(names)))).encode() + b"\n"
+    table = b"".join((plain, memoryview(data)[start:]))
     try:
-        # A header of our own: names with odd characters, and a first row that is short, are then no matter.
-        plain = separator.join(map(str, range(len(names)))).encode() + b"\n"
-        frame = pl.read_csv(io.BytesIO(plain + body), separator=separator, infer_schema=False, quote_char='"' if quote else None)
+        frame = _cells(table, separator, quote, [str(at) for at, name in enumerate(names) if name in numbers])
         frame.columns = names
     except _POLARS as error:
-        raise _broken_csv(body, top, source, separator, len(names), quote, error) from error
+        raise _broken_csv(data[start:], top, source, separator, len(names), quote, error) from error
     filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     kept = None if filled.all() else filled.arg_true().to_list()
 
     def locate() -> Sequence[int]:
         lines: Sequence[int] = range(top + 1, top + 1 + len(filled))
-        if quote and b'"' in body and len(records := _records(body, separator)) >= len(filled):
+        if quote and data.find(b'"', start) >= 0 and len(records := _records(data[start:], separator)) >= len(filled):
             lines = [top + line for line, _ in records]
         return lines if kept is None else [lines[row] for row in kept]
 
     return RawTable(frame if kept is None else frame.filter(filled), source, locate, top or None)
 
 
-def _header(data: bytes, source: str, separator: str) -> tuple[int, list[str], bytes]:
-    """The number of the header line, the names on it, and everything below it."""
+def _cells(table: bytes, separator: str, quote: bool, numbers: Sequence[str]) -> pl.DataFrame:
+    """The cells below the first line as text, and as numbers where that is asked for and every cell of ``numbers`` is one."""
+
+    def read(types: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+        mark = '"' if quote else None
+        return pl.read_csv(io.BytesIO(table), separator=separator, infer_schema=False, schema_overrides=types, quote_char=mark)
+
+    if numbers and b" " not in table and b"\t" not in table:  # blanks before a number are skipped unseen: those must be reported
+        with suppress(*_POLARS):
+            return read(dict.fromkeys(numbers, pl.Float64))
+    return read({})
+
+
+def _header(data: bytes, source: str, separator: str) -> tuple[int, list[str], int]:
+    """The number of the header line, the names on it, and where everything below it begins."""
     blank = re.match(rb"(?:[ \t\r]*\n)*", data)
-    above = blank.group() if blank else b""
-    head, _, body = data[len(above) :].partition(b"\n")
-    top = above.count(b"\n") + 1
+    above = blank.end() if blank else 0
+    end = data.find(b"\n", above)
+    start = len(data) if end < 0 else end + 1
+    head, top = data[above : len(data) if end < 0 else end], data.count(b"\n", 0, above) + 1
     try:
         names = next(csv.reader([head.decode().rstrip("\r")], delimiter=separator))
     except csv.Error as error:
@@ -108,7 +138,7 @@ def _header(data: bytes, source: str, separator: str) -> tuple[int, list[str], b
     for name in names:
         if names.count(name) > 1:
             raise TraceError(f"column '{name}' appears twice", file=source, line=top, field=name, fix="rename one")
-    return top, names, body
+    return top, names, start
 
 
 def _records(data: bytes, separator: str) -> list[tuple[int, int]]:

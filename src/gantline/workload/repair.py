@@ -22,7 +22,7 @@ _MOST_LEFT = 20
 
 def repair(path: str | Path, out: str | Path) -> list[str]:
     """Write a repaired copy of ``path`` to ``out`` and say, line by line, what was done and what is left."""
-    frame = read_table(Path(path)).frame
+    frame = read_table(Path(path), numbers=()).frame  # what stays as it is is written as it was spelled
     said: list[str] = []
     for step in (_trim, rename, _number_jobs, seconds_from_dates, seconds_from_words, _drop_repeats, _sort):
         frame, news = step(frame)

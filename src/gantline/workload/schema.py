@@ -20,13 +20,17 @@ KINDS = ("adaptive", "strong-scaling", "rigid", "hybrid")
 
 @dataclass(frozen=True)
 class TraceColumn:
-    """One column of the native table; ``empty`` says what replaces an empty cell (None: it stays unknown)."""
+    """One column of the native table.
+
+    ``empty`` says what replaces an empty cell (None: it stays unknown), ``words`` which texts there are (none: any).
+    """
 
     name: str
     kind: Kind
     unit: str
     meaning: str
     empty: Callable[[], pl.Expr] | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> type[pl.DataType]:
@@ -65,12 +69,12 @@ COLUMNS: Mapping[str, TraceColumn] = {
         TraceColumn("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
         TraceColumn("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
         TraceColumn("storage", "number", "MB/s", "bandwidth from storage of the whole job; empty: unknown"),
-        TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _nothing),
+        TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _nothing, OUTCOMES),
         TraceColumn("gpu_demand", "number", "GPUs", "what it really needs of its GPUs, such as 0.3 of one; empty: all of them"),
         TraceColumn("attempts", "whole", "", "how often it was started; empty: unknown"),
         TraceColumn("batch_size", "whole", "", "training samples per step; empty: unknown"),
         TraceColumn(
-            "kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _nothing
+            "kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _nothing, KINDS
         ),
         TraceColumn(
             "stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _nothing

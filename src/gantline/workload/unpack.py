@@ -66,6 +66,12 @@ def decode(data: bytes, source: str) -> str:
         ) from error
 
 
+def refuse_other_encodings(data: bytes, source: str) -> None:
+    """Refuse what :func:`decode` refuses; nothing is copied where all characters are ASCII."""
+    if not data.isascii():
+        decode(data, source)
+
+
 def read_text(path: Path) -> str:
     """The text of a file that may be compressed; an empty one is refused."""
     text = decode(unpack(path), str(path))

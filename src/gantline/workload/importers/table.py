@@ -10,7 +10,7 @@ import polars as pl
 from gantline.core.errors import TraceError, near
 from gantline.workload.dates import seconds_since_1970, zone_offsets
 from gantline.workload.read import RawTable, read_csv
-from gantline.workload.unpack import decode, unpack
+from gantline.workload.unpack import refuse_other_encodings, unpack
 
 MISSING = ("", "none", "null", "nan", "na", "n/a", "unknown", "-")
 
@@ -27,7 +27,7 @@ def read_foreign(
     data, source = unpack(src), str(src)
     if not data.strip():
         raise TraceError("is empty", file=source, fix="was the download complete?")
-    decode(data, source)
+    refuse_other_encodings(data, source)
     raw = read_csv(data.removeprefix(b"\xef\xbb\xbf"), source, separator=separator, columns=columns, quote=quote)
     for name in needed:
         if name not in raw.frame.columns:
