@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.records.worlds import staged_jobs
 
 from gantline.core.errors import GantlineError
 from gantline.performance.guests import Guests
@@ -127,12 +126,6 @@ def test_an_impatient_job_starts_as_a_guest_and_becomes_guaranteed_when_there_is
     found = run(jobs, patience=60.0)
     assert facts(found, "first_start")["late"] == 60.0
     assert facts(found)["late"] < 2000
-
-
-def test_both_clocks_give_equal_ends() -> None:
-    jobs = [each | {"gpu_use": 0.3 + 0.1 * (number % 4)} for number, each in enumerate(staged_jobs(5, 24))]
-
-    assert facts(run(jobs, "2x8")) == facts(run(jobs, "2x8", executor="acknowledged"))
 
 
 def test_quotas_that_are_none_are_refused() -> None:

@@ -86,14 +86,6 @@ def test_no_job_whose_deadline_was_planned_for_is_late(grid: str, seed: int, cos
     assert found.summary["completed"] == 6
 
 
-def test_both_clocks_agree(grid: str) -> None:
-    jobs = [job(str(k), 2.3 * k, 1 + k % 3, 2.3 * k + 9) for k in range(8)]
-
-    here, there = (run(grid, *jobs, executor=name, costs="30") for name in ("instant", "acknowledged"))
-
-    assert here.summary["log_hash"] == there.summary["log_hash"]
-
-
 def test_a_slack_below_zero_and_a_run_without_a_series_are_refused() -> None:
     jobs = pl.DataFrame([job("a", 0, 1, 5)])
     with pytest.raises(GantlineError, match="slack"):

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from tests.systems.gavel.tiny_world import SPEEDS, table, trace
 
-from gantline.conformance import check_policy, suite
-from gantline.conformance.scenarios import scenarios, some_jobs
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.policy import parameters
-from gantline.performance.throughput_model import ThroughputModel
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
@@ -68,30 +65,6 @@ def test_a_policy_finishes_all_jobs_in_rounds_and_on_events(name: str, long: boo
         assert done.summary["completed"] == 4, name
         assert done.incidents == ()
         assert not np.isnan(done.jobs["jct"].to_numpy()).any()
-
-
-def test_a_policy_keeps_the_rules_for_policies(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not long:
-        few = scenarios()[::6]
-        monkeypatch.setattr(suite, "scenarios", lambda: few)
-        monkeypatch.setattr(suite, "_FAULTY_STORIES", (0,))
-    report = check_policy("gavel.finish_time_fairness_perf")
-    assert report.passed, f"\n{report}"
-
-
-def test_a_packed_policy_keeps_the_rules_for_policies(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told that any two jobs together do eight tenths each; in part of the stories, as the one above goes through others."""
-    told = [job for scenario in scenarios() for job in scenario.jobs] + [job for seed in range(9) for job in some_jobs(f"faults {seed}")]
-    jobs = {job["job"]: job["gpus"] for job in told} | {f"equal-{k}": 2 for k in range(9)}
-    rows = {f"('any', {n})": {"null": 1.0, f"('any', {n})": [0.8, 0.8]} for n in sorted(set(jobs.values()))}
-    ones = np.ones(len(jobs))
-    names = [("any", gpus) for gpus in jobs.values()]
-    model = ThroughputModel.of(ThroughputTable.of({"any": rows}), ("any", "any"), list(jobs), names, ones, ones)
-    part = scenarios()[1 :: 2 if long else 6]
-    monkeypatch.setattr(suite, "scenarios", lambda: part)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", (0, 1) if long else (1,))
-    report = check_policy("gavel.max_min_fairness_packed", performance=model)
-    assert report.passed, f"\n{report}"
 
 
 def test_a_packed_policy_without_speeds_of_pairs_is_refused() -> None:

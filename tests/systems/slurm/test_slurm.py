@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline import simulate
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
@@ -113,14 +111,3 @@ def _plain(jobs: list[dict[str, Any]], held: list[tuple[int, int, int]]) -> dict
                 found[job["id"]] = 600.0 + second
                 break
     return found
-
-
-def test_both_clocks_agree() -> None:
-    rng = np.random.default_rng(5)
-    jobs = [
-        {"job": f"j{k}", "arrival": float(20 * k), "gpus": int(rng.choice([1, 2, 4, 8])), "duration": float(rng.integers(30, 600))}
-        for k in range(40)
-    ]
-    virtual = simulate(jobs, "3x4", "slurm")
-    assert virtual.jobs.equals(simulate(jobs, "3x4", "slurm", executor="acknowledged").jobs)
-    assert virtual.summary["completed"] == pytest.approx(40)
