@@ -57,7 +57,6 @@ LONG_LISTS: dict[str, int] = {
     "report/figures/raster.py draw_intervals": 11,
     "service/routes/jobs.py list_jobs": 14,
     "simulator/rollout.py rollout": 15,
-    "solvers/choice_states.py _search": 12,
     "systems/gavel/policies/instance.py of": 13,
 }
 

@@ -73,3 +73,14 @@ def test_without_a_number_of_states_the_answer_is_always_the_best(few: int, prog
         found = solve_choices(*program)
     assert found.gap == 0.0
     assert program[2][found.columns].sum() == pytest.approx(best_of_all(*program), abs=1e-9)
+
+
+@given(programs())
+@settings(max_examples=50, deadline=None)
+def test_states_are_told_apart_where_their_keys_cannot(program: Program) -> None:
+    """Three resources that no column uses, and of which there is so much that the keys of all states are the same number."""
+    job, use, saving, free, jobs = program
+    huge = np.array([3, 715827883, 2147483647]) - 1.0  # whose product is the number by which keys are taken
+    found = solve_choices(job, np.hstack([use, np.zeros((len(job), 3))]), saving, np.append(free, huge), jobs, most_states=4096)
+    assert found.gap == 0.0
+    assert saving[found.columns].sum() == pytest.approx(best_of_all(*program), abs=1e-9)

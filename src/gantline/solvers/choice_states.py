@@ -12,6 +12,7 @@ none is left out, the answer is the best there is.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -46,94 +47,109 @@ def search_states(
     jobs, whole = len(none), np.floor(free).astype(np.int64)
     order = np.lexsort((loss, job))
     first = np.searchsorted(job[order], np.arange(jobs + 1))
-    need = use[order].astype(np.int64)
+    states = _States.of(jobs, whole, most, int(np.diff(first).max(initial=0)) + 1, only_exact)
+    need = np.zeros((len(order) + 1, len(whole)), dtype=np.int64)
+    need[:-1] = use[order]
     widest, least = np.zeros((jobs, len(whole)), dtype=np.int64), np.full((jobs, len(whole)), whole.max(initial=0), dtype=np.int64)
-    np.maximum.at(widest, job[order], need)
-    np.minimum.at(least, job[order], need)
+    _extremes(first, need, widest, least)
     least[(none <= within) | (np.diff(first) == 0)] = 0
-    turn = np.argsort(-(widest - least).sum(axis=1), kind="stable")  # who may differ most goes first: the others fill what is left
-    states = _States.of(jobs, len(whole), most, int(np.diff(first).max(initial=0)) + 1, only_exact)
+    turn = np.argsort(-(widest - least).sum(axis=1), kind="stable")  # the one that may differ most goes first: the others fill what is left
     found = np.full(jobs, -1, dtype=np.int64)
-    exact = _search(turn, first, need, loss[order], none, idle, whole, least, widest, within, states, found)
+    columns = _Columns(first, need, need @ states.radix, loss[order], none, idle, least, widest)
+    exact = _search(turn, columns, whole, within, states, found)
     has = np.flatnonzero(found >= 0)
     found[has] = order[found[has]]
     return ChoiceStates(found, bool(exact))
+
+
+class _Columns(NamedTuple):
+    """The columns of all jobs, those of a job side by side and in order of their losses; the last one is that of a job without any."""
+
+    first: Ints  # of each job, and the end
+    need: Ints  # columns x resources
+    key: Ints  # one number for what a column needs
+    loss: Floats
+    none: Floats  # what each job loses without a column
+    idle: Floats
+    least: Ints  # jobs x resources: what a column of the job needs at least, and at most
+    widest: Ints
 
 
 class _States(NamedTuple):
     """Room for states: those that go on, those that come of them, and how each came about."""
 
     used: Ints
+    key: Ints  # one number for what a state uses: that of its columns, added up
     lost: Floats
     new_used: Ints
+    new_key: Ints
     new_lost: Floats
     new_parent: Ints
     new_picked: Ints
     parent: Ints  # jobs x states
     picked: Ints
     slot: Ints  # a hash table of the new states, by what they use; those of earlier steps have lower numbers, and count as none
-    between: Floats  # losses of new states of which it is open whether they go on
-    to_come: Ints  # devices that the jobs to come take at least, and at most
+    radix: Ints  # what one device of each resource adds to the key
+    may_use: Ints  # the most that a state may use, for the jobs to come need the rest at least; and the least at which none stays idle
+    key_tells: bool  # whether states that use different devices have different keys
     only_exact: bool  # whether the search ends once a state would be left out
 
     @staticmethod
-    def of(jobs: int, resources: int, most: int, columns: int, only_exact: bool) -> _States:
-        room, slots = most * columns, 2 << (most * columns).bit_length()
-        whole = (
-            np.empty(size, dtype=np.int64) for size in ((most, resources), (room, resources), room, room, (jobs, most), (jobs, most), slots)
-        )
-        used, new_used, new_parent, new_picked, parent, picked, slot = whole
-        lost, new_lost, between = np.empty(most), np.empty(room), np.empty(room)
-        slot.fill(-1)
+    def of(jobs: int, free: Ints, most: int, columns: int, only_exact: bool) -> _States:
+        room, resources = most * columns, len(free)
+        radix = [math.prod((free[r + 1 :] + 1).tolist()) for r in range(resources + 1)]
+        used, new_used = np.empty((most, resources), dtype=np.int64), np.empty((room, resources), dtype=np.int64)
+        key, new_key, new_parent, new_picked = (np.empty(size, dtype=np.int64) for size in (most, room, room, room))
+        parent, picked = (np.empty((jobs, most), dtype=np.int64) for _ in range(2))
+        slot = np.full(2 << room.bit_length(), -1, dtype=np.int64)
+        lost, new_lost = np.empty(most), np.empty(room)
+        wrapped = np.array([each % _LARGEST for each in radix[:resources]], dtype=np.int64)
+        may_use = np.zeros((2, resources), dtype=np.int64)
+        tells = math.prod((free + 1).tolist()) <= _LARGEST
         return _States(
-            used,
-            lost,
-            new_used,
-            new_lost,
-            new_parent,
-            new_picked,
-            parent,
-            picked,
-            slot,
-            between,
-            np.zeros((2, resources), np.int64),
-            only_exact,
-        )
+            used, key, lost, new_used, new_key, new_lost, new_parent, new_picked, parent, picked, slot, wrapped, may_use,
+            tells, only_exact,
+        )  # fmt: skip
 
 
 @kernel_from_zero
-def _search(
-    turn: Ints, first: Ints, need: Ints, loss: Floats, none: Floats, idle: Floats, free: Ints, least: Ints, widest: Ints, within: float,
-    states: _States, found: Ints,
-) -> bool:  # fmt: skip
+def _extremes(first: Ints, need: Ints, widest: Ints, least: Ints) -> None:
+    """The most and the least of each resource that a column of a job uses."""
+    for job in range(first.size - 1):
+        for at in range(first[job], first[job + 1]):
+            for r in range(need.shape[1]):
+                widest[job, r] = max(widest[job, r], need[at, r])
+                least[job, r] = min(least[job, r], need[at, r])
+
+
+@kernel_from_zero
+def _search(turn: Ints, columns: _Columns, free: Ints, within: float, states: _States, found: Ints) -> bool:
     """Fill ``found``; whether every state that could matter was looked at."""
-    used, lost, parent, picked, to_come = states.used, states.lost, states.parent, states.picked, states.to_come
-    jobs, resources, most, exact, count = turn.size, free.size, lost.size, True, 1
-    used[0], lost[0] = 0, 0.0
-    for job in range(jobs):
-        for r in range(resources):
-            to_come[0, r] += least[job, r]
-            to_come[1, r] += widest[job, r]
+    used, lost, parent, picked, may_use = states.used, states.lost, states.parent, states.picked, states.may_use
+    jobs, resources, most, exact, count, nothing = turn.size, free.size, lost.size, True, 1, columns.key.size - 1
+    first, loss, none, least, widest = columns.first, columns.loss, columns.none, columns.least, columns.widest
+    used[0], states.key[0], lost[0] = 0, 0, 0.0
+    for r in range(resources):
+        may_use[:, r] = free[r]
+        for job in range(jobs):
+            may_use[0, r] -= least[job, r]
+            may_use[1, r] -= widest[job, r]
     for step in range(jobs):
         job = turn[step]
         for r in range(resources):
-            to_come[0, r] -= least[job, r]
-            to_come[1, r] -= widest[job, r]
-        new = 0
-        only = _only_choice(first[job], first[job + 1], none[job] <= within)
-        for s in range(count if only >= -1 else 0):  # no two of these become alike
-            total = lost[s] + (loss[only] if only >= 0 else none[job])
-            if total <= within and _use(states, new, s, only, total, need, idle, free, within) >= 0:
-                states.new_lost[new], states.new_parent[new], states.new_picked[new] = total, s, only
-                new += 1
-        for s in range(count if only < -1 else 0):
+            may_use[0, r] += least[job, r]
+            may_use[1, r] += widest[job, r]
+        new, without = 0, none[job] <= within
+        alone = first[job + 1] - first[job] + without == 1  # no two states become alike
+        for s in range(count):
             total = lost[s] + none[job]
-            new = _reach(states, new, step, s, -1, total, need, idle, free, within) if total <= within else new
+            if without and total <= within:
+                new = _reach(states, columns, new, step, s, nothing, total, within, alone)
             for at in range(first[job], first[job + 1]):
                 total = lost[s] + loss[at]
                 if total > within:
                     break  # columns of a job are in order of their losses
-                new = _reach(states, new, step, s, at, total, need, idle, free, within)
+                new = _reach(states, columns, new, step, s, at, total, within, alone)
         exact = exact and new <= most
         if states.only_exact and not exact:
             return False
@@ -142,96 +158,82 @@ def _search(
     for s in range(count):
         total = lost[s]
         for r in range(resources):
-            total += idle[r] * (free[r] - used[s, r])
+            total += columns.idle[r] * (free[r] - used[s, r])
         if total < least_lost:
             best, least_lost = s, total
     for step in range(jobs - 1, -1, -1):
         if best >= 0:
-            found[turn[step]] = picked[step, best]
+            found[turn[step]] = picked[step, best] if picked[step, best] < nothing else -1
             best = parent[step, best]
     return exact
 
 
 @kernel_from_zero
-def _only_choice(begin: int, end: int, may_have_none: bool) -> int:
-    """The one column of a job that must have it, or -1 where having none is all it can; -2: it has a choice."""
-    if may_have_none:
-        return -1 if begin == end else -2
-    return begin if end == begin + 1 else -2
-
-
-@kernel_from_zero
-def _use(states: _States, new: int, s: int, at: int, total: float, need: Ints, idle: Floats, free: Ints, within: float) -> int:
-    """Write down what state s and column ``at`` (-1: none) use together; one number for that, or -1 where it cannot end well."""
-    key, spare = 0, total
-    for r in range(free.size):
-        taken = states.used[s, r] + (need[at, r] if at >= 0 else 0)
-        if taken + states.to_come[0, r] > free[r]:
-            return -1
-        spare += idle[r] * max(free[r] - taken - states.to_come[1, r], 0)
-        key = key * (free[r] + 1) + taken
-        states.new_used[new, r] = taken
-    return key & _LARGEST if spare <= within else -1
-
-
-@kernel_from_zero
 def _reach(
-    states: _States, new: int, step: int, s: int, at: int, total: float, need: Ints, idle: Floats, free: Ints, within: float
+    states: _States, columns: _Columns, new: int, step: int, s: int, at: int, total: float, within: float, alone: bool
 ) -> int:  # fmt: skip
-    """Note the state that comes of state s by column ``at`` (-1: none), unless it cannot end well or one like it has lost less."""
-    key = _use(states, new, s, at, total, need, idle, free, within)
-    if key < 0:
-        return new
-    last, base = states.slot.size - 1, step * states.new_lost.size
-    place = (((((key >> 3) * 0x9E3779B97F4A7C1) >> 20) << 3) | (key & 7)) & last  # states that use nearly the same lie side by side
-    while states.slot[place] >= base:
-        old = states.slot[place] - base
-        same = True
-        for r in range(free.size):
-            same = same and states.new_used[old, r] == states.new_used[new, r]
-        if same:
-            if total < states.new_lost[old]:
-                states.new_lost[old], states.new_parent[old], states.new_picked[old] = total, s, at
+    """Note the state that comes of state s by column ``at``, unless it cannot end well or one like it has lost less."""
+    spare = total
+    for r in range(columns.idle.size):
+        taken = states.used[s, r] + columns.need[at, r]
+        if taken > states.may_use[0, r]:
             return new
-        place = (place + 1) & last
-    states.slot[place] = base + new
-    states.new_lost[new], states.new_parent[new], states.new_picked[new] = total, s, at
+        if taken < states.may_use[1, r]:
+            spare += columns.idle[r] * (states.may_use[1, r] - taken)
+        states.new_used[new, r] = taken
+    if spare > within:
+        return new
+    key = states.key[s] + columns.key[at]
+    if not alone:
+        last, base = states.slot.size - 1, step * states.new_lost.size
+        place = (((((key >> 3) * 0x9E3779B97F4A7C1) >> 20) << 3) | (key & 7)) & last  # states that use nearly the same lie side by side
+        while states.slot[place] >= base:
+            old = states.slot[place] - base
+            if states.new_key[old] == key and (states.key_tells or _alike(states.new_used, old, new)):
+                if total < states.new_lost[old]:
+                    states.new_lost[old], states.new_parent[old], states.new_picked[old] = total, s, at
+                return new
+            place = (place + 1) & last
+        states.slot[place] = base + new
+    states.new_key[new], states.new_lost[new], states.new_parent[new], states.new_picked[new] = key, total, s, at
     return new + 1
+
+
+@kernel_from_zero
+def _alike(used: Ints, one: int, other: int) -> bool:
+    """Whether two states use the same devices."""
+    same = True
+    for r in range(used.shape[1]):
+        same = same and used[one, r] == used[other, r]
+    return same
 
 
 @kernel_from_zero
 def _go_on(states: _States, new: int, step: int) -> int:
     """Let the new states go on; of too many those that have lost least, about: the last of them in the order in which they came."""
-    most, sure, limit = states.lost.size, -1.0, np.inf  # losses are zero or more, and many are zero
+    most, sure, limit, lost = states.lost.size, -1.0, np.inf, states.new_lost  # losses are zero or more, and many are zero
     if new > most:
-        between, open_, limit = states.between, new, 0.0
+        surely, limit = 0, 0.0
         for e in range(new):
-            between[e] = states.new_lost[e]
-            limit = max(limit, between[e])
-        for _ in range(_HALVINGS):
-            middle, below, kept = (sure + limit) / 2.0, 0, 0
-            for e in range(open_):
-                below += between[e] <= middle
-            enter = below <= most
-            for e in range(open_):
-                if (between[e] > middle) == enter:
-                    between[kept] = between[e]
-                    kept += 1
-            open_ = kept
-            if enter:
-                sure = middle
-                most -= below  # what is left for those between the two
+            limit = max(limit, lost[e])
+        for _ in range(_HALVINGS):  # counting all of them again is quicker than to set aside those between the two
+            middle, below = (sure + limit) / 2.0, 0
+            for e in range(new):
+                below += lost[e] <= middle
+            if below <= most:
+                sure, surely = middle, below
             else:
                 limit = middle
+        most -= surely  # what is left for those between the two
     count = 0
     for e in range(new):
-        if states.new_lost[e] > sure:
-            if states.new_lost[e] > limit or most <= 0:
+        if lost[e] > sure:
+            if lost[e] > limit or most <= 0:
                 continue
             most -= 1
         for r in range(states.used.shape[1]):
             states.used[count, r] = states.new_used[e, r]
-        states.lost[count] = states.new_lost[e]
+        states.key[count], states.lost[count] = states.new_key[e], states.new_lost[e]
         states.parent[step, count], states.picked[step, count] = states.new_parent[e], states.new_picked[e]
         count += 1
     return count

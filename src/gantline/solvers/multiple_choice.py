@@ -83,8 +83,8 @@ def _relax(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, part
         price = np.array(found.row_dual)[jobs:]  # prices are negative: costs are minimised
         worth = saving + use @ price
         top, of_part = np.zeros(jobs), np.zeros(jobs)
-        np.maximum.at(top, job, worth)
-        np.maximum.at(of_part, job[part], worth[part])
+        raise_to_best(top, job, worth)
+        raise_to_best(of_part, job[part], worth[part])
         bound = -program.getInfo().objective_function_value
         more = np.flatnonzero(worth > of_part[job] + _tolerance(bound))
         if not len(more):
@@ -216,9 +216,16 @@ def _each_by_count(resource: Ints, job: Ints, use: Floats, saving: Floats, free:
 def _best_of_each(job: Ints, saving: Floats, jobs: int) -> Ints:
     """The column that saves most of every job that has any."""
     best = np.zeros(jobs)
-    np.maximum.at(best, job, saving)
+    raise_to_best(best, job, saving)
     top = np.flatnonzero(saving == best[job])
     return top[np.unique(job[top], return_index=True)[1]]
+
+
+@kernel
+def raise_to_best(best: Floats, job: Ints, worth: Floats) -> None:
+    """Raise the ``best`` of each job to what its columns are worth."""
+    for k in range(job.size):
+        best[job[k]] = max(best[job[k]], worth[k])
 
 
 def _round(job: Ints, use: Floats, saving: Floats, share: Floats, free: Floats, jobs: int) -> Ints:
