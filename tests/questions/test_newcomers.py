@@ -15,6 +15,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.questions.asked import answer
 from gantline.simulator.newcomers import like_the_past
+from gantline.simulator.uncertainty import Uncertainty
 
 PAST = [{"job": str(k), "arrival": 20.0 * k, "gpus": 2, "duration": 10.0, "user": "ann"} for k in range(12)]  # half of the machine's time
 NOW = {"now": 1000, "cluster": "1x2", "jobs": [{"id": "long", "gpus": 2, "estimate": 400, "service": 0, "devices": [0, 1]}]}
@@ -52,7 +53,7 @@ def test_an_answer_says_which_it_was(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_they_come_in_blocks_with_the_gaps_that_there_were() -> None:
     """Bursts stay bursts: gaps of one second within, of a hundred between."""
     burst = [{"job": str(k), "arrival": 100.0 * (k // 4) + k % 4, "gpus": 8, "duration": 5.0 + k} for k in range(16)]
-    coming = like_the_past(burst, decode_snapshot(NOW), make_policy("fifo"), 0.3)
+    coming = like_the_past(burst, decode_snapshot(NOW), make_policy("fifo"), Uncertainty(0.3))
     assert coming.span == pytest.approx(800.0)
     found = coming(np.random.default_rng(1))
     times = [one.time for one in found]

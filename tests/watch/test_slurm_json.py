@@ -58,10 +58,13 @@ def test_jobs_are_the_same_in_json(of_version: Any) -> None:
 
 
 def test_nodes_partitions_reservations_and_the_past_are_the_same_in_json() -> None:
+    tres = "cpu=8,gres/gpu=2,node=1"
     text = {
         "partitions": "PartitionName=main PriorityTier=3 MaxTime=02:00:00 State=UP",
         "reservations": f"ReservationName=r StartTime={NOW + 60} EndTime={NOW + 120} Nodes=node1 Users=ann",
-        "past": "JobID|State|ElapsedRaw|Timelimit\n1|COMPLETED|30|00:01:00\n2_4|FAILED|15|00:01:00\n",
+        "past": "JobID|User|Partition|Submit|Start|ElapsedRaw|Timelimit|State|AllocTRES|ReqTRES|NNodes|Priority\n"
+        + "".join(f"{k}|ann|main|{NOW - 900 + k}|{NOW - 800}|{k + 1}|00:01:00|COMPLETED|{tres}|{tres}|1|7\n" for k in range(10, 20))
+        + f"2_4|bob|main|{NOW - 90}|{NOW - 80}|15|00:01:00|FAILED||cpu=2,gres/gpu:a100=3|1|7\n",
         "nodes": "\n".join([node("node0"), node("node1", state="IDLE+DRAIN", features="fast,big"), node("node2", 0, state="DOWN")]),
     }
     nodes = [
@@ -73,15 +76,25 @@ def test_nodes_partitions_reservations_and_the_past_are_the_same_in_json() -> No
     ]  # fmt: skip
     partition = {"name": "main", "priority": {"tier": 3}, "maximums": {"time": newer(120)}, "partition": {"state": ["UP"]}}
     reserved = {"name": "r", "start_time": newer(NOW + 60), "end_time": newer(NOW + 120), "node_list": "node1", "users": "ann"}
-    past = [
-        {"job_id": 1, "state": {"current": ["COMPLETED"]}, "time": {"elapsed": 30, "limit": newer(1)}},
-        {"job_id": 6, "array": {"job_id": 2, "task_id": newer(4)}, "state": {"current": "FAILED"}, "time": {"elapsed": 15, "limit": 1}},
-    ]
+    counts = [{"type": "cpu", "name": "", "count": 8}, {"type": "gres", "name": "gpu", "count": 2}, {"type": "node", "count": newer(1)}]
+    shown = {"user": "ann", "partition": "main", "priority": newer(7), "allocation_nodes": 1, "state": {"current": ["COMPLETED"]}}
+    past: list[dict[str, Any]] = [
+        {
+            **shown, "job_id": k, "tres": {"allocated": counts, "requested": counts},
+            "time": {"submission": NOW - 900 + k, "start": NOW - 800, "elapsed": k + 1, "limit": newer(1)},
+        }
+        for k in range(10, 20)
+    ]  # fmt: skip
+    asked = [{"type": "cpu", "name": None, "count": 2}, {"type": "gres", "name": "gpu:a100", "count": 3}]
+    failed = {"user": "bob", "state": {"current": "FAILED"}, "tres": {"allocated": [], "requested": asked}}
+    times = {"submission": NOW - 90, "start": NOW - 80, "elapsed": 15, "limit": 1}
+    past.append({**shown, **failed, "job_id": 6, "array": {"job_id": 2, "task_id": newer(4)}, "time": times})
     lists = {"nodes": nodes, "partitions": [partition], "reservations": [reserved]}
     as_json = {name: json.dumps({name: value}) for name, value in lists.items()} | {"past": json.dumps({"jobs": past})}
     of_text = watched(read_state(recording(TEXT, **text)))
     assert watched(read_state(recording(TEXT, **as_json))) == of_text
-    assert of_text.ratios[:2] == (0.5, 0.25)
+    assert round(17 / 60, 6) in of_text.ratios
+    assert [job["gpus"] for job in of_text.arrivals][:12] == [2] * 10 + [4, 3], "as given or asked for, in order of submission"
     older = [{**one, "state": one["state"][0].lower(), "state_flags": one["state"][1:]} for one in nodes]  # as sinfo of 22.05 has them
     assert watched(read_state(recording(TEXT, **{**as_json, "nodes": json.dumps({"nodes": older})}))) == of_text
 

@@ -14,7 +14,7 @@ from gantline.core.errors import UsageError
 app = App(
     name="forecast",
     help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work. No new jobs arrive,
-unless --newcomers says how; the last line says which it was. Where profiles have single measurements, starts, stops and
+unless --newcomers says how or Slurm is watched; the last line says which it was. Where profiles have single measurements, starts, stops and
 speeds are drawn from them, too, and means with the middle nine tenths of the draws are shown.
 Half of the starts should lie before the P50, nine of ten before the P90; see the page on questions for how that is checked. Examples:
 
@@ -70,7 +70,8 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
         raise UsageError("a table of jobs does not say where and how it runs", where="--check", fix="add --cluster and --present")
     policy = load_policy(options.present, settings_of(settings))
     setup = Setup(options.placement or None, uncertainty=Uncertainty(options.sigma), samples=options.samples)
-    coming = (replace(options, newcomers=trace) if options.newcomers == "past" else options).coming() if options.newcomers else ()
+    named = trace if options.newcomers == "past" else options.newcomers
+    coming = replace(options, newcomers=named).coming() if named not in ("", "none") else ()
     found = check_forecasts(trace, cluster, policy, setup, coming=coming, estimates=estimates)
     text = "with newcomers as in the table" if coming else "no new jobs"
     return {**found.as_json(), "lines": [*found.lines(), f"note: {text}"]}

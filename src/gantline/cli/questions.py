@@ -60,7 +60,12 @@ class QuestionOptions:
         float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")
     ] = 0.5
     newcomers: Annotated[
-        str, Parameter(help="Let others come: 'past', as those that have ended came; or as in this table of jobs.", show_default=False)
+        str,
+        Parameter(
+            help="Let others come: 'past', as those that have ended came; or as in this table of jobs. Beside Slurm they come as the "
+            "latest did, where enough are known; 'none': no other comes.",
+            show_default=False,
+        ),
     ] = ""
     home: HomeOption = None
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text"
@@ -75,7 +80,10 @@ class QuestionOptions:
         policy = self.present or in_force.get("policy", "")
         if not policy:
             raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
-        if self.newcomers:
+        latest = document.get("arrivals") if in_force else None
+        if self.newcomers in ("", "past") and latest:
+            more["newcomers"] = latest
+        elif self.newcomers not in ("", "none"):
             more["newcomers"] = self.coming()
         given = {} if self.present else in_force.get("settings", {})
         question = {
@@ -117,15 +125,16 @@ class QuestionOptions:
         from gantline.workload.trace import Trace
 
         if self.newcomers == "past":
-            raise UsageError("a file does not hold the past", where="--newcomers", fix="name a table of jobs")
+            what = "too few jobs are known, or all came at once" if self.watch else "a file does not hold the past"
+            raise UsageError(what, where="--newcomers", fix="name a table of jobs")
         return list(Trace.load(self.newcomers).frame.iter_rows(named=True))
 
     def asked(self) -> dict[str, Any]:
         """What the service receives on how to answer."""
-        if self.newcomers not in ("", "past"):
+        if self.newcomers not in ("", "none", "past"):
             raise UsageError("the service has only its own past", where="--newcomers", fix="write --newcomers past")
         self.refuse_profiles("the service answers by its own profiles")
-        return {"samples": self.samples, "sigma": self.sigma, "newcomers": bool(self.newcomers)}
+        return {"samples": self.samples, "sigma": self.sigma, "newcomers": self.newcomers == "past"}
 
 
 NOTHING_SAID = QuestionOptions()

@@ -67,7 +67,7 @@ def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -
     coming = reader.raw("newcomers")
     if coming is not None:
         how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "until": snapshot.now + setup.horizon}
-        setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty.sigma, **how))
+        setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty, **how))
     return _ANSWERS[kind](reader, snapshot, policy, setup)
 
 

@@ -80,7 +80,7 @@ class Forecasting(Journal):
             setup = self._setup
             if self._coming:
                 how: dict[str, object] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
-                setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty.sigma, **how))
+                setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty, **how))
             found = forecast(snapshot, self._policy, fresh, setup)
             self.stretch = learn(self.made, self._seen, snapshot.now)
             if self.stretch.forecasts:

@@ -18,22 +18,25 @@ from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.simulator.rollout import rollout
+from gantline.simulator.uncertainty import Uncertainty
 
 FEWEST = 10  # jobs of the past, to know how others will come
-MOST = 300  # newcomers of one future
+MOST = 300  # newcomers of one future, or as many as the queue has jobs
 _FIX = f"ask again when {FEWEST} have ended"
-_COPIED = ("user", "queue", "model", "priority", "min_gpus", "max_gpus")
+_COPIED = ("user", "queue", "model", "priority", "min_gpus", "max_gpus", "options", "metrics")
+EXACT = Uncertainty(0.0)
 
 
 @dataclass(frozen=True)
 class LikeThePast:
     """Called with a source of chance, it gives the newcomers of one future, from `now` on for `span` seconds."""
 
-    jobs: tuple[Mapping[str, Any], ...]  # in order of arrival: arrival, gpus, duration, and what else is known
+    jobs: tuple[Mapping[str, Any], ...]  # in order of arrival: arrival, gpus, duration or estimate, and what else is known
     now: float
     span: float
     largest: int  # a job that asks for more devices than there are would be refused, now as then
-    sigma: float = 0.0
+    uncertainty: Uncertainty = EXACT
+    most: int = MOST
 
     def __call__(self, random: np.random.Generator) -> list[Submit]:
         arrival = np.array([float(job["arrival"]) for job in self.jobs])
@@ -42,33 +45,50 @@ class LikeThePast:
         size = max(1, round(math.sqrt(len(self.jobs))))
         found: list[Submit] = []
         at = self.now
-        while len(found) < MOST:
+        while len(found) < self.most:
             first = int(random.integers(0, len(self.jobs) - size + 1))
             for place in range(first, first + size):
                 at += float(gaps[place])
-                if at > self.now + self.span or len(found) >= MOST:
+                if at > self.now + self.span or len(found) >= self.most:
                     return found
                 found.append(self._one(self.jobs[place], at, len(found), random))
         return found
 
     def _one(self, job: Mapping[str, Any], at: float, number: int, random: np.random.Generator) -> Submit:
-        work, gpus = float(job["duration"]), min(int(job.get("gpus", 1)), self.largest)
         fields = {key: job[key] for key in _COPIED if job.get(key) not in (None, "")}
-        for key in ("min_gpus", "max_gpus"):
-            if key in fields:
-                fields[key] = min(int(fields[key]), self.largest)
-        estimate = work * math.exp(-self.sigma * float(random.standard_normal()))
+        gpus = int(job.get("gpus", 1))
+        if "options" not in fields:
+            gpus = min(gpus, self.largest)
+            for key in ("min_gpus", "max_gpus"):
+                if key in fields:
+                    fields[key] = min(int(fields[key]), self.largest)
+        work, estimate = self._amounts(job, random)
         return Submit(at, {"id": f"newcomer-{number}", "gpus": gpus, "estimate": max(estimate, 1e-3), **fields}, work)
 
+    def _amounts(self, job: Mapping[str, Any], random: np.random.Generator) -> tuple[float, float]:
+        """The work and the estimate of one like it: one of them is known, and says how the other may be."""
+        if "duration" in job:
+            work = float(job["duration"])
+            return work, work * math.exp(-self.uncertainty.sigma * float(random.standard_normal()))
+        estimate = float(job["estimate"])
+        return estimate * self.uncertainty.ratio(random), estimate
 
-def like_the_past(jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy: Policy, sigma: float, **how: Any) -> LikeThePast:
+
+def like_the_past(
+    jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy: Policy, uncertainty: Uncertainty = EXACT, **how: Any
+) -> LikeThePast:
     """Newcomers for the queue of a snapshot; `how` is what a roll forward needs to know besides."""
     known = sorted(jobs, key=lambda job: float(job["arrival"]))
     if len(known) < FEWEST:
         raise RefusedError(f"only {len(known)} jobs are known, too few to say how others come", where="newcomers", fix=_FIX)
-    if not float(known[-1]["arrival"]) > float(known[0]["arrival"]):
+    if not tell_how_others_come([job["arrival"] for job in known]):
         raise RefusedError("all jobs of the past came at once", where="newcomers", fix="leave it out")
     ends = rollout(snapshot, policy, **how)[0].finish
     span = 2.0 * float(np.max(ends[np.isfinite(ends)], initial=snapshot.now) - snapshot.now)
     largest = max((int(node.gpus) for node in snapshot.cluster.description.nodes), default=1)
-    return LikeThePast(tuple(known), snapshot.now, span, largest, sigma)
+    return LikeThePast(tuple(known), snapshot.now, span, largest, uncertainty, max(MOST, len(snapshot.jobs)))
+
+
+def tell_how_others_come(arrivals: Sequence[float]) -> bool:
+    """Whether there are enough of them, at more than one instant."""
+    return len(arrivals) >= FEWEST and max(arrivals) > min(arrivals)

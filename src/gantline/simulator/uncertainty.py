@@ -38,7 +38,7 @@ class Uncertainty:
     def source(self) -> str:
         """A description of what the draws are based on."""
         if len(self.ratios) >= FEWEST:
-            return f"the estimates of {len(self.ratios)} ended jobs"
+            return "how far estimates of ended jobs were off"
         return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"
 
     def quantiles(self, snapshot: Snapshot) -> Floats:
@@ -61,6 +61,12 @@ class Uncertainty:
         late = np.flatnonzero(~(found[0] > done))
         found[:, late] = done[late] - np.log1p(-place) * np.maximum(done[late], 1e-6)
         return found
+
+    def ratio(self, random: np.random.Generator) -> float:
+        """True work over estimate of one job that has done nothing yet."""
+        if len(self.ratios) >= FEWEST:
+            return self.ratios[int(random.integers(len(self.ratios)))]
+        return math.exp(self.sigma * float(random.standard_normal()))
 
     def draw(self, snapshot: Snapshot, seed: int, first: int, count: int) -> Floats:
         """Total work by (future, job), in `count` futures from number `first` on."""

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.policies import load_policy
-from gantline.questions.forecast import Setup, forecast
+from gantline.questions.forecast import Forecast, Setup, forecast
+from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.watch.slurm_recording import read_recording, record
-from gantline.watch.slurm_snapshot import watched
-from gantline.watch.slurm_state import SlurmState, read_state
-from gantline.watch.watched import Document
+from gantline.watch.slurm_snapshot import WAITS, watched
+from gantline.watch.slurm_state import SlurmJob, SlurmState, read_state
+from gantline.watch.watched import ClusterLook, Document
 
 
 @dataclass(frozen=True)
 class HeldForecasts:
-    """How many jobs had started by what was forecast; `open` have neither started nor passed their P90."""
+    """How many jobs had started by what was forecast."""
 
     forecasts: int
     by_p50: int
     by_p90: int
-    open: int
+    open: int  # they have neither started nor passed their P90
+    gone: int  # between two recordings, or cancelled: when they started is not known
     recordings: int
 
     def as_json(self) -> Document:
-        return {name: getattr(self, name) for name in ("forecasts", "by_p50", "by_p90", "open", "recordings")}
+        return asdict(self)
 
     def lines(self) -> list[str]:
+        notes = [f"note: {self.open} more jobs have not started yet, nor passed their P90"] if self.open else []
+        if self.gone:
+            notes.append(f"note: {self.gone} more jobs were gone at a later recording, and none shows when they started")
         if not self.forecasts:
-            return [f"{self.recordings} recordings: no job that waited has started since"]
+            return [f"{self.recordings} recordings: no job that waited has started since", *notes]
         share = [f"{100 * count / self.forecasts:.0f} %" for count in (self.by_p50, self.by_p90)]
-        found = [f"{self.forecasts} starts in {self.recordings} recordings: {share[0]} by their P50, {share[1]} by their P90"]
-        return found + ([f"note: {self.open} more jobs have not started yet, nor passed their P90"] if self.open else [])
+        return [f"{self.forecasts} starts in {self.recordings} recordings: {share[0]} by their P50, {share[1]} by their P90", *notes]
 
 
 def keep_recordings(folder: Path, every: float, times: int, said: Callable[[str], None] = lambda text: None) -> None:
@@ -68,25 +72,41 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
             f"it has {len(files)} recordings", where=str(folder), fix="make some: gantline watch slurm --record FOLDER --times 60"
         )
     states = sorted((read_state(read_recording(file), file.name) for file in files), key=lambda state: state.now)
-    started = _starts(states)
-    seen: set[str] = set()
-    counts, left = [0, 0, 0], 0
+    started, last = _starts(states), states[-1]
+    waiting = {job.id for job in last.jobs if job.state in WAITS}
+    earlier: dict[str, SlurmJob] = {}
+    held: list[tuple[bool, bool]] = []  # by its P50, by its P90
+    still_open = gone = 0
     for state in states:
-        look = watched(state)
-        new = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node")) and job["id"] not in seen]
-        seen.update(job.id for job in state.jobs)
-        if not new:
-            continue
-        base = setup or Setup()
-        shown = replace(base, uncertainty=Uncertainty(base.uncertainty.sigma, look.ratios))
-        for one in forecast(decode_snapshot(look.snapshot), load_policy(look.policy, dict(look.settings)), new, shown):
+        look = watched(state, earlier)
+        new = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node")) and job["id"] not in earlier]
+        earlier.update((job.id, job) for job in state.jobs)
+        until = last.now + slack - state.now  # what comes later is not seen
+        for one in look_forecasts(look, new, replace(setup or Setup(), horizon=until)):
             start, p50, p90 = started.get(one.job), one.start_p50 + look.zero + slack, one.start_p90 + look.zero + slack
-            if start is None and states[-1].now <= p90:
-                left += 1
-                continue
-            counts = [counts[0] + 1, counts[1] + (start is not None and start <= p50), counts[2] + (start is not None and start <= p90)]
-    return HeldForecasts(counts[0], counts[1], counts[2], left, len(states))
+            if start is not None:
+                held.append((start <= p50, start <= p90))
+            elif one.job not in waiting:
+                gone += 1
+            elif p90 >= last.now:
+                still_open += 1
+            else:
+                held.append((False, False))
+    return HeldForecasts(len(held), sum(half for half, _ in held), sum(most for _, most in held), still_open, gone, len(states))
+
+
+def look_forecasts(look: ClusterLook, jobs: list[str], setup: Setup) -> list[Forecast]:
+    """As ``gantline forecast`` makes them: by the shares of their limits that jobs use, and with newcomers like the latest."""
+    if not jobs:
+        return []
+    policy, snapshot = load_policy(look.policy, dict(look.settings)), decode_snapshot(look.snapshot)
+    setup = replace(setup, uncertainty=Uncertainty(setup.uncertainty.sigma, look.ratios))
+    if look.arrivals:
+        coming = like_the_past(look.arrivals, snapshot, policy, setup.uncertainty, until=snapshot.now + setup.horizon)
+        setup = replace(setup, newcomers=coming)
+    return forecast(snapshot, policy, jobs, setup)
 
 
 def _starts(states: Iterable[SlurmState]) -> dict[str, float]:
-    return {job.id: job.started for state in states for job in state.jobs if job.started is not None and job.state != "PENDING"}
+    jobs = (job for state in states for job in (*state.past, *state.jobs))
+    return {job.id: job.started for job in jobs if job.started is not None and job.state not in WAITS}

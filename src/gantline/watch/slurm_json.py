@@ -84,7 +84,7 @@ def reservation_pairs(text: str, where: str) -> Iterator[dict[str, str]]:
 
 
 def past_rows(text: str, where: str) -> Iterator[dict[str, str]]:
-    """Ended jobs by the heads of sacct's columns, as far as run times need them."""
+    """Jobs by the heads of sacct's columns."""
     for place, one in enumerate(items(text, "jobs", where)):
         _demand(one, ("job_id", "time", "state"), f"{where}, jobs[{place}]")
         state, spent = one["state"], one["time"]
@@ -93,8 +93,18 @@ def past_rows(text: str, where: str) -> Iterator[dict[str, str]]:
         id = f"{_number(array.get('job_id'))}_{task}" if task else str(one["job_id"])
         yield {
             "JobID": id, "State": (_words(state.get("current") if isinstance(state, dict) else state) or [""])[0],
-            "ElapsedRaw": _number(spent.get("elapsed")), "Timelimit": _number(spent.get("limit")),
+            "ElapsedRaw": _number(spent.get("elapsed")), "Timelimit": _number(spent.get("limit")), "User": str(one.get("user") or ""),
+            "Submit": _number(spent.get("submission")), "Start": _number(spent.get("start")), "Partition": str(one.get("partition") or ""),
+            "AllocTRES": _tres(one, "allocated"), "ReqTRES": _tres(one, "requested"), "NNodes": _number(one.get("allocation_nodes")),
+            "Priority": _number(one.get("priority")),
         }  # fmt: skip
+
+
+def _tres(job: Document, which: str) -> str:
+    """What a job was given or has asked for, such as ``cpu=8,gres/gpu:a100=2``."""
+    listed = (job.get("tres") or {}).get(which) or []
+    names = (("/".join(str(one[part]) for part in ("type", "name") if one.get(part)), _number(one.get("count"))) for one in listed)
+    return ",".join(f"{name}={count}" for name, count in names if count)
 
 
 def _demand(item: Document, fields: tuple[str, ...], where: str) -> None:

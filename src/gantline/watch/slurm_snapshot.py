@@ -12,27 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gantline.simulator.uncertainty import FEWEST
+from gantline.simulator.newcomers import tell_how_others_come
+from gantline.watch.slurm_past import RUNS, SlurmPast
 from gantline.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
 from gantline.watch.watched import ClusterLook, Document, left_out_notes
 from gantline.workload.importers.slurm import seconds_of
 
-_WAITS = ("PENDING", "REQUEUED")
-_RUNS = ("RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT")
-_ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "NODE_FAIL")
+WAITS = ("PENDING", "REQUEUED")
 _READY = ("Resources", "Priority", "None", "", "BeginTime", "ReqNodeNotAvail", "Nodes_required_for_job_are_DOWN")
 _YEAR = 365 * 86_400.0  # what Slurm's backfill takes for a job without a limit
 _PLAIN_FEATURE = re.compile(r"^[\w.\-]+(?:[&,][\w.\-]+)*$|^[\w.\-]+(?:\|[\w.\-]+)*$")
 
 
-def watched(state: SlurmState) -> ClusterLook:
-    """The snapshot, the policy in force, and what ended jobs have shown."""
-    return _Builder(state).build()
+def watched(state: SlurmState, earlier: Mapping[str, SlurmJob] | None = None) -> ClusterLook:
+    """The snapshot, the policy in force, and what jobs of the past have shown; `earlier` are those of earlier looks, by id."""
+    return _Builder(state, SlurmPast(state, earlier or {})).build()
 
 
 @dataclass
 class _Builder:
     state: SlurmState
+    past: SlurmPast
 
     def __post_init__(self) -> None:
         state, features = self.state, {job.feature for job in self.state.jobs if job.feature}
@@ -49,8 +49,8 @@ class _Builder:
 
     def build(self) -> ClusterLook:
         state, now = self.state, self.state.now - self.zero
-        runs = [job for job in state.jobs if job.state in _RUNS]
-        waits = sorted((job for job in state.jobs if job.state in _WAITS), key=_age)
+        runs = [job for job in state.jobs if job.state in RUNS]
+        waits = sorted((job for job in state.jobs if job.state in WAITS), key=_age)
         entries = [entry for job in runs if (entry := self._running(job)) is not None]
         entries += [entry for job in waits if (entry := self._waiting(job)) is not None]
         snapshot: Document = {
@@ -68,10 +68,11 @@ class _Builder:
             snapshot,
             "slurm",
             self._settings(),
-            self._drawn(),
+            self.past.shares,
             tuple(self._notes()),
             self._queue(waits, names),
-            self._run_times(),
+            self.past.run_times,
+            self._coming(),
         )
 
     # --- the cluster ----------------------------------------------------------------------------------------------------
@@ -140,12 +141,16 @@ class _Builder:
             return self._leave_out("ask for particular nodes or a reservation")
         if job.feature and not _PLAIN_FEATURE.match(job.feature):
             return self._leave_out("ask for features in a way that is not read")
+        types = self._types_of(job)
+        return self._entry(job, types) if types else self._leave_out("fit no node of their partition")
+
+    def _types_of(self, job: SlurmJob) -> list[str]:
+        """The types of node on which a job may run."""
         asked = (job.partitions, job.gpus, job.nodes, job.type, job.cpus, job.feature)
         if asked not in self.types:  # few jobs ask differently
             admits = self._admits(job)
             self.types[asked] = list(dict.fromkeys(self.kinds[node.name] for node in self.state.nodes if admits(node)))
-        types = self.types[asked]
-        return self._entry(job, types) if types else self._leave_out("fit no node of their partition")
+        return self.types[asked]
 
     def _queue(self, waits: Sequence[SlurmJob], known: set[str]) -> tuple[str, ...]:
         """Those that wait in Slurm's order: tier, priority, the older first."""
@@ -202,31 +207,21 @@ class _Builder:
         return seconds_of(self.state.config.get("PriorityMaxAge", "") or "7-0") or 604_800.0
 
     def _standing(self, job: SlurmJob) -> float:
-        """Its priority without what its age adds."""
-        age = max(min((self.state.now - job.eligible) / self._max_age, 1.0), 0.0)
+        """Its priority without what its age adds, up to its start."""
+        until = self.state.now if job.started is None or job.state in WAITS else job.started
+        age = max(min((until - job.eligible) / self._max_age, 1.0), 0.0)
         return job.priority - self._age_weight * age
 
     # --- what is known of the past --------------------------------------------------------------------------------------
-    def _ratios(self) -> tuple[float, ...]:
-        """Run times over time limits of jobs that have ended, as far as squeue and sacct still show them."""
-        shown = {
-            job.id: (job.ended - job.started) / job.limit
-            for job in self.state.jobs
-            if job.state in _ENDED and job.started and job.ended and job.limit and job.ended > job.started
-        }
-        for row in self.state.past:
-            try:
-                limit, spent = seconds_of(row.get("Timelimit", "")), float(row.get("ElapsedRaw", "") or 0)
-            except ValueError:
-                continue
-            if limit and spent > 0 and row.get("State", "").split(" ")[0] in _ENDED:
-                shown[row.get("JobID", "")] = spent / limit
-        return tuple(round(min(ratio, 1.0), 6) for ratio in shown.values())
-
-    def _drawn(self) -> tuple[float, ...]:
-        """The same where enough are known; else anything up to the limit is as likely."""
-        known = self._ratios()
-        return known if len(known) >= FEWEST else (*known, *((k + 1) / FEWEST for k in range(FEWEST)))
+    def _coming(self) -> tuple[Document, ...]:
+        """The latest arrivals, of which those that may still come are drawn; none, where they are too few for that."""
+        found = []
+        for job in self.past.arrivals():
+            if (types := self._types_of(job)) and not job.narrowed:
+                entry = self._entry(job, types)
+                del entry["id"]
+                found.append({**entry, "arrival": job.submitted - self.zero})
+        return tuple(found) if tell_how_others_come([entry["arrival"] for entry in found]) else ()
 
     def _notes(self) -> list[str]:
         found = left_out_notes(self.left_out)
@@ -242,13 +237,6 @@ class _Builder:
         if any(node.weight != self.state.nodes[0].weight for node in self.state.nodes):
             found.append("weights of nodes are not followed: the first with room are taken")
         return found
-
-    def _run_times(self) -> str:
-        known = len(self._ratios())
-        if known >= FEWEST:
-            return f"run times are known of {known} ended jobs"
-        few = f"of {known} ended jobs only" if known else "of no ended job"
-        return f"run times are known {few}: any up to the limit is as likely"
 
 
 def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:

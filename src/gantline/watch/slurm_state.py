@@ -104,7 +104,7 @@ class SlurmState:
     partitions: Mapping[str, SlurmPartition]
     jobs: tuple[SlurmJob, ...]
     reservations: tuple[SlurmReservation, ...]
-    past: tuple[Mapping[str, str], ...]  # ended jobs by the heads of sacct's columns
+    past: tuple[SlurmJob, ...]  # as sacct shows them
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -134,7 +134,7 @@ def read_state(text: str, where: str = "recording") -> SlurmState:
     reservations = tuple(_reservation(pairs, clock) for pairs in listed)
     cells = slurm_json.job_cells if slurm_json.is_json(parts["jobs"]) else _cells
     jobs = tuple(_job(one, clock) for one in cells(parts["jobs"], f"{where}, section jobs"))
-    return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, _past(parts.get("past", ""), where))
+    return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, _past(parts.get("past", ""), clock, where))
 
 
 def _listed(parts: Mapping[str, str], name: str, read: Reading, head: str, where: str) -> Iterable[Mapping[str, str]]:
@@ -145,12 +145,15 @@ def _listed(parts: Mapping[str, str], name: str, read: Reading, head: str, where
     return (pairs_of(line) for line in text.splitlines() if line.startswith(f"{head}="))
 
 
-def _past(text: str, where: str) -> tuple[Mapping[str, str], ...]:
+def _past(text: str, clock: _Clock, where: str) -> tuple[SlurmJob, ...]:
+    """The jobs that sacct lists, without arrays of which no task has begun."""
     if slurm_json.is_json(text):
-        return tuple(slurm_json.past_rows(text, f"{where}, section past"))
-    lines = text.splitlines()
-    head = lines[0].split("|") if lines else []
-    return tuple(dict(zip(head, line.split("|"))) for line in lines[1:])
+        rows = slurm_json.past_rows(text, f"{where}, section past")
+    else:
+        lines = text.splitlines()
+        head = lines[0].split("|") if lines else []
+        rows = (dict(zip(head, line.split("|"))) for line in lines[1:])
+    return tuple(_past_job(row, clock) for row in rows if "[" not in row.get("JobID", ""))
 
 
 class _Clock:
@@ -255,4 +258,18 @@ def _job(cell: Mapping[str, str], clock: _Clock) -> SlurmJob:
         next((kind for text, _ in asked if (kind := _type_of(text))), ""), float(cpus[1]) if cpus else _number(cell.get("CPUS", "0")),
         _memory_of(alloc) or 0.0, host_names(cell["NODELIST"]), cell.get("FEATURES", ""),
         any(cell.get(name) for name in ("REQ_NODES", "EXC_NODES", "RESERVATION")),
+    )  # fmt: skip
+
+
+def _past_job(row: Mapping[str, str], clock: _Clock) -> SlurmJob:
+    """A job by the heads of sacct's columns; what it was given is what it had asked for."""
+    tres, nodes = row.get("AllocTRES") or row.get("ReqTRES", ""), max(int(_number(row.get("NNodes", ""))), 1)
+    submitted, spent = clock.read(row.get("Submit", "")) or 0.0, _number(row.get("ElapsedRaw", ""))
+    started = clock.read(row.get("Start", "")) or (0.0 if spent else None)
+    cpus = _CPUS.search(tres)
+    return SlurmJob(
+        row.get("JobID", ""), row.get("User", ""), tuple(row.get("Partition", "").split(",")), row.get("State", "").partition(" ")[0], "",
+        _number(row.get("Priority", "")), submitted, submitted, started, None if started is None else started + spent,
+        _limit(row.get("Timelimit", "")), nodes, int(_gpus_of(tres)), _type_of(tres), float(cpus[1]) if cpus else 0.0,
+        _memory_of(tres) or 0.0, (), "", False,
     )  # fmt: skip

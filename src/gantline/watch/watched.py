@@ -26,12 +26,13 @@ class ClusterLook:
     notes: tuple[str, ...] = ()
     queue: tuple[str, ...] = ()  # the jobs that wait, in the order in force
     run_times: str = ""  # what is known of them, in words
+    arrivals: tuple[Document, ...] = ()  # the latest jobs, of which newcomers are drawn
 
     def as_json(self) -> Document:
         """The document that ``--snapshot`` takes."""
         present = {"policy": self.policy, "settings": self.settings}
         head = {"kind": "watched", "version": 1, "source": self.source, "at": self.at, "zero": self.zero, "present": present}
-        return {**head, "ratios": list(self.ratios), "notes": self._remarks(), "snapshot": self.snapshot}
+        return {**head, "ratios": list(self.ratios), "arrivals": list(self.arrivals), "notes": self._remarks(), "snapshot": self.snapshot}
 
     def lines(self) -> list[str]:
         """The same for people, in brief."""

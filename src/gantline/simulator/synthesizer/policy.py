@@ -19,7 +19,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
-from gantline.simulator.newcomers import FEWEST, LikeThePast
+from gantline.simulator.newcomers import LikeThePast, tell_how_others_come
 from gantline.simulator.rollout import Candidate, Newcomers, rollout
 from gantline.simulator.synthesizer.judging import Verdict, judge, scores
 from gantline.simulator.synthesizer.portfolio import WHERE, Combination, combinations
@@ -198,7 +198,7 @@ class Synthesizer(Policy):
 
     def _newcomers(self, snapshot: Snapshot, mind: Remembered) -> Newcomers | None:
         """As the jobs came that were seen so far; none, before enough have come."""
-        if self.newcomers == "none" or len(mind.past) < FEWEST or not mind.past[-1][0] > mind.past[0][0]:
+        if self.newcomers == "none" or not tell_how_others_come([arrival for arrival, _, _ in mind.past]):
             return None
         jobs = tuple({"arrival": arrival, "gpus": gpus, "duration": work} for arrival, gpus, work in mind.past)
         span = 2.0 * float(snapshot.jobs.remaining @ snapshot.jobs.gpus) / max(snapshot.cluster.gpus, 1)
