@@ -31,7 +31,7 @@ ANY: dict[str, int] = {
     "report": 54,
     "runtime": 219,
     "service": 197,
-    "simulator": 77,
+    "simulator": 75,
     "systems": 158,
     "train": 36,
     "watch": 2,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from gantline.simulator.uncertainty import Uncertainty
 FEWEST = 10  # jobs of the past, to know how others will come
 MOST = 300  # newcomers of one future, or as many as the queue has jobs
 _FIX = f"ask again when {FEWEST} have ended"
+PastJob: TypeAlias = Mapping[str, Any]
+"""Its arrival, gpus, duration or estimate, and what else is known."""
 _COPIED = ("user", "queue", "model", "priority", "min_gpus", "max_gpus", "options", "metrics")
 EXACT = Uncertainty(0.0)
 
@@ -31,7 +33,7 @@ EXACT = Uncertainty(0.0)
 class LikeThePast:
     """Called with a source of chance, it gives the newcomers of one future, from `now` on for `span` seconds."""
 
-    jobs: tuple[Mapping[str, Any], ...]  # in order of arrival: arrival, gpus, duration or estimate, and what else is known
+    jobs: tuple[PastJob, ...]  # in order of arrival
     now: float
     span: float
     largest: int  # a job that asks for more devices than there are would be refused, now as then
@@ -54,7 +56,7 @@ class LikeThePast:
                 found.append(self._one(self.jobs[place], at, len(found), random))
         return found
 
-    def _one(self, job: Mapping[str, Any], at: float, number: int, random: np.random.Generator) -> Submit:
+    def _one(self, job: PastJob, at: float, number: int, random: np.random.Generator) -> Submit:
         fields = {key: job[key] for key in _COPIED if job.get(key) not in (None, "")}
         gpus = int(job.get("gpus", 1))
         if "options" not in fields:
@@ -65,7 +67,7 @@ class LikeThePast:
         work, estimate = self._amounts(job, random)
         return Submit(at, {"id": f"newcomer-{number}", "gpus": gpus, "estimate": max(estimate, 1e-3), **fields}, work)
 
-    def _amounts(self, job: Mapping[str, Any], random: np.random.Generator) -> tuple[float, float]:
+    def _amounts(self, job: PastJob, random: np.random.Generator) -> tuple[float, float]:
         """The work and the estimate of one like it: one of them is known, and says how the other may be."""
         if "duration" in job:
             work = float(job["duration"])
@@ -74,9 +76,7 @@ class LikeThePast:
         return estimate * self.uncertainty.ratio(random), estimate
 
 
-def like_the_past(
-    jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy: Policy, uncertainty: Uncertainty = EXACT, **how: Any
-) -> LikeThePast:
+def like_the_past(jobs: Sequence[PastJob], snapshot: Snapshot, policy: Policy, uncertainty: Uncertainty = EXACT, **how: Any) -> LikeThePast:
     """Newcomers for the queue of a snapshot; `how` is what a roll forward needs to know besides."""
     known = sorted(jobs, key=lambda job: float(job["arrival"]))
     if len(known) < FEWEST:

@@ -19,15 +19,15 @@ _PLACES = 256  # shares that stand for an estimate, at least
 
 def shares_of_limits(ended: Sequence[float], running: Sequence[float]) -> tuple[float, ...]:
     """Shares that are equally likely, in rising order. With few ended jobs any share up to the limit counts as seen, too."""
-    known = np.sort(np.minimum(ended, 1.0))
+    known: Floats = np.sort(np.minimum(np.asarray(ended, dtype=np.float64), 1.0))
     if len(known) < FEWEST:
         known = np.sort(np.append(known, (np.arange(FEWEST) + 1) / FEWEST))
-    open_ones = np.sort(np.minimum(running, 1.0))
+    open_ones: Floats = np.sort(np.minimum(np.asarray(running, dtype=np.float64), 1.0))
     if not len(open_ones):
         return tuple(np.round(known, 6).tolist())
     at, ends = np.unique(known, return_counts=True)
     at_risk = len(known) - np.searchsorted(known, at) + len(open_ones) - np.searchsorted(open_ones, at)
-    passed = np.cumprod(1.0 - ends / at_risk)  # the share of jobs that use more than `at`
+    passed: Floats = np.cumprod(1.0 - ends / at_risk, dtype=np.float64)  # the share of jobs that use more than `at`
     return tuple(np.round(_evenly(at, passed, max(_PLACES, len(known))), 6).tolist())
 
 
