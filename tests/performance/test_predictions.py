@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -51,6 +52,7 @@ def trace_rows() -> list[dict[str, object]]:
     return found
 
 
+@cache
 def _jcts(policy: Policy | str, draw: int | None) -> Floats:
     model = ProfiledModel(measured_profiles(), draw=draw)
     run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0)
@@ -69,7 +71,7 @@ def _recorded(policy: str, draw: int | None, monkeypatch: pytest.MonkeyPatch) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(MeasuredExecutor, "send", noted)
-        found = _jcts(policy, draw)
+        found = _jcts.__wrapped__(policy, draw)
     return found, GivenOrders.of(given.values())
 
 
@@ -94,7 +96,7 @@ def test_orders_given_again_leave_the_times_alone_to_differ(policy: str, monkeyp
 @pytest.mark.parametrize("policy", ["fifo", "srtf"])
 def test_the_mean_is_predicted_within_the_bars(policy: str, long: bool) -> None:
     """Runs that could have been live, on counted time: the mean of some draws is within 5 % of each, and within 3 % of their mean."""
-    draws, runs = (60, 20) if long else (6, 3)
+    draws, runs = (60, 20) if long else (4, 2)
     predicted = float(np.mean([_jcts(policy, draw).mean() for draw in range(draws)]))
     errors = [predicted / float(_jcts(policy, 1000 + run).mean()) - 1.0 for run in range(runs)]
     assert abs(float(np.mean(errors))) < 0.03
@@ -103,7 +105,7 @@ def test_the_mean_is_predicted_within_the_bars(policy: str, long: bool) -> None:
 
 def test_nine_of_ten_jobs_end_within_their_interval(long: bool) -> None:
     """Some runs that could have been live, and others that predict them; few of each tell little."""
-    draws, runs, least, most = (200, 60, 0.85, 0.95) if long else (15, 4, 0.6, 1.0)
+    draws, runs, least, most = (200, 60, 0.85, 0.95) if long else (10, 3, 0.6, 1.0)
     low, high = np.quantile([_jcts("fifo", draw) for draw in range(draws)], (0.05, 0.95), axis=0)
     inside = [(low <= real) & (real <= high) for real in (_jcts("fifo", 1000 + run) for run in range(runs))]
     assert least <= float(np.mean(inside)) <= most

@@ -132,6 +132,7 @@ def test_futures_and_forecasts_are_what_then_happens(rule: Any) -> None:
     assert [one.finish_p50 for one in told] == pytest.approx(expected)
 
 
+@pytest.mark.one_in(2)
 @each_rule
 def test_questions_place_as_the_run_does(rule: Any, long: bool) -> None:
     policy, run = watched(rule)

@@ -84,6 +84,7 @@ def test_servers_of_eight_agree_with_trying_all_rings(gpus: int, long: bool) -> 
                 assert found.order == expected.order, (graph.bandwidth.tolist(), size, rule, sensitive)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["torus-2d", "cubeMesh-16"])
 def test_large_servers_agree_with_trying_all_rings_of_four(name: str) -> None:
     graph, free = find_topology(name), list(range(16))

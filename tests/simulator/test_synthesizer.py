@@ -68,9 +68,10 @@ class Told(Journal):
 @pytest.mark.each_value
 @pytest.mark.parametrize("member", ["srtf", "las", "fifo", "tiresias", "afs"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}], ids=["events", "rounds"])
-def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any]) -> None:
-    alone = simulate(trace(), "2x4", member, **options)
-    wrapped = simulate(trace(), "2x4", synthesizer(portfolio=(member,)), **options)
+def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any], long: bool) -> None:
+    jobs = trace(count=40 if long else 20)
+    alone = simulate(jobs, "2x4", member, **options)
+    wrapped = simulate(jobs, "2x4", synthesizer(portfolio=(member,)), **options)
     assert wrapped.summary["log_hash"] == alone.summary["log_hash"]
 
 
@@ -159,7 +160,7 @@ def test_futures_are_placed_by_the_rule_of_the_run() -> None:
 
 
 def test_all_combinations_have_futures_where_gangs_are_consolidated(long: bool) -> None:
-    jobs = trace(gap=60.0, count=40 if long else 12)
+    jobs = trace(gap=60.0, count=40 if long else 6, long=6000.0 if long else 1500.0)
     run = simulate(jobs, "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
     assert run.summary["completed"] == len(jobs)
     assert not [notice for notice in run.notices if "left out" in notice]
@@ -193,7 +194,7 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio(long: bool)
 
 
 def test_skipping_rounds_changes_nothing(long: bool) -> None:
-    policy, jobs = synthesizer(every=5, draws=2), trace(count=40 if long else 20)
+    policy, jobs = synthesizer(every=5, draws=2), trace(count=40 if long else 10)
     skipped, stepped = (simulate(jobs, "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
     assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
 

@@ -13,7 +13,7 @@ CLUSTER = "gpu:20x1/2c/64g,cpu:20x0/32c/64g"
 
 
 def test_with_alpha_one_it_is_near_srpt_and_below_sjf_and_fairness_costs(long: bool) -> None:
-    jobs = read(reference.path("trace_google_m1_10000.csv")).frame.head(1000 if long else 400)
+    jobs = read(reference.path("trace_google_m1_10000.csv")).frame.head(1000 if long else 200)
 
     def mean(policy: str, **settings: Any) -> float:
         return float(simulate(jobs, CLUSTER, policy, settings=settings, estimates="declared").summary["average_jct"])

@@ -25,6 +25,7 @@ def experiment(method: Method, *, profiling: bool = True) -> list[Finished]:
     return IRFsim(tasks, method, gpus=4, cores_per_node=20, nodes_per_gpu=2, alpha=0.5, profiling=profiling).run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 def test_forty_jobs_end_when_the_original_ends_them(name: str) -> None:
     expected = {int(row["job_id"]): row for row in reference.rows("irfsim_per_job.csv") if row["method"] == name}

@@ -27,7 +27,7 @@ def both(file: Path, method: str, jobs: int) -> tuple[dict[int, float], dict[int
     return ends(run), {job.job: job.end for job in plain}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_first_jobs_of_the_trace_end_in_the_same_second(method: str) -> None:
     mine, plain = both(reference.path(TRACE), method, 700)

@@ -124,6 +124,7 @@ def test_fragments_over_time_are_those_of_the_filling() -> None:
     assert round(float(steps[-1, 2]), -1) == 291_360
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workload", "rule", "within"), [("default", "random", (0.5, 0.5, 1.4)), ("gpuspec33", "fgd", (0.2, 0.2, 1.2))])
 def test_means_over_the_seeds_agree_where_single_runs_cannot(
     workload: str, rule: str, within: tuple[float, float, float], long: bool

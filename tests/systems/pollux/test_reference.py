@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def replay(policy: str, load: str, number: int, **settings: Any) -> tuple[Run, d
     return run, published
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["tiresias", "optimus"])
 @pytest.mark.parametrize("load", FOLDERS)
 def test_every_job_ends_in_its_published_second(policy: str, load: str, long: bool) -> None:
@@ -44,6 +46,7 @@ def test_every_job_ends_in_its_published_second(policy: str, load: str, long: bo
         assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
 
 
+@pytest.mark.long
 def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_generations() -> None:
     run, published = replay("pollux", "0.5", 5, generations=25)
     found = dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list()))
@@ -54,10 +57,10 @@ def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_gener
     assert run.summary["belief_error_seen"] < run.summary["belief_error_elsewhere"] < 0.5
 
 
-def test_the_generator_gives_all_forty_published_workloads() -> None:
+def test_the_generator_gives_all_forty_published_workloads(some: Callable[[range], range]) -> None:
     rows, columns = read_rows(reference("pollux/philly_jobs.csv.gz")), ["job", "arrival", "app", "gpus", "batch_size"]
     for folder, jobs in JOBS.items():
-        for number in range(1, 9):
+        for number in some(range(1, 9)):
             made = draw(number, PolluxSettings(jobs=jobs, realistic=folder.endswith("realistic")), rows).frame
             published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
             assert made.select(columns).rows() == published.select(columns).rows(), (folder, number)

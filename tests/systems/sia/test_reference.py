@@ -29,6 +29,7 @@ def test_recorded_decisions_give_every_completion_second_restart_and_gpu_second(
     assert ours.equals(published(folder).select(ours.columns))
 
 
+@pytest.mark.long
 def test_free_decisions_come_near_the_recorded_averages() -> None:
     folder = reference("sia")
     trace = import_trace("pollux", folder / "workloads" / "short_phoebe_first13.csv")
@@ -65,6 +66,7 @@ def test_the_published_pipeline_runs_in_whole_replicas(tmp_path: Path) -> None:
     assert found.jobs["state"].to_list() == ["completed", "completed"]
 
 
+@pytest.mark.long
 def test_pollux_without_types_restarts_as_often_as_recorded_and_takes_as_long() -> None:
     """The recorded run stops at 2,760 s: seven jobs have ended by then, each after one GPU, two and four, the most it may have."""
     folder = reference("sia")
