@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -57,11 +58,12 @@ def pages(root: Path) -> list[Path]:
     return sorted(page for page in found if page.exists() and not generated.intersection(page.parents))
 
 
-def blocks(markdown: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+@cache
+def blocks(markdown: str) -> tuple[Block, ...]:
+    """The fenced blocks of a page, in order; what stands within its paragraphs is not parsed."""
     found: list[Block] = []
     orders: dict[str, str] = {}
-    for token in MarkdownIt().parse(markdown):
+    for token in MarkdownIt().disable("inline").parse(markdown):
         if token.type == "html_block":
             orders = orders | {match["key"]: match["value"] for match in _COMMENT.finditer(token.content)}
         elif token.type == "fence":
@@ -72,4 +74,4 @@ def blocks(markdown: str) -> list[Block]:
             orders = {}
         else:
             orders = {}
-    return found
+    return tuple(found)

@@ -6,6 +6,7 @@ The trees are not kept: millions of nodes would slow every collection of garbage
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,13 +31,11 @@ class Source:
 
     @classmethod
     def of(cls, place: str, text: str) -> Source:
-        any_named, parameters, imported = 0, [], []
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Name):
-                any_named += node.id == "Any"
-            elif isinstance(node, ast.Attribute):
-                any_named += node.attr == "Any"
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        tree = ast.parse(text)
+        any_named = _any_named(tree) if "Any" in text else 0
+        parameters, imported = [], []
+        for node in _statements(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 parameters.append((node.name, len([name for name in names if name not in ("self", "cls")])))
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -44,6 +43,27 @@ class Source:
             elif isinstance(node, ast.Import):
                 imported += [(one.name, "") for one in node.names]
         return cls(place, any_named, tuple(parameters), tuple(imported))
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement, however deep; most nodes of a tree are parts of expressions, which are not visited."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        left += (part for field in ("body", "orelse", "finalbody", "handlers", "cases") for part in _listed(node, field))
+        yield node
+
+
+def _listed(node: ast.AST, field: str) -> list[ast.AST]:
+    found = getattr(node, field, None)
+    return found if isinstance(found, list) else []
+
+
+def _any_named(tree: ast.Module) -> int:
+    nodes = ast.walk(tree)
+    return sum(
+        (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any") for node in nodes
+    )
 
 
 @cache
