@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from tests.combinations import cases_left_out
+from tests.combinations import ALL_EXAMPLES, SHARE_OF_EXAMPLES, a_quarter, cases_left_out
 from tests.commands_read_once import make_validators_once, read_signatures_once
 from tests.cpu_seconds import CpuSeconds
 
@@ -27,11 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
-#: how many of the random examples are drawn at every change; `--long` draws all of them
-SHARE_OF_EXAMPLES = 4
 FEWEST_EXAMPLES = 8
-FEWEST_NUMBERS = 3
-ALL_EXAMPLES = ("engine",)  # the heart: a planted defect there was found by the later examples only
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,7 +64,7 @@ def long(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def some(long: bool) -> Callable[[range], range]:
     """Of the numbers from which a test draws its examples itself: a quarter at every change, all of them with `--long`."""
-    return lambda numbers: numbers if long else numbers[: max(FEWEST_NUMBERS, len(numbers) // SHARE_OF_EXAMPLES)]
+    return lambda numbers: numbers if long else a_quarter(numbers)
 
 
 @pytest.fixture(scope="session", autouse=True)

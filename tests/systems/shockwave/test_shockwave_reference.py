@@ -179,7 +179,6 @@ def plans_of_the_recorded_run() -> dict[int, tuple[list[ShockwaveJob], PlanningW
     return found
 
 
-@pytest.mark.long
 def test_the_planner_believes_what_the_artifact_believed() -> None:
     compared = 0
     for row in rows("runs/planning_inputs.csv"):
@@ -192,6 +191,7 @@ def test_the_planner_believes_what_the_artifact_believed() -> None:
     assert compared > 1000
 
 
+@pytest.mark.long
 def test_the_window_reaches_the_optimum_that_the_artifacts_model_has() -> None:
     for row in rows("runs/planning_objectives.csv"):
         _, window, _ = plans_of_the_recorded_run()[int(row["round"])]

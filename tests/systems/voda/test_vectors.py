@@ -26,9 +26,9 @@ def answers(compat: str, now: float = 0.0) -> list[dict[str, int]]:
     return [answer(vector, compat, now) for vector in vectors()]
 
 
-def test_every_recorded_answer_is_given_by_the_letter() -> None:
+def test_every_recorded_answer_is_given_by_the_letter(long: bool) -> None:
     wrong, right = [], Counter[str]()
-    for now in (0.0, 1e6):  # what is not part of the case changes nothing
+    for now in (0.0, 1e6) if long else (0.0,):  # what is not part of the case changes nothing
         for vector, given in zip(vectors(), answers("voda", now)):
             if "result" in vector:
                 right[vector["algorithm"]] += (same := given == vector["result"])
