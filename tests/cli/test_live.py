@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Cli
+from tests.service.conftest import serve_here
 from tests.waiting import LIMIT, until
 
 from gantline.cli.live import connection
@@ -88,7 +90,9 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
     assert cli("status").code == 5
 
 
-def test_the_other_verbs(cli: Cli, home: Path) -> None:
+def test_the_other_verbs(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a service in a thread: what a process of its own adds is the matter of the test before."""
+    monkeypatch.setattr(import_module("gantline.cli.live.up"), "_detach", serve_here)
     up(cli, "--policy", f"{Path(__file__).parents[2] / 'examples' / 'my_policy.py'}:Patient")  # which decides in a process of its own
     rules = cli("status", "-o", "json").json["rules"]
     assert (rules["min_run"], rules["grace"], rules["unknown_queues"]) == (60.0, 120.0, "refuse")

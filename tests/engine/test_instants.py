@@ -50,7 +50,9 @@ def test_an_answer_that_does_not_say_how_long_it_holds_ends_with_the_round_or_th
 
 
 def divisions(source: str) -> list[str]:
-    """What a source divides by the length of a round or a quantum."""
+    """What a source divides by the length of a round or a quantum; one that names neither is not parsed."""
+    if not any(length in source for length in LENGTHS) or "/" not in source:
+        return []
     found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv)]
     return [ast.unparse(node) for node in found if ast.unparse(node.right).endswith(LENGTHS)]
 

@@ -14,9 +14,7 @@ from tests.project import page_runner
 from tests.project.page_runner import PageError, command_lines, run_command, run_page
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
 from tests.project.samples import write_run_sample, write_samples
-from tests.service.conftest import Running
-
-from gantline.service.options import Options
+from tests.service.conftest import serve_here
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}
@@ -35,12 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None) -> 
     yield tmp_path
     if (tmp_path / "home" / "address.json").exists():  # a page that failed half-way must not leave a service behind
         run_command("gantline down", "after the page")
-
-
-def serve_here(options: Options) -> int:
-    """`gantline up --detach` in a thread: loading what a service needs takes longer than what a page asks of it."""
-    print(Running(options).start(at_once=False).url)
-    return 0
 
 
 @pytest.fixture(scope="module")

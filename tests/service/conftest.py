@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -74,6 +76,21 @@ class Running:
         for client in self._clients:
             client.close()
         assert not self.thread.is_alive()
+
+
+def serve_here(options: Options) -> int:
+    """`gantline up --detach` in a thread: loading what a service needs takes longer than what most tests ask of it."""
+    print(Running(options).start(at_once=False).url)
+    return 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def public_certificates_once() -> Iterator[None]:
+    """They are read once, not for every request that a test makes without a client of its own: reading takes ten times as long."""
+    transport = import_module("httpx._transports.default")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(transport, "create_ssl_context", cache(transport.create_ssl_context))
+        yield
 
 
 @pytest.fixture(scope="module")
