@@ -32,6 +32,6 @@ def advise_look(
     """
     seen = as_trace(look)
     chosen = seen.beside_present(choices_of(policies))
-    told = {"estimates": "limit", **options}
-    found = advise(seen.trace, seen.cluster, chosen, grow=grow, also=also, workers=workers, folder=folder, **told)
+    chosen_options = {"estimates": "limit", **options}
+    found = advise(seen.trace, seen.cluster, chosen, grow=grow, also=also, workers=workers, folder=folder, **chosen_options)
     return found.resting_on([*seen.rests_on, *(f"Note: {note}." for note in seen.notes)])

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gantline.runtime.kubernetes.guest_spec import asks_of
+from gantline.core.errors import RefusedError
+from gantline.runtime.kubernetes.guest_spec import asks_of, spec_of_guest
 from gantline.runtime.kubernetes.guests import KINDS, Guest
 
 JOB, PYTORCH = KINDS[0], KINDS[1]
@@ -168,3 +169,24 @@ def test_changes_of_what_its_owner_writes_too_are_of_one_version_only(guest: Gue
         assert change["metadata"]["resourceVersion"] == "1"
     assert "resourceVersion" not in guest.mark(refused="why")["metadata"]  # nothing but annotations of ours
     assert "spec" not in guest.mark(refused="why")
+
+
+@pytest.mark.parametrize("written", ["two", -1, True, 1.5])
+def test_a_number_of_pods_that_is_none_is_named_and_nothing_else_is_done(written: Any) -> None:
+    odd = after(pytorch("gantline"), {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": written}}}})
+    assert asks_of(odd, slots=True)["pods"] == {"Master": 1, "Worker": 0}
+    with pytest.raises(RefusedError, match=r"PyTorchJob train: pytorchReplicaSpecs.Worker.replicas is .*, no whole number \(correct it"):
+        spec_of_guest(odd, [], slots=True)
+
+
+def test_a_role_that_is_none_is_named() -> None:
+    odd = pytorch("gantline")
+    odd.value["spec"]["pytorchReplicaSpecs"]["Worker"] = 3
+    with pytest.raises(RefusedError, match=r"pytorchReplicaSpecs.Worker is 3, without a template"):
+        spec_of_guest(odd, [], slots=True)
+
+
+def test_while_it_runs_a_number_that_cannot_be_read_counts_as_the_one_it_was_given() -> None:
+    runs = after(submitted(pytorch()), submitted(pytorch()).admit({"Master": 1, "Worker": 2}, 1))
+    odd = after(runs, {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": "two"}}}})
+    assert (odd.counts, odd.wanted) == (runs.counts, runs.wanted)

@@ -61,6 +61,8 @@ def spec_of_guest(guest: Guest, nodes: Iterable[ClusterNode], slots: bool) -> Ob
 
 def _check_template(guest: Guest) -> None:
     """Refuse what would be ignored."""
+    if guest.misread:
+        raise _refusal(guest, guest.misread, "correct it: a role has replicas, in digits, and a template")
     if not guest.names_us:
         fix = f"write schedulerName: {SCHEDULER} into its template, which cannot be changed later"
         raise _refusal(guest, "its pods ask for another scheduler", fix)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gantline.runtime.kubernetes.nodes import GPUS
-from gantline.runtime.kubernetes.notes import are_counts, are_fields_of_owner, line, noted, scheduler_of
+from gantline.runtime.kubernetes.notes import are_counts, are_fields_of_owner, is_count, line, noted, scheduler_of
 from gantline.runtime.kubernetes.objects import Object, Shown, path_of
 from gantline.runtime.kubernetes.pods import MARK, SCHEDULER, requests_of
 
@@ -130,7 +130,7 @@ class Guest:
     @property
     def roles(self) -> tuple[PodRole, ...]:
         """With as many pods as its owner wants."""
-        wanted, found = self.wanted, (self.spec.get(self.kind.replicas) or {}) if self.kind.replicas else {"": self.spec}
+        wanted, found = self.wanted, self._by_role(self.spec)
         return tuple(PodRole(name, wanted[name], one.get("template") or {}) for name, one in sorted(found.items()))
 
     @property
@@ -154,10 +154,27 @@ class Guest:
 
         return {name: made.get(name, pods) if is_ours(name, pods) else pods for name, pods in self.counts.items()}
 
+    @property
+    def misread(self) -> str:
+        """The first number of pods that is none, in words: not every API server checks what operators' objects say. Empty: all are read."""
+        for name, one in (self.spec.get(self.kind.replicas) or {}).items() if self.kind.replicas else ():
+            if not isinstance(one, dict):
+                return f"{self.kind.replicas}.{name} is {one!r}, without a template"
+            if not is_count(pods := one.get("replicas", 1)):
+                return f"{self.kind.replicas}.{name}.replicas is {pods!r}, no whole number"
+        return ""
+
     def _counts_in(self, spec: Shown) -> dict[str, int]:
+        """One that cannot be read is what was written here."""
+        field = "replicas" if self.kind.replicas else "parallelism"
+        found = {name: one.get(field, 1) for name, one in self._by_role(spec).items()}
+        return {name: int(pods) if is_count(pods) else self.given.get(name, 0) for name, pods in found.items()}
+
+    def _by_role(self, spec: Shown) -> dict[str, Shown]:
+        """What is written of each role."""
         if not self.kind.replicas:
-            return {"": int(spec.get("parallelism", 1))}
-        return {name: int(one.get("replicas", 1)) for name, one in (spec.get(self.kind.replicas) or {}).items()}
+            return {"": spec}
+        return {name: one if isinstance(one, dict) else {} for name, one in (spec.get(self.kind.replicas) or {}).items()}
 
     @property
     def has_label(self) -> bool:

@@ -99,7 +99,7 @@ class Intake:
             return
         if not stay.is_busy and not stay.is_leaving:
             stay = self.stays[uid] = self._compared(guest, stay, gang)
-        if gang is None and (not guest.is_suspended or (guest.kind.replicas and not guest.names_us)):
+        if gang is None and not guest.misread and (not guest.is_suspended or (guest.kind.replicas and not guest.names_us)):
             self._write(guest, guest.hold(**stay.marks(guest, home)))
         elif not stay.is_leaving and not stay.is_marked(guest, home):
             self._write(guest, guest.mark(**stay.marks(guest, home)))

@@ -23,13 +23,13 @@ def line(value: Shown) -> str:
 
 def are_counts(value: object, *roles: str) -> bool:
     """Numbers of something by role, of these at least."""
-    return isinstance(value, dict) and value.keys() >= set(roles) and all(_is_count(one) for one in value.values())
+    return isinstance(value, dict) and value.keys() >= set(roles) and all(is_count(one) for one in value.values())
 
 
 def are_fields_of_owner(value: Object, replicas: str) -> bool:
     """Whether these are the fields that a service changes (`Guest.hold`), of an object whose roles are in the field `replicas`."""
     if not replicas:
-        return _is_count(value.get("parallelism")) and _is_flag(value.get("suspend"))
+        return is_count(value.get("parallelism")) and _is_flag(value.get("suspend"))
     policy, roles = value.get("runPolicy"), value.get(replicas)
     return isinstance(policy, dict) and _is_flag(policy.get("suspend")) and isinstance(roles, dict) and all(map(_is_role, roles.values()))
 
@@ -42,10 +42,11 @@ def scheduler_of(role: Object) -> object:
 
 
 def _is_role(value: object) -> bool:
-    return isinstance(value, dict) and _is_count(value.get("replicas")) and isinstance(scheduler_of(value), str | None)
+    return isinstance(value, dict) and is_count(value.get("replicas")) and isinstance(scheduler_of(value), str | None)
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether it is a whole number of something."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
