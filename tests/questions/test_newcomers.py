@@ -69,3 +69,27 @@ def test_they_come_in_blocks_with_the_gaps_that_there_were() -> None:
 def test_a_past_that_says_nothing_is_refused(past: list[dict[str, Any]], told: str) -> None:
     with pytest.raises(RefusedError, match=told):
         finish("fifo", newcomers=past)
+
+
+def test_forecasts_are_checked_with_newcomers_as_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{k},{5 * k},{1 + k % 2},{20 + k}\n" for k in range(14))
+    (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\n" + rows, encoding="utf-8")
+    asked = ["forecast", "--check", str(tmp_path / "jobs.csv"), "--cluster", "1x2", "--present", "srtf", "--draws", "2"]
+    for newcomers, told in (("past", "with newcomers as in the table"), ("none", "no new jobs")):
+        assert main([*asked, "--newcomers", newcomers]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"note: {told}"
+
+
+def test_a_look_shows_how_often_jobs_come_lately() -> None:
+    """One came every hundred seconds, and since a while every ten; what is known of them is their limit."""
+    arrivals = [*(100.0 * k for k in range(40)), *(4000.0 + 10.0 * k for k in range(50))]
+    look = [{"arrival": at, "gpus": 1, "estimate": 60.0} for at in arrivals]
+    now = {**NOW, "now": 4500, "jobs": [{"id": "long", "gpus": 2, "estimate": 500}]}
+    coming = like_the_past(look, decode_snapshot(now), make_policy("fifo"), Uncertainty(ratios=(0.5,) * 20))
+    futures = [coming(np.random.default_rng(seed)) for seed in range(40)]
+    counts = [len(one) for one in futures]
+    assert min(counts) < 40 < 90 < max(counts), "as on average over all of it, and as lately"
+    assert {(one.job["estimate"], one.work) for one in futures[0]} == {(60.0, 30.0)}
+    assert all(
+        one.time <= 4700.0 for one in like_the_past(look, decode_snapshot(now), make_policy("fifo"), until=4600.0)(np.random.default_rng(0))
+    )

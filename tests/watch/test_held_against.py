@@ -46,9 +46,9 @@ def test_a_job_that_waits_beyond_its_p90_counts_as_late_and_before_it_as_open(tm
 
 @pytest.fixture
 def busy(tmp_path: Path) -> str:
-    """A large job waits for two full nodes, and every ten seconds another small one comes, which is more urgent."""
-    urgent = [job(f"1{k}", 2, waited=10 * k, PRIORITY="5000", limit="0:05:00") for k in range(12)]
-    ended = [f"{k}|ann|main|{NOW - 900}|{NOW - 800}|30|00:01:00|COMPLETED|gres/gpu=1|gres/gpu=1|1|1" for k in range(20, 50)]
+    """A large job waits for two full nodes, and every minute another small one comes, which is more urgent."""
+    urgent = [job(f"1{k}", 2, waited=60 * k, PRIORITY="5000", limit="0:05:00") for k in range(5)]
+    ended = [f"{k}|ann|main|{NOW - 60 * k}|{NOW - 60 * k}|150|00:05:00|COMPLETED|gres/gpu=2|gres/gpu=2|1|5000" for k in range(5, 30)]
     (tmp_path / "now.txt").write_text(recording([*FULL, job("7", 4, NODES="2"), *urgent], past="\n".join([PAST, *ended])))
     return f"slurm:{tmp_path / 'now.txt'}"
 
@@ -56,9 +56,9 @@ def busy(tmp_path: Path) -> str:
 def test_others_come_as_the_latest_did_unless_they_are_left_out(busy: str, capsys: pytest.CaptureFixture[str]) -> None:
     starts = []
     for more in ([], ["--newcomers", "past"], ["--newcomers", "none"]):
-        assert main(["forecast", "7", "--watch", busy, "--draws", "4", "-o", "json", *more]) == 0
+        assert main(["forecast", "7", "--watch", busy, "--draws", "2", "-o", "json", *more]) == 0
         starts.append(json.loads(capsys.readouterr().out)["jobs"][0]["start_p90"])
-    assert starts[0] == starts[1] > starts[2] + 60
+    assert starts[0] == starts[1] > starts[2] + 30
     assert main(["forecast", "7", "--watch", busy, "--draws", "1"]) == 0
     assert "with newcomers as in the past" in capsys.readouterr().out
 

@@ -34,7 +34,6 @@ from gantline.questions.past import REPLICAS, past_what_if
 from gantline.questions.stretch import Stretch
 from gantline.questions.submission import submission
 from gantline.questions.what_if import what_if
-from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.workload.trace import Trace
 
@@ -66,8 +65,7 @@ def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -
     setup = setup_of(reader).at(snapshot)
     coming = reader.raw("newcomers")
     if coming is not None:
-        how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "until": snapshot.now + setup.horizon}
-        setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty, **how))
+        setup = setup.with_newcomers(coming, snapshot, policy)
     return _ANSWERS[kind](reader, snapshot, policy, setup)
 
 

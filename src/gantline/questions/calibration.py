@@ -16,7 +16,6 @@ from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.questions.lateness import learn
 from gantline.questions.stretch import UNSTRETCHED, Stretch
-from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.simulate import simulate
 
 _TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time
@@ -79,8 +78,7 @@ class Forecasting(Journal):
         if fresh and len(self.made) < self._most:
             setup = self._setup
             if self._coming:
-                how: dict[str, object] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
-                setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty, **how))
+                setup = setup.with_newcomers(self._coming, snapshot, self._policy)
             found = forecast(snapshot, self._policy, fresh, setup)
             self.stretch = learn(self.made, self._seen, snapshot.now)
             if self.stretch.forecasts:

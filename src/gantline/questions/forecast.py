@@ -17,6 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.files.placements import GivenPlacement
 from gantline.questions.shares import NINE_TENTHS, SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch
+from gantline.simulator.newcomers import PastJob, like_the_past
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.simulator.uncertainty import Uncertainty
 
@@ -48,6 +49,12 @@ class Setup:
         spread = snapshot.performance is not None and snapshot.performance.drawn(0) is not None
         samples = self.samples if self.samples is not None else DRAWS if spread else SAMPLES
         return replace(self, samples=samples, has_spread=spread)
+
+    def with_newcomers(self, jobs: Sequence[PastJob], snapshot: Snapshot, policy: Policy) -> Setup:
+        """The same with others that come as these jobs did."""
+        until = snapshot.now + self.horizon
+        coming = like_the_past(jobs, snapshot, policy, self.uncertainty, until, placement=self.placement, costs=self.costs)
+        return replace(self, newcomers=coming)
 
     @property
     def over(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from gantline.simulator.uncertainty import Uncertainty
 FEWEST = 10  # jobs of the past, to know how others will come
 MOST = 300  # newcomers of one future, or as many as the queue has jobs
 _FIX = f"ask again when {FEWEST} have ended"
+HALVINGS = 3
 PastJob: TypeAlias = Mapping[str, Any]
 """Its arrival, gpus, duration or estimate, and what else is known."""
 _COPIED = ("user", "queue", "model", "priority", "min_gpus", "max_gpus", "options", "metrics")
@@ -39,11 +40,15 @@ class LikeThePast:
     largest: int  # a job that asks for more devices than there are would be refused, now as then
     uncertainty: Uncertainty = EXACT
     most: int = MOST
+    first_gap: float | None = None  # seconds before the first of the jobs; None: as long as gaps are on average
+    halvings: int = 0  # each future looks back over the whole past, or its latest half, quarter, ...: how often jobs come may have changed
 
     def __call__(self, random: np.random.Generator) -> list[Submit]:
+        if self.halvings:
+            return self._looking_back(int(random.integers(self.halvings + 1)))(random)
         arrival = np.array([float(job["arrival"]) for job in self.jobs])
         gaps = np.diff(arrival, prepend=arrival[0])
-        gaps[0] = float(np.mean(gaps[1:]))
+        gaps[0] = float(np.mean(gaps[1:])) if self.first_gap is None else self.first_gap
         size = max(1, round(math.sqrt(len(self.jobs))))
         found: list[Submit] = []
         at = self.now
@@ -55,6 +60,16 @@ class LikeThePast:
                     return found
                 found.append(self._one(self.jobs[place], at, len(found), random))
         return found
+
+    def _looking_back(self, halvings: int) -> LikeThePast:
+        """The same over the latest part of the past, if enough came in it; all its time before the first and after the last is one gap."""
+        arrival = [float(job["arrival"]) for job in self.jobs]
+        since = self.now - (self.now - arrival[0]) / 2**halvings
+        first = int(np.searchsorted(arrival, since))
+        if len(self.jobs) - first < FEWEST:
+            since, first = arrival[0], 0
+        gap = arrival[first] - since + self.now - arrival[-1]
+        return replace(self, jobs=self.jobs[first:], halvings=0, first_gap=gap)
 
     def _one(self, job: PastJob, at: float, number: int, random: np.random.Generator) -> Submit:
         fields = {key: job[key] for key in _COPIED if job.get(key) not in (None, "")}
@@ -76,17 +91,26 @@ class LikeThePast:
         return estimate * self.uncertainty.ratio(random), estimate
 
 
-def like_the_past(jobs: Sequence[PastJob], snapshot: Snapshot, policy: Policy, uncertainty: Uncertainty = EXACT, **how: Any) -> LikeThePast:
-    """Newcomers for the queue of a snapshot; `how` is what a roll forward needs to know besides."""
+def like_the_past(
+    jobs: Sequence[PastJob],
+    snapshot: Snapshot,
+    policy: Policy,
+    uncertainty: Uncertainty = EXACT,
+    until: float = math.inf,
+    **how: Any,
+) -> LikeThePast:
+    """Newcomers for the queue of a snapshot, at most until an instant; `how` is what a roll forward needs to know besides."""
     known = sorted(jobs, key=lambda job: float(job["arrival"]))
     if len(known) < FEWEST:
         raise RefusedError(f"only {len(known)} jobs are known, too few to say how others come", where="newcomers", fix=_FIX)
     if not tell_how_others_come([job["arrival"] for job in known]):
         raise RefusedError("all jobs of the past came at once", where="newcomers", fix="leave it out")
-    ends = rollout(snapshot, policy, **how)[0].finish
+    ends = np.minimum(rollout(snapshot, policy, until=until, **how)[0].finish, until)
     span = 2.0 * float(np.max(ends[np.isfinite(ends)], initial=snapshot.now) - snapshot.now)
     largest = max((int(node.gpus) for node in snapshot.cluster.description.nodes), default=1)
-    return LikeThePast(tuple(known), snapshot.now, span, largest, uncertainty, max(MOST, len(snapshot.jobs)))
+    of_a_look = not any("duration" in job for job in known)  # up to now, on the clock of the snapshot; a table has another
+    halvings, most = HALVINGS if of_a_look else 0, max(MOST, len(snapshot.jobs))
+    return LikeThePast(tuple(known), snapshot.now, span, largest, uncertainty, most, halvings=halvings)
 
 
 def tell_how_others_come(arrivals: Sequence[float]) -> bool:

@@ -11,7 +11,6 @@ from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.policies import load_policy
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.watch.slurm_recording import read_recording, record
 from gantline.watch.slurm_snapshot import WAITS, watched
@@ -102,8 +101,7 @@ def look_forecasts(look: ClusterLook, jobs: list[str], setup: Setup) -> list[For
     policy, snapshot = load_policy(look.policy, dict(look.settings)), decode_snapshot(look.snapshot)
     setup = replace(setup, uncertainty=Uncertainty(setup.uncertainty.sigma, look.ratios))
     if look.arrivals:
-        coming = like_the_past(look.arrivals, snapshot, policy, setup.uncertainty, until=snapshot.now + setup.horizon)
-        setup = replace(setup, newcomers=coming)
+        setup = setup.with_newcomers(look.arrivals, snapshot, policy)
     return forecast(snapshot, policy, jobs, setup)
 
 

@@ -18,10 +18,9 @@ _PLACES = 256  # shares that stand for an estimate, at least
 
 
 def shares_of_limits(ended: Sequence[float], running: Sequence[float]) -> tuple[float, ...]:
-    """Shares that are equally likely, in rising order. With few ended jobs any share up to the limit counts as seen, too."""
-    known: Floats = np.sort(np.minimum(np.asarray(ended, dtype=np.float64), 1.0))
-    if len(known) < FEWEST:
-        known = np.sort(np.append(known, (np.arange(FEWEST) + 1) / FEWEST))
+    """Shares that are equally likely, in rising order: as seen, and as of a few jobs more of which any share is as likely."""
+    imagined = (np.arange(FEWEST) + 1) / FEWEST  # few ended jobs do not show how long jobs can be
+    known: Floats = np.sort(np.append(np.minimum(np.asarray(ended, dtype=np.float64), 1.0), imagined))
     open_ones: Floats = np.sort(np.minimum(np.asarray(running, dtype=np.float64), 1.0))
     if not len(open_ones):
         return tuple(np.round(known, 6).tolist())
