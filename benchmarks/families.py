@@ -33,6 +33,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "elasticflow": ("elasticflow", {}),
     "themis": ("themis", {}),
     "pollux": ("pollux", {}),
+    "pollux-bounded": ("pollux", {"size": 40, "work": 50_000}),
 }
 WARM_UP = 150  # jobs of the run that compiles the kernels
 

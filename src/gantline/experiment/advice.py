@@ -55,7 +55,7 @@ def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequenc
     """Every policy on the cluster, on it grown by a share, and on other ones."""
     others = [*clusters, *([grown_cluster(base.cluster, grow)] if grow else [])]
     if not others:
-        raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8")
+        raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8; on one cluster: gantline compare")
     return Grid(base, policies, seeds=seeds, vary={"cluster": list(dict.fromkeys([base.cluster, *others]))})
 
 
