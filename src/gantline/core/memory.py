@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Collection
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ DEEPEST = 64  # levels of lists and dictionaries within each other
 LARGEST = 32 * 2**20  # bytes; a decision is stored with its memory
 _AS_THEY_ARE = frozenset((bool, int, str, type(None)))  # JSON holds them without a word about their type
 _NUMBERS = frozenset((bool, int, float, type(None)))  # of no size but their place in a list
+_LISTS = frozenset((list,))
 
 
 def check(value: Memory) -> None:
@@ -45,10 +46,13 @@ def check(value: Memory) -> None:
             size += len(item)
         elif item is not None and not isinstance(item, (bool, int, float, np.integer, np.floating)):
             plain(value)
+        kinds = frozenset(map(type, inner))
+        if kinds == _LISTS and depth < DEEPEST - 1 and _NUMBERS.issuperset(map(type, chain.from_iterable(inner))):
+            size += 16 * sum(map(len, inner))  # of such lists there are as many as jobs
+        elif depth == DEEPEST or not kinds <= _NUMBERS:  # numbers by the thousand are common, and need no second look
+            left += [(one, depth + 1) for one in inner]
         if size > LARGEST:
             raise UsageError(f"memory is larger than {LARGEST // 2**20} MB", fix="keep what the next decision needs; drop jobs that ended")
-        if depth == DEEPEST or not _NUMBERS.issuperset(map(type, inner)):  # numbers by the thousand are common, and need no second look
-            left += [(one, depth + 1) for one in inner]
 
 
 def plain(value: Any, path: str = "memory") -> Any:

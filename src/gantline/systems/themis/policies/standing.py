@@ -46,7 +46,6 @@ class Standing:
     left: Floats  # estimated work left
     alone: Floats  # work per second on its part of the cluster
     ideal: Floats  # seconds that it will have taken alone on its part
-    slower: Floats  # speed across more machines than needed, over that on as few as can be
     wait: float  # seconds that a job without devices waits until it may get its part: until the leases end
 
     @cached_property
@@ -55,6 +54,12 @@ class Standing:
         asked, node_gpus = self.pool.of(snapshot.jobs.gpus), snapshot.cluster.node_gpus
         lists = (curves.first, curves.size, curves.rate, asked, node_gpus, self.age, self.left, self.ideal, self._without)
         return Known(*(column.tolist() for column in lists))
+
+    @cached_property
+    def _slower(self) -> list[float]:
+        """Speed of each job across more machines than it needs, over that on as few as can be; few auctions ask for it."""
+        found: list[float] = slower_across(self.pool).tolist()
+        return found
 
     @property
     def _without(self) -> Floats:
@@ -114,7 +119,7 @@ class Standing:
         if len(nodes) == 1:
             return rate
         size = max(known.node_gpus[node] for node in nodes)
-        return rate * float(self.slower[job]) if len(nodes) > -(-gpus // size) else rate
+        return rate * self._slower[job] if len(nodes) > -(-gpus // size) else rate
 
     def rates(self, on: dict[int, dict[int, int]]) -> dict[int, float]:
         """The same of many jobs, each on nodes of its own."""
@@ -146,7 +151,7 @@ def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing,
     ideal = np.maximum(spent + left / np.maximum(alone, _LEAST), _LEAST)
     kept = {"row": rows.tolist(), "spent": spent.tolist(), "done": done.tolist(), "speed": alone.tolist()}
     age = np.maximum(snapshot.now - pool.of(jobs.arrival), 0.0)
-    return Standing(pool, app, age, left, alone, ideal, _slower(pool), wait), kept
+    return Standing(pool, app, age, left, alone, ideal, wait), kept
 
 
 def _apps(pool: Pool) -> Ints:
@@ -177,7 +182,7 @@ def _alone(pool: Pool, app: Ints) -> Floats:
     return speed
 
 
-def _slower(pool: Pool) -> Floats:
+def slower_across(pool: Pool) -> Floats:
     """How much slower each job is across more machines than it needs, by its options."""
     options, jobs = pool.snapshot.options, pool.snapshot.jobs
     count = pool.of(jobs.option_count)
