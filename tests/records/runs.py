@@ -148,6 +148,8 @@ def recorded_runs() -> list[Recorded]:
     found += [Recorded("fgd", "sharing", "parts", {"order": order, "seats": rule}) for order in ("fifo", "srtf") for rule in PART_RULES]
     found += [Recorded("mapa", order, "rings", {}, {"placement": f"mapa.{rule}"}) for order in ("fifo", "srtf") for rule in MAPA_RULES]
     found.append(Recorded("sia", "sia", "sia, two jobs", {"fit": "artifact"}))
+    found.append(Recorded("shockwave", "shockwave", "shockwave", BRIEF["shockwave"] | {"compat": "shockwave"}))
+    found += [Recorded("voda", name, "elastic", {"compat": "voda"}) for name in policy_names() if name.startswith("voda.")]
     found += [
         Recorded("elasticflow", "elasticflow", "elasticflow", {"compat": "elasticflow", "admission": word}) for word in ("group", "off")
     ]

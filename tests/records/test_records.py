@@ -51,8 +51,10 @@ def line_on(clock: str, worlds: dict[str, Callable[..., Run]], run: Recorded) ->
 
 
 def settings_in_turn(runs: list[Recorded]) -> list[Recorded]:
-    """Every policy in every world and every value of every setting, but of the products of settings not every pair."""
-    cells = {run.name: [(run.policy, run.world), *map(str, (run.settings | run.options).items())] for run in runs}
+    """Every policy, and its artifact's way, in every world and every value of every setting, but of products of settings not every pair."""
+    cells = {
+        run.name: [(run.policy, run.world, run.settings.get("compat")), *map(str, (run.settings | run.options).items())] for run in runs
+    }
     left_out = spare(cells)
     return [run for run in runs if run.name not in left_out]
 
