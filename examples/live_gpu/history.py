@@ -10,42 +10,54 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import workload
 from gantline.performance.bundle import Bundle, Speed
 from gantline.performance.life_spread import FEWEST, WholeLife, spread_of_lives
+from gantline.performance.sampled_line import SampledLine
 
 _ENOUGH = 3  # of a part, for its mean to be believed
+_AS_ITS_SIZE = 5  # a kind starts as all gangs of its size do, with the weight of so many starts of its own
 _AT_ONCE = 0.1  # seconds between orders of one decision
 _LONG = 1.0  # seconds of steps from which a speed is read
 
 Run = Mapping[str, Any]
 
 
+class Part(NamedTuple):
+    """A start, a resume or an end that was seen, and what the profile says of it."""
+
+    what: str
+    kind: str
+    size: int
+    seconds: float
+    usual: float
+    beside: int = 0  # other devices on which one began at the same time
+
+
 @dataclass
 class Seen:
-    """How far runs lay from the profiles."""
+    """What runs have shown, beside the profiles."""
 
-    seconds: dict[tuple[str, int], list[float]] = field(
-        default_factory=dict
-    )  # "start", "resume" or "end" and size: how much longer it took
+    parts: list[Part] = field(default_factory=list)
     speeds: dict[str, list[float]] = field(default_factory=dict)  # by kind: speed over that of the profile in the same company
 
     def __iadd__(self, other: Seen) -> Seen:
-        for mine, theirs in ((self.seconds, other.seconds), (self.speeds, other.speeds)):
-            for key, values in theirs.items():
-                mine.setdefault(key, []).extend(values)  # type: ignore[arg-type]
+        self.parts += other.parts
+        for kind, values in other.speeds.items():
+            self.speeds.setdefault(kind, []).extend(values)
         return self
 
     def lines(self, name: str) -> list[str]:
         """A line for each part that was seen: its mean, and how often it was seen."""
         found = []
-        for part in ("start", "resume", "end"):
-            by_size = {size: values for (what, size), values in sorted(self.seconds.items()) if what == part}
-            if by_size:
-                said = ", ".join(f"{size}: {statistics.fmean(values):+.2f} s ({len(values)})" for size, values in by_size.items())
-                found.append(f"{name:10} {part:6} beside the profile, by size: {said}")
+        for what in ("start", "resume", "end"):
+            sizes = sorted({part.size for part in self.parts if part.what == what})
+            longer = {size: [part.seconds - part.usual for part in self.parts if (part.what, part.size) == (what, size)] for size in sizes}
+            if longer:
+                said = ", ".join(f"{size}: {statistics.fmean(values):+.2f} s ({len(values)})" for size, values in longer.items())
+                found.append(f"{name:10} {what:6} beside the profile, by size: {said}")
         if self.speeds:
             said = ", ".join(f"{kind}: {statistics.fmean(values) - 1.0:+.1%} ({len(values)})" for kind, values in self.speeds.items())
             found.append(f"{name:10} speed  beside the profile, by kind: {said}")
@@ -59,27 +71,30 @@ def seen_in(run: Run, bundle: Bundle, types: Sequence[str]) -> Seen:
         return found
     held = [one for job in range(len(run["jobs"])) for one in _holdings(run, job, bundle, types)]
     for job, row in enumerate(run["jobs"]):
-        mine, lives = [one for one in held if one.job == job], row.get("steps", [])
+        mine, lives, kind = [one for one in held if one.job == job], row.get("steps", []), row["kind"]
         if len(lives) != len(mine):  # an incarnation ended before its first step
             continue
         for at, (one, (first, before, last, after)) in enumerate(zip(mine, lives)):
             speed = one.speed
-            took = first - one.start - before * speed.line.seconds
-            usual = (_resume(speed) if at else speed.line.startup - _leave(speed)) + speed.together * _starting(held, one)
-            found.seconds.setdefault(("resume" if at else "start", one.size), []).append(took - usual)
+            took, beside = first - one.start - before * speed.line.seconds, _starting(held, one)
+            usual = (resume_of(speed) if at else speed.line.startup - leave_of(speed)) + speed.together * beside
+            found.parts.append(Part("resume" if at else "start", kind, one.size, took, usual, beside))
             if last - first >= _LONG:
                 expected = (1.0 - (1.0 - speed.crowded) * _busy(held, one, first, last, len(types))) / speed.line.seconds
-                found.speeds.setdefault(row["kind"], []).append((after - before) / (last - first) / expected)
-        found.seconds.setdefault(("end", mine[-1].size), []).append(row["arrival"] + row["jct"] - lives[-1][2] - _leave(mine[-1].speed))
+                found.speeds.setdefault(kind, []).append((after - before) / (last - first) / expected)
+        ended = row["arrival"] + row["jct"] - lives[-1][2]
+        found.parts.append(Part("end", kind, mine[-1].size, ended, leave_of(mine[-1].speed)))
     return found
 
 
-def _leave(speed: Speed) -> float:
+def leave_of(speed: Speed) -> float:
+    """Seconds that a stop takes."""
     return speed.leave or 0.0
 
 
-def _resume(speed: Speed) -> float:
-    return speed.line.startup - _leave(speed) if speed.resume is None else speed.resume
+def resume_of(speed: Speed) -> float:
+    """Seconds that a start from what was saved takes until the first step."""
+    return speed.line.startup - leave_of(speed) if speed.resume is None else speed.resume
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ def _holdings(run: Run, job: int, bundle: Bundle, types: Sequence[str]) -> Itera
     for order, after in zip(orders, [*orders[1:], None]):
         if order["order"] == "start":
             speed = bundle[row["kind"]].alone[types[order["devices"][0]], len(order["devices"])]
-            end = row["arrival"] + row["jct"] if after is None else after["time"] + _leave(speed)
+            end = row["arrival"] + row["jct"] if after is None else after["time"] + leave_of(speed)
             yield _Holding(job, order["time"], end, len(order["devices"]), speed)
 
 
@@ -114,16 +129,20 @@ def _busy(held: Sequence[_Holding], one: _Holding, first: float, last: float, de
 
 
 def refined(bundle: Bundle, runs: Sequence[Run], works: Sequence[workload.Work], types: Sequence[str]) -> Bundle:
-    """The profiles as these runs have shown them."""
-    seen = Seen()
-    for run in runs:
-        seen += seen_in(run, bundle, types)
+    """The profiles as these runs have shown them, all together."""
+    seen, each = Seen(), [seen_in(run, bundle, types) for run in runs]
+    for one in each:
+        seen += one
     if not seen.speeds:
         return replace(bundle, lives=_spread(runs, works, types))
-    longer = {key: statistics.fmean(values) for key, values in seen.seconds.items() if len(values) >= _ENOUGH}
     faster = {kind: statistics.fmean(values) for kind, values in seen.speeds.items() if len(values) >= _ENOUGH}
+    together = _together([one.parts for one in each])
+    parts = [part._replace(seconds=part.seconds - together * part.beside) for part in seen.parts]
     for kind, profile in bundle.jobs.items():
-        alone = {(type, size): _changed(speed, size, faster.get(kind, 1.0), longer) for (type, size), speed in profile.alone.items()}
+        alone = {
+            seat: replace(_as_seen(speed, kind, seat[1], faster.get(kind, 1.0), parts), together=together)
+            for seat, speed in profile.alone.items()
+        }
         bundle = bundle.with_profile(replace(profile, alone=alone))
     known = [(value / faster[kind]) for kind, values in seen.speeds.items() if kind in faster for value in values]
     if len(known) < FEWEST:
@@ -132,20 +151,72 @@ def refined(bundle: Bundle, runs: Sequence[Run], works: Sequence[workload.Work],
     return replace(bundle, lives=tuple(1.0 + (value - 1.0) * wider for value in known))
 
 
-def _changed(speed: Speed, size: int, faster: float, longer: Mapping[tuple[str, int], float]) -> Speed:
-    line = speed.line
-    later, resumed = longer.get(("start", size), 0.0) + longer.get(("end", size), 0.0), longer.get(("resume", size), 0.0)
-    changed = replace(
-        line,
-        startup=max(line.startup + later, 0.0),
-        **{name: getattr(line, name) / faster for name in ("seconds", "low", "high")},
-    )
-    samples = {
-        **speed.samples,
-        "start": tuple(max(one + later, 0.0) for one in speed.samples.get("start", ())),
-        "resume": tuple(max(one + resumed, 0.0) for one in speed.samples.get("resume", ())),
-    }
-    return replace(speed, line=changed, resume=max(_resume(speed) + resumed, 0.0), samples=samples)
+def as_in_each(known: Bundle, runs: Sequence[Run], types: Sequence[str]) -> list[Bundle]:
+    """The profiles as in each run by itself: all starts of a run are quicker or slower than in others, and so are all its steps.
+
+    A prediction does not know of which kind the next run is, so each is as likely. `known` is what all of them have shown.
+    """
+    means = []
+    for run in runs:
+        seen = seen_in(run, known, types)
+        starts = [part.seconds - part.usual for part in seen.parts if part.what != "end"]
+        speeds = [value for values in seen.speeds.values() for value in values]
+        if starts and speeds:
+            means.append((statistics.fmean(starts), statistics.fmean(speeds)))
+    if not means:
+        return [known]
+    usual, pace = (statistics.fmean(values) for values in zip(*means))
+    return [_shifted(known, later - usual, faster / pace) for later, faster in means]
+
+
+def _shifted(bundle: Bundle, later: float, faster: float) -> Bundle:
+    for profile in bundle.jobs.values():
+        alone = {
+            seat: replace(
+                speed, line=_faster(speed, faster, max(speed.line.startup + later, 0.0)), resume=max(resume_of(speed) + later, 0.0)
+            )
+            for seat, speed in profile.alone.items()
+        }
+        bundle = bundle.with_profile(replace(profile, alone=alone))
+    return bundle
+
+
+def _faster(speed: Speed, faster: float, startup: float) -> SampledLine:
+    return replace(speed.line, startup=startup, **{name: getattr(speed.line, name) / faster for name in ("seconds", "low", "high")})
+
+
+def _as_seen(speed: Speed, kind: str, size: int, faster: float, parts: Sequence[Part]) -> Speed:
+    starts, resumes, ends = ([part for part in parts if (part.what, part.size) == (what, size)] for what in ("start", "resume", "end"))
+    end = _mean(ends, kind, leave_of(speed))
+    start = _mean(starts, kind, speed.line.startup - leave_of(speed))
+    resume = _mean(resumes, kind, resume_of(speed))
+    samples = dict(speed.samples)
+    for what, seen, more in (("start", starts, end), ("resume", resumes, 0.0)):
+        if len(seen) >= _ENOUGH:
+            samples[what] = tuple(max(part.seconds + more, 0.0) for part in seen if part.kind == kind)
+    return replace(speed, line=_faster(speed, faster, max(start + end, 0.0)), resume=max(resume, 0.0), samples=samples)
+
+
+def _together(runs: Sequence[Sequence[Part]]) -> float:
+    """Seconds that a start takes longer for each other device on which one begins at once: the slope among equal starts of each run."""
+    groups: dict[tuple[int, str, int], list[Part]] = {}
+    for place, parts in enumerate(runs):
+        for part in parts:
+            groups.setdefault((place, part.what, part.size), []).append(part)
+    above = below = 0.0
+    for group in groups.values():
+        usual, others = statistics.fmean(part.seconds for part in group), statistics.fmean(part.beside for part in group)
+        above += sum((part.beside - others) * (part.seconds - usual) for part in group)
+        below += sum((part.beside - others) ** 2 for part in group)
+    return max(above / below, 0.0) if below else 0.0
+
+
+def _mean(seen: Sequence[Part], kind: str, usual: float) -> float:
+    """Of the parts of a size, those of this kind above all; what is usual where too few were seen."""
+    if len(seen) < _ENOUGH:
+        return usual
+    own, all_kinds = [part.seconds for part in seen if part.kind == kind], statistics.fmean(part.seconds for part in seen)
+    return (sum(own) + _AS_ITS_SIZE * all_kinds) / (len(own) + _AS_ITS_SIZE)
 
 
 def _spread(runs: Sequence[Run], works: Sequence[workload.Work], types: Sequence[str]) -> tuple[float, ...]:

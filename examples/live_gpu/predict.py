@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,64 @@ from run import setup_of
 
 import workload
 from gantline import simulate
+from gantline.core.arrays import Floats
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.bundle import Bundle
+from gantline.performance.model import Gangs
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders
 from gantline.questions.validity import MEASURES
 from gantline.runtime.local.devices import declared
 
 
+@dataclass(frozen=True)
+class AsSeen(ProfiledModel):
+    """As fast as runs have shown; policies go on being told what the profiles say, as they are in a live run."""
+
+    told: Bundle = field(default_factory=Bundle)
+
+    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
+        rate, until = super().rates(gangs)
+        seats = [(gangs.cluster.types[int(kind)], int(gpus)) for kind, gpus in zip(gangs.type, gangs.gpus)]
+        faster = [self.bundle[job].alone[seat].line.rate / self.told[job].alone[seat].line.rate for job, seat in zip(gangs.models, seats)]
+        return rate * faster, until
+
+
 class Prediction:
     """One policy of a folder, predicted as often as wanted."""
 
-    def __init__(self, bundle: Bundle, found: dict[str, Any], name: str, works: list[workload.Work]) -> None:
-        self.bundle, self.setup = bundle, setup_of(found["terms"], name, "")
-        self.works = [work.at_pace(bundle) for work in works]
+    def __init__(
+        self, told: Bundle, known: Bundle, as_in: Sequence[Bundle], found: dict[str, Any], name: str, works: list[workload.Work]
+    ) -> None:
+        """`told` are the profiles; `known` is what the runs of others make of them, all together and as in each of them."""
+        self.told, self.known, self.as_in, self.works = told, known, as_in, works
+        self.setup = setup_of(found["terms"], name, "")
         self.cluster = declared(found["devices"]).cluster
+
+    def under(self, run: dict[str, Any]) -> list[float]:
+        """Completion times in the order of the jobs, under the orders of a live run.
+
+        Each order is carried out: a job that was started once more has not ended before, though it was a step from its end at its stop;
+        just as one that ended in the live run before it was stopped may run on.
+        """
+        arrivals = [row["arrival"] for row in run["jobs"]]
+        jcts = self.jcts(arrivals, given(run["orders"]))
+        starts: dict[int, list[dict[str, Any]]] = {}
+        for order in run["orders"]:
+            if order["order"] == "start":
+                starts.setdefault(order["job"], []).append(order)
+        for job, (_, *more) in starts.items():
+            if more:
+                held, kind = more[-1]["devices"], self.works[job].kind
+                speed = self.known[kind].alone[self.types[held[0]], len(held)]
+                jcts[job] = max(jcts[job], more[-1]["time"] + history.resume_of(speed) + history.leave_of(speed) - arrivals[job])
+        return jcts
+
+    @property
+    def types(self) -> list[str]:
+        """Of each device."""
+        return [node.type for node in self.cluster.nodes for _ in range(node.gpus)]
 
     def jcts(self, arrivals: list[float], orders: GivenOrders | None = None, draw: int | None = None) -> list[float]:
         """Completion times in the order of the jobs; under these orders, or as the policy decides."""
@@ -41,7 +84,7 @@ class Prediction:
         options: dict[str, Any] = {"min_run": 0.0, "grace": 0.0, "turn": 0.0}
         if orders is None:
             options = {name: getattr(setup, name) for name in options} | {"round": setup.round or None}
-        model = ProfiledModel(self.bundle, draw=draw)
+        model = AsSeen(self.known if draw is None else self.as_in[draw % len(self.as_in)], draw=draw, told=self.told)
         run = simulate(rows, self.cluster, policy, performance=model, executor="measured", **options)
         done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
         return [done[str(place)] for place in range(len(rows))]
@@ -71,8 +114,11 @@ def compare(out: Path, draws: int, only: Sequence[str] = (), history_of: str = "
     for name, runs in found["policies"].items():
         if runs and name in (only or found["policies"]):
             others = [run for other, several in found["policies"].items() if other != name for run in several]
-            known = history.refined(bundle, others, works, types) if others and history_of == "others" else bundle
-            result[name] = _policy(Prediction(known, found, name, works), runs, draws)
+            known, as_in = bundle, [bundle]
+            if others and history_of == "others":
+                known = history.refined(bundle, others, works, types)
+                as_in = history.as_in_each(known, others, types)
+            result[name] = _policy(Prediction(bundle, known, as_in, found, name, works), runs, draws)
             seen = history.Seen()
             for run in runs:
                 seen += history.seen_in(run, bundle, types)
@@ -85,7 +131,7 @@ def compare(out: Path, draws: int, only: Sequence[str] = (), history_of: str = "
 def _policy(prediction: Prediction, runs: list[dict[str, Any]], draws: int) -> dict[str, Any]:
     real = [[row["jct"] for row in run["jobs"]] for run in runs]
     arrivals = [[row["arrival"] for row in run["jobs"]] for run in runs]
-    clock = [prediction.jcts(at, given(run["orders"])) for at, run in zip(arrivals, runs)]
+    clock = [prediction.under(run) for run in runs]
     drawn = [prediction.jcts(arrivals[0], draw=draw) for draw in range(draws)]
     found: dict[str, Any] = {"runs": len(runs), "draws": draws}
     for measure, of in MEASURES.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,6 @@ class Work:
     @property
     def sizes(self) -> list[int]:
         return sorted({size for _, size in self.seconds})
-
-    def at_pace(self, bundle: Bundle) -> Work:
-        """The same steps, as long as these profiles say that they take."""
-        known = bundle[self.kind].alone
-        return replace(self, seconds={seat: self.steps * _pace(known[seat], seat[1]) for seat in self.seconds})
 
     def expand(self) -> list[Work]:
         return [self]

@@ -10,6 +10,8 @@ import pytest
 
 from gantline.core.errors import NotFoundError
 from gantline.files.bundles import default_bundle
+from gantline.performance.bundle import Bundle, Profile, Speed
+from gantline.performance.sampled_line import SampledLine
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 
@@ -47,3 +49,26 @@ def test_the_default_profiles_are_measured_and_usable() -> None:
         assert not any(word.startswith("/") for word in job.command)
     with pytest.raises(NotFoundError):
         bundle["bert"]
+
+
+def one_job(parts: Any, steps: int) -> Any:
+    """A prediction of one job that takes 10 s for 1,000 steps, starts within 2 s, leaves within 0.2 s and resumes within 1.5 s."""
+    speed = Speed(SampledLine(2.0, 0.01, 0.01, 0.01), leave=0.2, resume=1.5)
+    bundle = Bundle({"a": Profile("a", alone={("cpu", 1): speed})})
+    work = parts.workload.Work("a", 0.0, steps, 1, {("cpu", 1): steps / 100.0}, {})
+    found = {"devices": "cpu:2", "terms": {"policies": {"fifo": {"policy": "fifo"}}}}
+    return parts.Prediction(bundle, bundle, [bundle], found, "fifo", [work])
+
+
+def run_of(orders: list[tuple[float, str]]) -> dict[str, Any]:
+    return {"jobs": [{"arrival": 0.0}], "orders": [{"time": at, "order": verb, "job": 0, "devices": [0]} for at, verb in orders]}
+
+
+def test_a_job_that_was_started_once_more_has_not_ended_before(parts: Any) -> None:
+    turns = run_of([(0.0, "start"), (10.0, "stop"), (50.0, "start")])
+    assert one_job(parts, 1000).under(turns)[0] > 53.0  # a fifth of the work is left at the stop
+    assert one_job(parts, 790).under(turns)[0] == pytest.approx(51.7)  # all of it was done, just before the stop
+
+
+def test_a_job_that_ended_before_its_stop_may_run_on(parts: Any) -> None:
+    assert one_job(parts, 1000).under(run_of([(0.0, "start"), (10.0, "stop")]))[0] == pytest.approx(12.0)

@@ -10,7 +10,7 @@ between kinds as chance and errs on the wide side. Speeds are pooled over the me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from statistics import fmean
 
@@ -23,6 +23,7 @@ class DrawnTimes:
 
     pooled: Mapping[str, tuple[float, ...]]  # by what of `SAMPLED`: measurements over their mean
     draw: int
+    _means: dict[tuple[str, str, int], float] = field(default_factory=dict, compare=False, repr=False)  # of kinds, once picked
 
     @classmethod
     def of(cls, bundle: Bundle, draw: int) -> DrawnTimes:
@@ -42,9 +43,10 @@ class DrawnTimes:
         pool = self.pooled.get(what, ())
         if not pool:
             return 1.0
-        count = max(measured, 1)
-        mean = sum(self._pick(pool, what, kind, place) for place in range(count)) / count
-        return mean * self._pick(pool, what, kind, *occasion)
+        known = what, kind, max(measured, 1)
+        if known not in self._means:
+            self._means[known] = fmean(self._pick(pool, what, kind, place) for place in range(known[2]))
+        return self._means[known] * self._pick(pool, what, kind, *occasion)
 
     def _pick(self, pool: tuple[float, ...], *key: object) -> float:
         digest = blake2b(repr((self.draw, *key)).encode(), digest_size=8).digest()
