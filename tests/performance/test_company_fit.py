@@ -25,6 +25,11 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)
 
 
+def test_company_makes_nothing_faster() -> None:
+    speed = fit_company([_life(1.0, (0.0, 40.0), (0.5, 90.0), (1.0, 110.0))])
+    assert (speed.line.rate, speed.crowded) == pytest.approx((80.0, 1.0))
+
+
 def test_what_starts_at_once_cost_is_a_mean_of_lives_and_never_a_gain() -> None:
     some = [replace(_life(1.0, (0.0, 100.0)), together=seconds) for seconds in (0.1, 0.3)]
     assert fit_company(some).together == pytest.approx(0.2)
@@ -43,6 +48,7 @@ def test_it_is_written_and_read_again() -> None:
     ("entry", "what"),
     [
         ({"crowded": 0.0}, "above 0"),
+        ({"crowded": 2.5}, "at most 2"),
         ({"together": -1.0}, "0 or more"),
         ({"samples": {"start": []}}, "speeds over the fitted one"),
         ({"samples": {"start": ["1"]}}, "speeds over the fitted one"),

@@ -188,7 +188,9 @@ def _profile(name: str, reader: Reader) -> Profile:
             raise UsageError("leaves or resumes before it is asked to", where=one.path, fix="leave and resume of 0 or more seconds")
         crowded = one.number("crowded", 1.0)
         if not 0.0 < crowded <= 2.0:
-            raise UsageError(f"is {crowded:g}", where=one.at("crowded"), fix="speed beside a full node over speed alone, above 0")
+            raise UsageError(
+                f"is {crowded:g}", where=one.at("crowded"), fix="speed beside a full node over speed alone, above 0 and at most 2"
+            )
         together = one.number("together", 0.0)
         if not together >= 0.0:
             raise UsageError(f"is {together:g}", where=one.at("together"), fix="seconds for each other device that starts, 0 or more")

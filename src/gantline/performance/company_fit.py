@@ -27,7 +27,7 @@ class TrialLife:
 
 
 def fit_company(lives: Sequence[TrialLife]) -> Speed:
-    """The speed falls linearly with the part of the other devices that is busy; everything else is a mean with its samples.
+    """The speed falls linearly with the part of the other devices that is busy, or not at all; everything else is a mean with its samples.
 
     A job that ends saves and leaves as one that is stopped does. That is part of its start, because it ends once, however often it is
     resumed.
@@ -36,9 +36,8 @@ def fit_company(lives: Sequence[TrialLife]) -> Speed:
     if not len(seen) or not (seen[:, 1] > 0.0).all():
         raise UsageError("no step was seen", where="profile", fix="watch the job for longer")
     busy, speed = seen.T
-    if len(set(busy.tolist())) > 1:
-        slope, alone = map(float, np.polyfit(busy, speed, 1))
-    else:
+    slope, alone = map(float, np.polyfit(busy, speed, 1)) if len(set(busy.tolist())) > 1 else (0.0, 0.0)
+    if slope >= 0.0:  # company makes nothing faster: what looks like it is chance
         slope, alone = 0.0, float(speed.mean())
     if not (alone > 0.0 and alone + slope > 0.0):
         raise UsageError("its speeds beside others do not lie on a line above zero", where="profile", fix="watch the job for longer")
