@@ -24,7 +24,7 @@ from gantline.performance.bundle import Bundle
 from gantline.performance.model import Gangs
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders
-from gantline.questions.validity import MEASURES
+from gantline.questions.validity import MEASURES, least_times
 from gantline.runtime.local.devices import declared
 
 
@@ -53,32 +53,17 @@ class Prediction:
         self.cluster = declared(found["devices"]).cluster
 
     def under(self, run: dict[str, Any]) -> list[float]:
-        """Completion times in the order of the jobs, under the orders of a live run.
+        """Completion times in the order of the jobs, under the orders of a live run, all of which are carried out."""
+        arrivals, orders = [row["arrival"] for row in run["jobs"]], given(run["orders"])
+        least = least_times(orders, self._rows(arrivals), self.cluster, self.known)
+        return [max(jct, least.get(str(place), 0.0)) for place, jct in enumerate(self.jcts(arrivals, orders))]
 
-        Each order is carried out: a job that was started once more has not ended before, though it was a step from its end at its stop;
-        just as one that ended in the live run before it was stopped may run on.
-        """
-        arrivals = [row["arrival"] for row in run["jobs"]]
-        jcts = self.jcts(arrivals, given(run["orders"]))
-        starts: dict[int, list[dict[str, Any]]] = {}
-        for order in run["orders"]:
-            if order["order"] == "start":
-                starts.setdefault(order["job"], []).append(order)
-        for job, (_, *more) in starts.items():
-            if more:
-                held, kind = more[-1]["devices"], self.works[job].kind
-                speed = self.known[kind].alone[self.types[held[0]], len(held)]
-                jcts[job] = max(jcts[job], more[-1]["time"] + history.resume_of(speed) + history.leave_of(speed) - arrivals[job])
-        return jcts
-
-    @property
-    def types(self) -> list[str]:
-        """Of each device."""
-        return [node.type for node in self.cluster.nodes for _ in range(node.gpus)]
+    def _rows(self, arrivals: list[float]) -> list[dict[str, object]]:
+        return [work.row(str(place), at) for place, (work, at) in enumerate(zip(self.works, arrivals))]
 
     def jcts(self, arrivals: list[float], orders: GivenOrders | None = None, draw: int | None = None) -> list[float]:
         """Completion times in the order of the jobs; under these orders, or as the policy decides."""
-        rows = [work.row(str(place), at) for place, (work, at) in enumerate(zip(self.works, arrivals))]
+        rows = self._rows(arrivals)
         setup = self.setup
         policy = load_policy(setup.policy, setup.settings) if orders is None else orders
         options: dict[str, Any] = {"min_run": 0.0, "grace": 0.0, "turn": 0.0}

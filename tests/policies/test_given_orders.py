@@ -32,3 +32,10 @@ def test_a_stop_of_a_job_that_has_ended_by_then_changes_nothing() -> None:
 
 def test_a_job_that_ended_while_it_was_asked_to_stop_runs_to_its_end() -> None:
     assert _ends([10.0], GivenOrder(0.0, "0", (0,)), GivenOrder(9.5, "0")) == pytest.approx([10.0])
+
+
+def test_the_last_turn_is_known_of_jobs_that_had_several() -> None:
+    again = GivenOrders.of(
+        [GivenOrder(0.0, "0", (0,)), GivenOrder(1.0, "1", (1,)), GivenOrder(6.0, "0"), GivenOrder(9.0, "0", (1,)), GivenOrder(9.5, "0")]
+    )
+    assert {job: (turn.start, turn.devices) for job, turn in again.last_turns.items()} == {"0": (9.0, (1,))}

@@ -43,6 +43,11 @@ class Speed:
         """How many gangs were watched: what one of them shows again and again is one measurement of its kind."""
         return len(self.samples.get("start", ()))
 
+    @property
+    def resume_and_end(self) -> float:
+        """Seconds that a job takes which resumes with nothing left to do."""
+        return self.line.startup if self.resume is None else self.resume + (self.leave or 0.0)
+
     def beside(self, busy: float) -> float:
         """Steps per second while this part of the other devices of its node is busy."""
         return self.line.rate * (1.0 - (1.0 - self.crowded) * busy)

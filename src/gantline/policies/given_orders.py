@@ -57,6 +57,19 @@ class GivenOrders(Policy):
             turns[place] = turns[place]._replace(stop=math.inf)
         return cls(turns=tuple(turns))
 
+    @property
+    def last_turns(self) -> dict[str, Turn]:
+        """Of jobs that had more than one.
+
+        Such a job was not done before its last turn, though a simulated one may be, by a step that the recorded one was short of.
+        """
+        found: dict[str, Turn] = {}
+        several = set[str]()
+        for turn in self.turns:
+            several |= {turn.job} & found.keys()
+            found[turn.job] = turn
+        return {job: found[job] for job in several}
+
     def decide(self, snapshot: Snapshot) -> Plan:
         place, now = {name: at for at, name in enumerate(snapshot.jobs.ids)}, snapshot.now
         due = [turn for turn in self.turns if turn.job in place and turn.start <= now < turn.stop]
