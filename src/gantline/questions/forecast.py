@@ -15,7 +15,7 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.files.placements import GivenPlacement
-from gantline.questions.shares import NINE_TENTHS, SHARES
+from gantline.questions.shares import NINE_TENTHS, SHARES, place_of
 from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.newcomers import PastJob, like_the_past
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
@@ -141,7 +141,7 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
     rolled, places = setup.futures(snapshot, policy), [place[name] for name in wanted]
     instants, spreads = [], []
     for drawn in (rolled.start[:, places], rolled.finish[:, places]):
-        instants += list(np.quantile(drawn, list(SHARES.values()), axis=0, method="higher"))
+        instants += list(np.sort(drawn, axis=0)[[place_of(share, len(drawn)) for share in SHARES.values()]])
         spreads += [np.mean(drawn, axis=0), *np.quantile(drawn, NINE_TENTHS, axis=0, method="nearest")]
     parts, spans = np.array(instants).T.tolist(), np.array(spreads).T.tolist()
     return [
