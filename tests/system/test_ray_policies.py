@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conformance.test_every_policy import BRIEF, NOT_LIVE, POLICIES
 from tests.runtime.specs import ended, shell
-from tests.runtime.test_every_policy import BRIEF, POLICIES
 from tests.system.ray_cluster import RayCluster
 
 from gantline.runtime.ray.runner import RayRunner
@@ -15,6 +15,7 @@ from gantline.runtime.replay import replay_store
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 
+LIVE = [name for name in POLICIES if name not in NOT_LIVE]
 SAMPLE = 8  # of the policies one in so many is asked at every change, and all with --long
 
 
@@ -31,7 +32,7 @@ def test_policies_serve_a_gang_over_two_nodes_and_decide_the_same_again(tmp_path
     scheduler = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
     scheduler.start()
     try:
-        for policy in POLICIES if long else POLICIES[::SAMPLE]:
+        for policy in LIVE if long else LIVE[::SAMPLE]:
             scheduler.use(policy, BRIEF.get(policy, {}))
             (job,) = scheduler.submit(shell(f"echo $NNODES > {tmp_path}/nodes.$GANTLINE_JOB_ID", gpus=3, estimate=60.0, processes=0))
             assert ended(scheduler, job) == ["succeeded"], policy
