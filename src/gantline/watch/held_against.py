@@ -76,12 +76,14 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
     earlier: dict[str, SlurmJob] = {}
     held: list[tuple[bool, bool]] = []  # by its P50, by its P90
     still_open = gone = 0
-    for state in states:
+    base = setup or Setup()
+    for number, state in enumerate(states):
         look = watched(state, earlier)
         new = [job["id"] for job in look.snapshot["jobs"] if not (job.get("devices") or job.get("node")) and job["id"] not in earlier]
         earlier.update((job.id, job) for job in state.jobs)
         until = last.now + slack - state.now  # what comes later is not seen
-        for one in look_forecasts(look, new, replace(setup or Setup(), horizon=until)):
+        own = replace(base, horizon=until, seed=base.seed + number)  # the same draws at every look would err the same way
+        for one in look_forecasts(look, new, own):
             start, p50, p90 = started.get(one.job), one.start_p50 + look.zero + slack, one.start_p90 + look.zero + slack
             if start is not None:
                 held.append((start <= p50, start <= p90))
