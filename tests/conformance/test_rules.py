@@ -253,7 +253,7 @@ def test_a_job_that_a_faulty_world_never_ends_is_found(monkeypatch: pytest.Monke
     assert "jobs never end" in broken["faults"]
 
 
-@pytest.mark.parametrize(("number", "policy"), enumerate([ByArrival, Lottery, Pairs]))
+@pytest.mark.parametrize(("number", "policy"), list(enumerate([ByArrival, Lottery, Pairs])))
 def test_a_policy_without_fault_passes(number: int, policy: type[Policy], long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every change they share the stories."""
     if not long:

@@ -53,7 +53,7 @@ def test_the_past_takes_over_when_there_is_enough_of_it():
     assert np.isin(found, (50.0, 200.0)).mean() > 0.95, "but for the one span of the table in which both meet"
     assert np.quantile(found, [0.3, 0.7]).tolist() == [50.0, 200.0]
     assert set(draws(Uncertainty(sigma=0.3, ratios=shown), 50, done=60.0, service=60.0)) == {200.0}
-    assert "ended jobs" in Uncertainty(ratios=shown).source
+    assert Uncertainty(ratios=shown).source == "what is known of true work over estimates"
     assert "log-normal" in Uncertainty(ratios=shown[:3]).source
 
 

@@ -36,6 +36,12 @@ def test_a_job_whose_start_nothing_shows_is_left_out_and_reported(tmp_path: Path
     assert "1 more jobs were gone" in held.lines()[-1]
 
 
+def test_accounting_that_does_not_say_when_a_job_started_shows_no_start(tmp_path: Path) -> None:
+    ended = f"7|ann|main|{NOW}||20|00:10:00|COMPLETED|cpu=1,gres/gpu=4|cpu=1,gres/gpu=4|1|1"
+    held = _kept(tmp_path, (0, [*FULL, job("7", 4)], ""), (3600, [], ended))
+    assert (held.forecasts, held.gone) == (0, 1)
+
+
 def test_a_job_that_waits_beyond_its_p90_counts_as_late_and_before_it_as_open(tmp_path: Path) -> None:
     for name in ("late", "open"):
         (tmp_path / name).mkdir()

@@ -12,5 +12,5 @@ NINE_TENTHS: Final = (0.05, 0.95)
 
 
 def place_of(share: float, draws: int) -> int:
-    """Which of so many draws, in order from zero, one more future comes before with at least this chance; the last where none is enough."""
+    """The place among sorted draws, from zero, which one more future precedes with at least this chance; else the last."""
     return min(math.ceil(round(share * (draws + 1), 9)), draws) - 1

@@ -38,7 +38,7 @@ class Uncertainty:
     def source(self) -> str:
         """A description of what the draws are based on."""
         if len(self.ratios) >= FEWEST:
-            return "how far estimates of ended jobs were off"
+            return "what is known of true work over estimates"
         return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"
 
     def quantiles(self, snapshot: Snapshot) -> Floats:

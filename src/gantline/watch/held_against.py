@@ -109,4 +109,4 @@ def look_forecasts(look: ClusterLook, jobs: list[str], setup: Setup) -> list[For
 
 def _starts(states: Iterable[SlurmState]) -> dict[str, float]:
     jobs = (job for state in states for job in (*state.past, *state.jobs))
-    return {job.id: job.started for job in jobs if job.started is not None and job.state not in WAITS}
+    return {job.id: job.started for job in jobs if job.started and job.state not in WAITS}  # zero: sacct did not say when

@@ -48,8 +48,9 @@ class SlurmPast:
         known = len(self._ended)
         if known >= FEWEST:
             return f"run times are known of {known} ended jobs"
-        few = f"of {known} ended jobs only" if known else "of no ended job"
-        return f"run times are known {few}: any up to the limit is as likely"
+        if known:
+            return f"run times are known of {known} ended jobs only: {FEWEST} of any length up to the limit are counted with them"
+        return "run times are known of no ended job: any up to the limit is as likely"
 
     @cached_property
     def _ended(self) -> list[float]:

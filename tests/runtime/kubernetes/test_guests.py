@@ -21,30 +21,19 @@ def template(scheduler: str = "") -> dict[str, Any]:
     return {"spec": {**named, "containers": [{"name": "work", "resources": {"requests": {"cpu": "1"}}}]}}
 
 
+def head() -> dict[str, Any]:
+    named = {"name": "train", "namespace": "default", "uid": "u", "resourceVersion": "1"}
+    return {**named, "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
+
+
 def plain(by_parallelism: bool, **spec: Any) -> Guest:
-    head = {
-        "name": "train",
-        "namespace": "default",
-        "uid": "u",
-        "resourceVersion": "1",
-        "labels": {"gantline.io/queue": "q"},
-        "annotations": dict(ELASTIC),
-    }
-    value = {"metadata": head, "spec": {"parallelism": 2, "completions": 2, "template": template("gantline"), **spec}}
+    value = {"metadata": head(), "spec": {"parallelism": 2, "completions": 2, "template": template("gantline"), **spec}}
     return Guest(JOB, value, by_parallelism)
 
 
 def pytorch(scheduler: str = "", **policy: Any) -> Guest:
-    head = {
-        "name": "train",
-        "namespace": "default",
-        "uid": "u",
-        "resourceVersion": "1",
-        "labels": {"gantline.io/queue": "q"},
-        "annotations": dict(ELASTIC),
-    }
     roles = {"Master": {"replicas": 1, "template": template(scheduler)}, "Worker": {"replicas": 2, "template": template(scheduler)}}
-    return Guest(PYTORCH, {"metadata": head, "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
+    return Guest(PYTORCH, {"metadata": head(), "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
 
 
 GUESTS = {
