@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import workload
+from gantline.core.slices import whole_and_percent
 from gantline.performance.bundle import Bundle, Speed
 from gantline.performance.life_spread import FEWEST, WholeLife, spread_of_lives
 from gantline.performance.sampled_line import SampledLine
@@ -70,6 +71,7 @@ def seen_in(run: Run, bundle: Bundle, types: Sequence[str]) -> Seen:
     if not any(row.get("steps") for row in run["jobs"]):
         return found
     held = [one for job in range(len(run["jobs"])) for one in _holdings(run, job, bundle, types)]
+    whole = sum(map(_part, types))
     for job, row in enumerate(run["jobs"]):
         mine, lives, kind = [one for one in held if one.job == job], row.get("steps", []), row["kind"]
         if len(lives) != len(mine):  # an incarnation ended before its first step
@@ -80,7 +82,8 @@ def seen_in(run: Run, bundle: Bundle, types: Sequence[str]) -> Seen:
             usual = (resume_of(speed) if at else speed.line.startup - leave_of(speed)) + speed.together * beside
             found.parts.append(Part("resume" if at else "start", kind, one.size, took, usual, beside))
             if last - first >= _LONG:
-                expected = (1.0 - (1.0 - speed.crowded) * _busy(held, one, first, last, len(types))) / speed.line.seconds
+                near = _busy(held, one, first, last, whole)
+                expected = (1.0 - (1.0 - speed.crowded) * near) / speed.line.seconds
                 found.speeds.setdefault(kind, []).append((after - before) / (last - first) / expected)
         ended = row["arrival"] + row["jct"] - lives[-1][2]
         found.parts.append(Part("end", kind, mine[-1].size, ended, leave_of(mine[-1].speed)))
@@ -105,16 +108,22 @@ class _Holding:
     start: float
     end: float
     size: int
+    part: int  # of the GPU, in percent
     speed: Speed
+
+
+def _part(type: str) -> int:
+    return whole_and_percent(type)[1]
 
 
 def _holdings(run: Run, job: int, bundle: Bundle, types: Sequence[str]) -> Iterator[_Holding]:
     row, orders = run["jobs"][job], [order for order in run["orders"] if order["job"] == job]
     for order, after in zip(orders, [*orders[1:], None]):
         if order["order"] == "start":
-            speed = bundle[row["kind"]].alone[types[order["devices"][0]], len(order["devices"])]
+            size, type = len(order["devices"]), types[order["devices"][0]]
+            speed = bundle[row["kind"]].alone[type, size]
             end = row["arrival"] + row["jct"] if after is None else after["time"] + leave_of(speed)
-            yield _Holding(job, order["time"], end, len(order["devices"]), speed)
+            yield _Holding(job, order["time"], end, size, size * _part(type), speed)
 
 
 def _starting(held: Sequence[_Holding], one: _Holding) -> int:
@@ -122,10 +131,10 @@ def _starting(held: Sequence[_Holding], one: _Holding) -> int:
     return sum(other.size for other in held if other.job != one.job and abs(other.start - one.start) < _AT_ONCE)
 
 
-def _busy(held: Sequence[_Holding], one: _Holding, first: float, last: float, devices: int) -> float:
+def _busy(held: Sequence[_Holding], one: _Holding, first: float, last: float, whole: int) -> float:
     """The part of the other devices that was busy, on average over a time."""
-    used = sum(other.size * max(0.0, min(last, other.end) - max(first, other.start)) for other in held if other.job != one.job)
-    return used / (last - first) / (devices - one.size) if devices > one.size else 0.0
+    used = sum(other.part * max(0.0, min(last, other.end) - max(first, other.start)) for other in held if other.job != one.job)
+    return used / (last - first) / (whole - one.part) if whole > one.part else 0.0
 
 
 def refined(bundle: Bundle, runs: Sequence[Run], works: Sequence[workload.Work], types: Sequence[str]) -> Bundle:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import workload
 from gantline.core.cluster import Node
-from gantline.core.slices import slices_of_gpu
+from gantline.core.slices import gpu_of, whole_and_percent
 from gantline.files.bundles import read_bundle, write_bundle
 from gantline.performance.bundle import Bundle, Profile
 from gantline.performance.company_fit import TrialLife, fit_company
@@ -22,48 +22,76 @@ from gantline.runtime.local.runner import LocalRunner
 def profile(
     out: Path, devices: str, kinds: list[str], sizes: list[int], seconds: float, how: dict[str, Any], is_over: Callable[[], bool]
 ) -> bool:
-    """Fill each node with gangs of one size until every kind was measured; what is in the folder is not measured again.
+    """Fill each GPU with gangs of one size until every kind was measured on each type; what is in the folder is not measured again.
 
     Returns whether nothing is left to measure; it stops early when time is over.
     """
     path = out / "profiles.json"
     bundle = read_bundle(path) if path.exists() else Bundle(devices=devices, about="examples/live_gpu, in company")
-    first, cluster = 0, declared(devices).cluster
     seen: dict[tuple[str, str, int], list[TrialLife]] = {}
-    for node in cluster.nodes:
+    for nodes in _gpus(devices):
         for size in sizes:
-            for crewed in _crews(bundle, node, kinds, size):
+            for seats in _crews(bundle, nodes, kinds, size):
                 if is_over():
                     return False
-                lives = _measured(devices, node, crewed, size, first, seconds, how)
-                for kind, life in zip(crewed, lives):
-                    seen.setdefault((kind, node.type, size), []).append(life)
-                for kind in dict.fromkeys(crewed):
-                    speed = fit_company(seen[kind, node.type, size])
+                for seat, life in zip(seats, _measured(devices, nodes, seats, size, seconds, how)):
+                    seen.setdefault((seat.kind, seat.node.type, size), []).append(life)
+                for kind, type in dict.fromkeys((seat.kind, seat.node.type) for seat in seats):
+                    speed = fit_company(seen[kind, type, size])
                     known = bundle.jobs.get(kind, Profile(kind, family=kind.split("-")[0]))
-                    bundle = bundle.with_profile(replace(known, alone={**known.alone, (node.type, size): speed}))
-                    print(f"{kind:20} {size} x {node.type:12} {said(speed)}", file=sys.stderr, flush=True)
+                    bundle = bundle.with_profile(replace(known, alone={**known.alone, (type, size): speed}))
+                    print(f"{kind:20} {size} x {type:12} {said(speed)}", file=sys.stderr, flush=True)
                 write_bundle(replace(bundle, jobs={kind: bundle[kind] for kind in kinds if kind in bundle.jobs}), path)
-        first += node.gpus
     return True
 
 
-def _crews(bundle: Bundle, node: Node, kinds: list[str], size: int) -> Iterator[list[str]]:
-    """Kinds that are measured together, as many as fit on the node; the last ones have some that were measured for company."""
-    room = node.gpus // size
-    missing = [kind for kind in kinds if kind not in bundle.jobs or (node.type, size) not in bundle[kind].alone]
-    for at in range(0, len(missing), max(room, 1)) if room else ():
-        some = missing[at : at + room]
-        others = [kind for kind in kinds if kind not in some] or some
-        yield [*some, *(others[place % len(others)] for place in range(room - len(some)))]
+class Seat(NamedTuple):
+    """Where a gang of some kind is measured."""
+
+    kind: str
+    node: Node
+    first: int  # of its devices
 
 
-def _measured(devices: str, node: Node, kinds: list[str], size: int, first: int, seconds: float, how: Mapping[str, Any]) -> list[TrialLife]:
+def _gpus(devices: str) -> list[dict[Node, int]]:
+    """The nodes of each GPU, with the first device of each: slices of two sizes are two nodes, and each other's company."""
+    found: dict[str, dict[Node, int]] = {}
+    first = 0
+    for node in declared(devices).cluster.nodes:
+        found.setdefault(gpu_of(node), {})[node] = first
+        first += node.gpus
+    return list(found.values())
+
+
+def _crews(bundle: Bundle, nodes: Mapping[Node, int], kinds: list[str], size: int) -> Iterator[list[Seat]]:
+    """Gangs that are measured together, as many as fit on these nodes; the last ones have some that were measured for company."""
+    missing = {
+        node: [kind for kind in kinds if kind not in bundle.jobs or (node.type, size) not in bundle[kind].alone]
+        for node in nodes
+        if node.gpus >= size
+    }
+    while any(missing.values()):
+        seats = []
+        for node, left in missing.items():
+            room = node.gpus // size
+            some, missing[node] = left[:room], left[room:]
+            others = [kind for kind in kinds if kind not in some] or some
+            crewed = [*some, *(others[place % len(others)] for place in range(room - len(some)))]
+            seats += [Seat(kind, node, nodes[node] + place * size) for place, kind in enumerate(crewed)]
+        yield seats
+
+
+def _measured(
+    devices: str, nodes: Iterable[Node], seats: Sequence[Seat], size: int, seconds: float, how: Mapping[str, Any]
+) -> list[TrialLife]:
+    def part(node: Node) -> int:
+        return whole_and_percent(node.type)[1]
+
     gangs = []
-    for place, kind in enumerate(kinds):
-        held = tuple(range(first + place * size, first + (place + 1) * size))
-        gangs.append(TrialGang(kind, held, lambda steps, kind=kind: workload.launch(kind, steps * size, {})))  # type: ignore[misc]
-    with crew(lambda home: LocalRunner(home, devices, **how), gangs, slices_of_gpu(node, declared(devices).cluster.nodes)) as one:
+    for kind, node, first in seats:
+        launch = lambda steps, kind=kind: workload.launch(kind, steps * size, {})  # noqa: E731
+        gangs.append(TrialGang(kind, tuple(range(first, first + size)), launch, part(node)))
+    with crew(lambda home: LocalRunner(home, devices, **how), gangs, sum(node.gpus * part(node) for node in nodes)) as one:
         return one.measure(seconds)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def make(bundle: Bundle, terms: Mapping[str, Any], devices: int, env: Mapping[st
         steps = max(int(rng.choice(terms["seconds"]) / pace), 1)
         seats = {seat: steps * each for seat, each in alone.items() if is_elastic or seat[1] == gpus}
         found.append(Work(kind, 0.0, steps, gpus, seats, env or {}))
-    held = sum(job.gpus * (job.asked + _start(bundle, job)) for job in found)
+    held = sum(job.gpus * _held(bundle, job) for job in found)
     gaps = [rng.expovariate(1.0) for _ in found]
     scale, at, placed = held / (terms["load"] * devices) / sum(gaps), 0.0, []
     for job, gap in zip(found, gaps):
@@ -125,5 +126,7 @@ def _pace(speed: Speed, size: int) -> float:
     return speed.line.seconds / size
 
 
-def _start(bundle: Bundle, job: Work) -> float:
-    return min(speed.line.startup for (_, size), speed in bundle[job.kind].alone.items() if size == job.gpus)
+def _held(bundle: Bundle, job: Work) -> float:
+    """Seconds that a job holds the devices that it asks for, on average over their types."""
+    starts = {type: speed.line.startup for (type, size), speed in bundle[job.kind].alone.items() if size == job.gpus}
+    return statistics.fmean(start + job.seconds[type, job.gpus] for type, start in starts.items())

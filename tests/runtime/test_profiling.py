@@ -195,6 +195,24 @@ def test_resumes_at_once_are_held_against_resumes_one_by_one(monkeypatch: pytest
     assert crew._delay_of_each_other([2.0]) == 0.0
 
 
+def test_slices_of_two_sizes_are_company_by_their_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four slices of 8 % and four of 16 %, of which a gang holds two small ones and another one large one."""
+    crew = Crew.__new__(Crew)
+    crew.gangs = [
+        TrialGang("small", (0, 1), lambda steps: Launch(("true",)), 8),
+        TrialGang("large", (4,), lambda steps: Launch(("true",)), 16),
+    ]
+    crew.size = 4 * 8 + 4 * 16
+    for name in ("_started", "_stopped"):
+        monkeypatch.setattr(crew, name, lambda row: 1.0)
+    monkeypatch.setattr(crew, "_delay_of_each_other", lambda resumes: 0.0)
+    monkeypatch.setattr(crew, "_watched", lambda company, seconds: dict.fromkeys(company, 5.0))
+    small, large = crew.measure(1.0)
+    beside = pytest.approx(16 / 80)  # of what the other holds of the rest
+    assert small.speeds == ((0.0, 5.0), (beside, 5.0), (beside, 5.0))
+    assert large.speeds == ((beside, 5.0), (beside, 5.0), (0.0, 5.0))
+
+
 def test_a_command_that_cannot_end_by_itself_is_refused_in_company(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "company", "waits", "--devices", "cpu:2", "--", "true"]) == 2
     assert "{steps}" in capsys.readouterr().err

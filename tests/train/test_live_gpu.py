@@ -23,7 +23,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
     import predict
 
     yield predict
-    for name in ("predict", "run", "live", "history", "workload"):
+    for name in ("predict", "run", "live", "history", "measure", "workload"):
         sys.modules.pop(name, None)
 
 
@@ -75,3 +75,32 @@ def test_a_job_that_was_started_once_more_has_not_ended_before(parts: Any) -> No
 
 def test_a_job_that_ended_before_its_stop_may_run_on(parts: Any) -> None:
     assert one_job(parts, 1000).under(run_of([(0.0, "start"), (10.0, "stop")]))[0] == pytest.approx(12.0)
+
+
+def test_slices_of_two_sizes_are_profiled_beside_each_other(parts: Any) -> None:
+    import measure
+
+    (gpu,) = measure._gpus("cpu:1/8%x4+16%x4")
+    assert [(node.type, first) for node, first in gpu.items()] == [("cpu.8pct", 0), ("cpu.16pct", 4)]
+    done = Speed(SampledLine(2.0, 0.01, 0.01, 0.01))
+    known = Bundle({kind: Profile(kind, alone={("cpu.8pct", 2): done}) for kind in "ab"})
+    seats = [[(seat.kind, seat.first) for seat in crew] for crew in measure._crews(known, gpu, ["a", "b", "c"], 2)]
+    # the third alone is missing on small slices; others fill the GPU, so that all of it is busy
+    assert seats == [[("c", 0), ("a", 2), ("a", 4), ("b", 6)], [("a", 0), ("b", 2), ("c", 4), ("a", 6)]]
+    assert list(measure._crews(known, gpu, ["a"], 8)) == []  # no node has so many
+
+
+def test_company_in_a_run_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
+    """A job on a small slice beside one on a large slice is as fast as its profile says for a fifth and a bit of the rest being busy."""
+    import history
+
+    speed = Speed(SampledLine(2.0, 0.01, 0.01, 0.01), leave=0.2, resume=1.5, crowded=0.5)
+    bundle = Bundle({"a": Profile("a", alone={("h200.8pct", 1): speed, ("h200.16pct", 1): speed})})
+    pace = 100.0 * (1.0 - 0.5 * 16 / 88)
+    rows = [
+        {"kind": "a", "arrival": 0.0, "jct": 12.2, "steps": [[2.0, 0, 12.0, int(10 * pace)]]},
+        {"kind": "a", "arrival": 0.0, "jct": 50.0, "steps": []},
+    ]
+    orders = [{"time": 0.0, "order": "start", "job": place, "devices": [4 * place]} for place in range(2)]
+    seen = history.seen_in({"jobs": rows, "orders": orders}, bundle, ["h200.8pct"] * 4 + ["h200.16pct"] * 4)
+    assert seen.speeds == {"a": [pytest.approx(1.0, abs=0.002)]}

@@ -43,6 +43,11 @@ class TrialGang:
     name: str
     devices: tuple[int, ...]
     launch: Callable[[int], Launch]
+    part: float = 1.0  # of its GPU that each device is, in the unit in which the crew's size is counted
+
+    @property
+    def held(self) -> float:
+        return self.part * len(self.devices)
 
 
 @contextmanager
@@ -80,12 +85,12 @@ def measure_company(
 
 @dataclass
 class Crew:
-    """Gangs of one node, by row."""
+    """Gangs of one node, or of one GPU whose slices are of several sizes, by row."""
 
     home: Path
     runner: Runner
     gangs: Sequence[TrialGang]
-    size: float  # devices of the node, or of the GPU that it is cut from
+    size: float  # devices of the node, or of the GPU that they are cut from, each counted by its part
     limit: float = 120.0  # seconds after which something that does not happen is given up
     _launches: list[Launch] = field(default_factory=list)
     _reports: list[tuple[float, Report]] = field(default_factory=list)  # with the time at which each was received
@@ -106,8 +111,8 @@ class Crew:
 
         def watch() -> None:
             for row, speed in self._watched(company, seconds).items():
-                near = sum(len(self.gangs[other].devices) for other in company - {row})
-                free = self.size - len(self.gangs[row].devices)
+                near = sum(self.gangs[other].held for other in company - {row})
+                free = self.size - self.gangs[row].held
                 speeds[row].append((near / free if free else 0.0, speed))
 
         self._started(0)  # the first start of all reads everything from disk
