@@ -12,7 +12,8 @@ import pytest
 
 from gantline.assembly.finders import FINDERS
 from gantline.assembly.spec import OPTIONS, RunSpec
-from gantline.cli.run_options import RunOptions, SingleRunOptions
+from gantline.cli.run_options import RunOptions
+from gantline.cli.simulate import SingleRunOptions
 from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError

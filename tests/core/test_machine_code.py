@@ -310,6 +310,17 @@ def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> 
     assert gc.isenabled()
 
 
+def test_what_a_compilation_leaves_behind_waits_for_a_full_collection() -> None:
+    import gc
+
+    from gantline._machine_code.kernel import undisturbed
+
+    with undisturbed():
+        left = [[] for _ in range(5)]
+    assert sum(any(one is known for one in left) for known in gc.get_objects(generation=2)) == 5
+    assert gc.get_freeze_count() == 0
+
+
 def test_numba_is_patched_only_while_a_kernel_of_ours_is_compiled() -> None:
     """Also where kernels are compiled for other kernels; what a user compiles goes Numba's own way."""
     from numba.core.postproc import PostProcessor

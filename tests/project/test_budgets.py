@@ -14,7 +14,7 @@ ANY: dict[str, int] = {
     "__init__.py": 1,
     "_machine_code": 153,
     "assembly": 45,
-    "cli": 67,
+    "cli": 64,
     "conformance": 9,
     "core": 171,
     "drivers": 209,

@@ -110,7 +110,7 @@ def test_a_job_that_was_spared_when_it_was_put_on_hold_is_not_spared_for_ever() 
 
 def test_a_gang_that_cannot_change_its_size_yet_does_so_later() -> None:
     twins = Twins("fifo", able=SUPPLE, grace=10.0).receive(submit(1.0, "a", 4), submit(1.1, "b", 8), ask(2.0, Action.RESIZE, "a", 2))
-    assert twins.other.engine.inputs.requests.to_fit == {0}
+    assert twins.other.state.to_fit == {0}
     twins.receive(report(3.0, News.STARTED, 0, 1, 2.9, range(4)), until=60.0)
     assert twins.other.state.tables.I[c.HELD, 0] == 2
 

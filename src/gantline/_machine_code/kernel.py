@@ -110,7 +110,11 @@ def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Garbage collector and profile hook are off: compiling makes many objects but hardly any garbage, and calls millions of functions."""
+    """Garbage collector and profile hook are off: compiling makes many objects and calls millions of functions.
+
+    What compiling leaves behind is left to the next full collection. A collection of young objects would go through all of it at once,
+    which is a twentieth of a cold start, and most commands end before it would matter.
+    """
     collects, hook = gc.isenabled(), sys.getprofile()
     watched = isinstance(hook, FunctionType)  # a profiler of another kind could not be put back
     gc.disable()
@@ -122,4 +126,7 @@ def undisturbed() -> Iterator[None]:
         if watched:
             sys.setprofile(hook)
         if collects:
+            if gc.get_freeze_count() == 0:  # else a process keeps what it shares with others frozen
+                gc.freeze()
+                gc.unfreeze()  # into the oldest generation
             gc.enable()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, make_dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from gantline.assembly.spec import OPTIONS, RunOption, RunSpec
 from gantline.cli.arguments import settings_of
+from gantline.cli.run_flags import given_flags, run_flags
 from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
 
@@ -61,44 +60,10 @@ class Backends:
 HERE = Backends()  # as many processes as there are processors
 
 
-def _flags(single: bool) -> type:
-    """A class with a field per option of a run; what is not given is None, and help shows the default."""
-
-    def kind(known: RunOption) -> Any:
-        return bool if known.default is False else Path | None if known.file and not known.inline else str | None
-
-    def shown(known: RunOption) -> str | bool | None:
-        if known.default in (None, ""):
-            return None
-        return known.default if isinstance(known.default, (str, bool)) else f"{known.default:g}"
-
-    def flag(known: RunOption) -> Any:
-        return Annotated[kind(known), Parameter(name=known.flag, negative="", help=known.help)]
-
-    wanted = [known for known in OPTIONS.values() if single or not (known.single or known.name == "seed")]
-    made = [(known.name, flag(known), shown(known)) for known in wanted]
-    return make_dataclass("Flags", made, frozen=True, kw_only=True)
-
-
-def _given(flags: Any) -> dict[str, Any]:
-    """The values of the options of a run; a mistake names the flag."""
-    given = {known.name: (known, getattr(flags, known.name)) for known in OPTIONS.values() if hasattr(flags, known.name)}
-    return {name: known.read(value, known.flag) for name, (known, value) in given.items() if value is not None}
-
-
 @Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class SingleRunOptions(TraceOptions, _flags(single=True)):  # type: ignore[misc]
-    """How the one run is made."""
-
-    def spec(self) -> RunSpec:
-        """The options as the simulator takes them."""
-        return RunSpec(**_given(self))
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@run_flags(single=False)
+class RunOptions(TraceOptions):
     """How each run is made; the seed is an axis of its own."""
 
     cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).")]
@@ -111,7 +76,7 @@ class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
         """The same for jobs and a cluster from elsewhere."""
         from gantline.experiment.setting import Setting
 
-        return Setting(source, cluster, policy="fifo", **_given(self))
+        return Setting(source, cluster, policy="fifo", **given_flags(self))
 
 
 def seeds_of(text: str | None, default: int) -> tuple[int, ...]:

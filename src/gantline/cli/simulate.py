@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.assembly.spec import RunSpec
 from gantline.cli.arguments import PolicyName, Settings, settings_of, with_settings
 from gantline.cli.console import Form
 from gantline.cli.later import import_later
-from gantline.cli.run_options import SingleRunOptions
-from gantline.cli.trace_options import TraceName
+from gantline.cli.run_flags import given_flags, run_flags
+from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +35,17 @@ app = App(
   gantline simulate jobs.csv --cluster 16x8 --policy ./mine.py:MyPolicy --placement consolidated --jobs-out jobs.parquet
   gantline simulate years.parquet --cluster 12500x8 --policy srtf --round 60 --block 250000 --jobs-out ended.parquet""",
 )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@run_flags(single=True)
+class SingleRunOptions(TraceOptions):
+    """How the one run is made."""
+
+    def spec(self) -> RunSpec:
+        """The options as the simulator takes them."""
+        return RunSpec(**given_flags(self))
 
 
 @app.default

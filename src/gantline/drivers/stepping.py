@@ -12,14 +12,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.inputs import Input
 from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
 from gantline.drivers.loop_clock import STALL
@@ -32,6 +31,9 @@ from gantline.engine.lost_turns import Incident
 from gantline.engine.quota_gate import CommonQuotas
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
+
+if TYPE_CHECKING:
+    from gantline.core.inputs import Input
 
 
 class Driver(Protocol):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from gantline.core.inputs import Input
 from gantline.drivers.stepping import Stepping
 from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish
+
+if TYPE_CHECKING:
+    from gantline.core.inputs import Input
 
 
 class Virtual:

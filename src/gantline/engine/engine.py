@@ -19,7 +19,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
-from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
@@ -28,14 +27,12 @@ from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
-from gantline.engine.inputs import Inputs
 from gantline.engine.late_plan import plan_for_those_there
 from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, describe_error
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.refusals import Refused, turn_away
-from gantline.engine.resizing import within_bounds
 from gantline.engine.seating import SeatedGangs, Seating
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
@@ -44,7 +41,9 @@ from gantline.placement.device_rule import LatePlacementError, PlacementError
 from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
+    from gantline.core.inputs import Input, Use
     from gantline.engine.futile_runs import FutileRuns
+    from gantline.engine.inputs import Inputs
     from gantline.engine.window_gate import WindowGate
 
 
@@ -69,8 +68,6 @@ class Engine:
         self.grants = Grants(self.state)
         self.sparing = Sparing(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
-        self.inputs = Inputs(self.state, self.grants, self.quotas)
-        self.inputs.use = self._use
         self.decisions = 0
         self.started = 0
         self.stopped = 0
@@ -114,6 +111,15 @@ class Engine:
             finally:
                 self.guard = guard
 
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What applies inputs; most simulations have none."""
+        from gantline.engine.inputs import Inputs
+
+        made = Inputs(self.state, self.grants, self.quotas)
+        made.use = self._use
+        return made
+
     @property
     def windows(self) -> WindowGate:
         """What keeps devices free for windows; ask only where there are any."""
@@ -122,7 +128,7 @@ class Engine:
     @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although no row waits; it may change what the running rows have."""
-        return bool(self.inputs.requests.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
+        return bool(self.state.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
 
     @property
     def moves(self) -> int:
@@ -152,7 +158,7 @@ class Engine:
             discard_trials(state)
         if self.sparing.grace > 0.0:
             self.sparing.lock()
-        if self.inputs.requests.to_fit:
+        if state.to_fit:
             self.inputs.requests.fit()
         self.asked = None
         if self.quotas.active:
@@ -223,8 +229,10 @@ class Engine:
             self.next_finish = walked.next_finish
         elif plan.assignments is not None:
             table = plan.assignments
-            if self.inputs.requests.resized:
-                table = within_bounds(state.tables, rows, table, self.inputs.requests.resized)
+            if state.resized:
+                from gantline.engine.resizing import within_bounds  # only what comes from outside changes sizes
+
+                table = within_bounds(state.tables, rows, table, state.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
             apart = None
             if not state.facts.collocates:

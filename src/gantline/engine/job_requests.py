@@ -29,8 +29,6 @@ class JobRequests:
 
     def __init__(self, grants: Grants, quotas: QuotaGate, rows: JobRows) -> None:
         self.state, self.grants, self.quotas, self.rows = grants.state, grants, quotas, rows
-        self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
-        self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
 
     def check(self, value: JobRequest) -> None:
         """Raise what `apply` would, and change nothing."""
@@ -134,13 +132,13 @@ class JobRequests:
         t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
         t.I[c.SMALLEST, row] = min(option.gpus for option in options)
         self.grants.options.forget(row)
-        self.resized.add(row)
+        self.state.resized.add(row)
         self.state.make_room(row)
         self.state.rebuild()
         if not fit_to_bounds(self.grants, self.quotas, row):
-            self.to_fit.add(row)
+            self.state.to_fit.add(row)
         return True
 
     def fit(self) -> None:
         """Gangs that could not change their size when they were asked to do so now, if they can."""
-        self.to_fit = {row for row in self.to_fit if not fit_to_bounds(self.grants, self.quotas, row)}
+        self.state.to_fit = {row for row in self.state.to_fit if not fit_to_bounds(self.grants, self.quotas, row)}

@@ -53,6 +53,8 @@ class State:
         self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
         self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
+        self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
+        self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
         self.log = Log()
         self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)

@@ -188,8 +188,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
-    requests = engine.inputs.requests
-    requests.resized, requests.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
+    loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
     engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[c.LOCKED]).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
@@ -235,7 +234,6 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         if job.get("phase") == "held":
             del job["phase"]
     leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in loop.reconciler.live if row not in place}
-    requests = loop.engine.inputs.requests
     return {
         "version": VERSION,
         "agenda": loop.agenda.to_json(),
@@ -245,8 +243,8 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         "rows": len(t.ids),
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
-        "resized": sorted(row for row in requests.resized if row in place),
-        "to_fit": sorted(row for row in requests.to_fit if row in place),
+        "resized": sorted(row for row in state.resized if row in place),
+        "to_fit": sorted(row for row in state.to_fit if row in place),
         "saves": {str(row): list(note) for row, note in state.saves.items() if row in place},
         "ways": encode_ways(loop.engine.grants.options, place),
         **encode_reality(loop.reconciler, place),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +63,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """For notebooks: the summary as a table."""
+        from html import escape
+
         rows = "".join(f"<tr><th>{escape(str(key))}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary.items())
         return f"<p>{escape(repr(self))}</p><details><summary>summary</summary><table>{rows}</table></details>"
 

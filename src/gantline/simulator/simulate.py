@@ -21,7 +21,6 @@ from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.inputs import Input, Reserve
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
@@ -45,6 +44,7 @@ from gantline.workload.generators.registry import is_generator
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
+    from gantline.core.inputs import Input
     from gantline.drivers.journal import Journal
 
 
@@ -85,8 +85,7 @@ def simulate(
     rules = RunRules.of(spec, place)
     way = rules.regime
     requests = tuple(inputs)
-    windows = (Reserve(0.0, window) for window in find(spec, "reserve", place))
-    changes = tuple(sorted((*windows, *find(spec, "node_events", place), *requests), key=lambda event: event.time))
+    changes = tuple(sorted((*_reserved(spec, place), *find(spec, "node_events", place), *requests), key=lambda event: event.time))
     if (scope := find_scope(way.name)) is not None:
         beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(requests)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
@@ -162,6 +161,15 @@ def _trace(trace: object, seed: int) -> Trace:
     if isinstance(trace, str) and is_generator(trace):
         return Trace.generate(trace, seed)
     return Trace.load(trace) if isinstance(trace, (str, Path)) else Trace.of(trace)
+
+
+def _reserved(spec: RunSpec, place: Cluster) -> list[Input]:
+    """The windows for which devices are kept free, as inputs."""
+    if not (windows := find(spec, "reserve", place)):
+        return []
+    from gantline.core.inputs import Reserve
+
+    return [Reserve(0.0, window) for window in windows]
 
 
 def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, object]:

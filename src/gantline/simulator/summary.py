@@ -14,7 +14,6 @@ from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
-from gantline.core.node_events import NodeEvent
 from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
@@ -193,6 +192,10 @@ def _sizes(cluster: Cluster) -> str:
 
 def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
     """Devices of nodes that were not there at the beginning: (time, how many there are from then on)."""
+    if not simulation.node_events:
+        return []
+    from gantline.core.node_events import NodeEvent
+
     found, count = [], 0
     for event in simulation.node_events:
         if isinstance(event, NodeEvent) and event.node is not None and event.kind == "join" and event.time <= end:
