@@ -20,7 +20,7 @@ from gantline.workload.aliases import alias_of
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.loss_curves import losses_of
 from gantline.workload.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
-from gantline.workload.schema import COLUMNS, REQUIRED
+from gantline.workload.schema import COLUMNS, FEW, REQUIRED
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,10 @@ def _distinct(names: pl.Series) -> bool:
     """Whether no name is there twice.
 
     Most traces count their jobs, so that each name only has to be compared with the one above it. Else only names whose hashes,
-    cut to half for a quick sort, are not alone are compared themselves.
+    cut to half for a quick sort, are not alone are compared themselves. In a short list, they all are.
     """
+    if len(names) <= FEW:
+        return names.n_unique() == len(names)
     if _counted(names.head(1000)) and _counted(names):
         return True
     half = names.hash().to_numpy().astype(np.uint32)

@@ -97,6 +97,10 @@ def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(fills) if fills else frame
 
 
+FEW = 1000
+"""Up to so many rows, a question to polars costs more than a look at the cells themselves."""
+
+
 def filled(series: pl.Series, value: object) -> pl.Series:
     """The column with a value, or another column's, in its empty cells; a whole one, as nearly all are, is not even asked."""
     return series.fill_null(value) if series.null_count() else series  # a question to polars costs more than a small run
