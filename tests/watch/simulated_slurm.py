@@ -35,12 +35,13 @@ class Queue:
     def record(self, folder: Path) -> None:
         """Write the looks."""
         folder.mkdir(parents=True, exist_ok=True)
-        jobs = self._jobs()
+        jobs = self.jobs()
         for number in range(int(self.hours * 3600 / self.every) + 1):
             at = self.before * 3600 + number * self.every
-            (folder / f"{int(at):08}.txt").write_text(_look(jobs, at, self.accounting), encoding="utf-8")
+            (folder / f"{int(at):08}.txt").write_text(shown(jobs, at, self.accounting), encoding="utf-8")
 
-    def _jobs(self) -> list[dict[str, Any]]:
+    def jobs(self) -> list[dict[str, Any]]:
+        """All that come, with what became of them."""
         rng, rows, at = np.random.default_rng(self.seed), [], 0.0
         while at < (self.before + self.hours) * 3600:
             gpus, limit, share = int(rng.choice(SIZES)), int(rng.choice(LIMITS)), float(rng.beta(0.8, 1.6))
@@ -53,22 +54,21 @@ class Queue:
         return [{**row, **held[row["job"]]} for row in rows]
 
 
-def _look(jobs: list[dict[str, Any]], at: float, accounting: bool) -> str:
-    """What is seen at an instant of the simulation."""
+def shown(jobs: list[dict[str, Any]], at: float, accounting: bool) -> str:
+    """What is seen of them at an instant of the simulation."""
     zero = NOW - 30 * 86_400
     lines = [_queued(job, at, zero) for job in jobs if job["arrival"] <= at < job["end"] + SHOWN_AFTER_END]
     head = "JobID|User|Partition|Submit|Start|ElapsedRaw|Timelimit|State|AllocTRES|ReqTRES|NNodes|Priority"
     past = "\n".join([head, *(_accounted(job, at, zero) for job in jobs if job["arrival"] <= at)])
-    shown = {"time": f"{zero + int(at)} +0000", **({"past": past} if accounting else {})}
-    return recording(lines, **shown)
+    rest = {"time": f"{zero + int(at)} +0000", **({"past": past} if accounting else {})}
+    return recording(lines, **rest)
 
 
 def _queued(job: Mapping[str, Any], at: float, zero: int) -> str:
     waits = at < job["start"]
     state = "PENDING" if waits else "RUNNING" if at < job["end"] else "COMPLETED"
-    age = min(((at if waits else job["start"]) - job["arrival"]) / MAX_AGE, 1.0)
     row = {
-        "JOBID": job["job"], "USER": "ann", "PARTITION": "main", "PRIORITY": str(1000 + job["priority"] + int(AGE_WEIGHT * age)),
+        "JOBID": job["job"], "USER": "ann", "PARTITION": "main", "PRIORITY": _priority(job, at),
         "SUBMIT_TIME": str(zero + job["arrival"]), "NODES": str(job["nodes"]), "CPUS": "1", "TIME_LIMIT": _spelled(job["time_limit"]),
         "TASKS": "1", "TRES_ALLOC": "cpu=1,node=1,billing=1", "STATE": state, "REASON": "Priority" if waits else "None",
         "TRES_PER_NODE": f"gres:gpu:{job['gpus'] // job['nodes']}",
@@ -87,9 +87,15 @@ def _accounted(job: Mapping[str, Any], at: float, zero: int) -> str:
     tres = f"cpu=1,gres/gpu={job['gpus']},node={job['nodes']}"
     cells = (
         job["job"], "ann", "main", str(zero + job["arrival"]), "Unknown" if waits else str(zero + int(job["start"])), str(spent),
-        _spelled(job["time_limit"]), state, "" if waits else tres, tres, str(job["nodes"]), str(1000 + job["priority"]),
+        _spelled(job["time_limit"]), state, "" if waits else tres, tres, str(job["nodes"]), _priority(job, at),
     )  # fmt: skip
     return "|".join(cells)
+
+
+def _priority(job: Mapping[str, Any], at: float) -> str:
+    """With what age adds up to now or to its start, in squeue as in accounting."""
+    age = min((min(at, job["start"]) - job["arrival"]) / MAX_AGE, 1.0)
+    return str(1000 + job["priority"] + int(AGE_WEIGHT * age))
 
 
 def _spelled(seconds: int) -> str:

@@ -6,6 +6,7 @@ options say where it may go. What the snapshot cannot hold is counted in notes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -207,10 +208,10 @@ class _Builder:
         return seconds_of(self.state.config.get("PriorityMaxAge", "") or "7-0") or 604_800.0
 
     def _standing(self, job: SlurmJob) -> float:
-        """Its priority without what its age adds, up to its start."""
+        """Its priority without what its age adds, up to its start; Slurm cuts priorities to whole numbers."""
         until = self.state.now if job.started is None or job.state in WAITS else job.started
         age = max(min((until - job.eligible) / self._max_age, 1.0), 0.0)
-        return job.priority - self._age_weight * age
+        return job.priority - math.floor(self._age_weight * age)
 
     # --- what is known of the past --------------------------------------------------------------------------------------
     def _coming(self) -> tuple[Document, ...]:

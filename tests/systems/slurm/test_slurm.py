@@ -61,6 +61,11 @@ def test_age_overtakes_a_higher_priority_and_a_tier_overtakes_both() -> None:
     assert set(_starts(_snapshot(old, urgent, tiered))) == {"tiered"}
 
 
+def test_priorities_are_cut_to_whole_numbers_and_of_equal_ones_the_first_goes_first() -> None:
+    first, second = _waits("first", 4, 60, priority=1.0), _waits("second", 4, 60, priority=1.9)
+    assert set(_starts(_snapshot(first, second))) == {"first"}
+
+
 def test_cpus_and_windows_keep_a_job_out_like_gpus() -> None:
     options = [{"type": "gpu", "gpus": 1, "rate": 1.0, "cpus": 8.0}]
     snapshot = _snapshot(*(_waits(name, 1, 60, options=options) for name in "abc"), cluster="2x4/16c", running=[])

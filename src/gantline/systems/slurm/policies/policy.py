@@ -71,10 +71,10 @@ class SlurmOrder(Policy):
         return Plan.assign(given, valid_until=math.inf, reservations=_promises(snapshot, order, ways, booked))
 
     def _key(self, snapshot: Snapshot, waiting: Ints) -> tuple[Floats, Floats]:
-        """Priority, a whole number as in Slurm, then tier, each with the highest first: the last one counts most."""
+        """Priority, cut to a whole number as in Slurm, then tier, each with the highest first: the last one counts most."""
         jobs = snapshot.jobs
         age = np.minimum((snapshot.now - jobs.arrival[waiting]) / self.max_age, 1.0)
-        return -np.rint(jobs.priority[waiting] + self.age_weight * age), -np.nan_to_num(jobs.metric(TIER)[waiting])
+        return -np.floor(jobs.priority[waiting] + self.age_weight * age), -np.nan_to_num(jobs.metric(TIER)[waiting])
 
     def _book(self, snapshot: Snapshot, ways: WaitingWays, count: int) -> NodeBookings:
         """The starts of the first jobs; lines that prove too short are made twice as long."""

@@ -1,0 +1,48 @@
+"""A look rolled forward is what Slurm does next: with true run times and the jobs that really come, every start is exact.
+
+So forecasts err only as far as run times and newcomers are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.watch.simulated_slurm import Queue, shown
+
+from gantline.core.inputs import Submit
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.files.policies import load_policy
+from gantline.simulator.rollout import rollout
+from gantline.watch.slurm_snapshot import watched
+from gantline.watch.slurm_state import read_state
+from gantline.watch.watched import Document
+
+AT = 3 * 3600.0
+
+
+@pytest.mark.parametrize("seed", [4, 6, 9])
+def test_with_the_truth_every_start_is_exact(seed: int) -> None:
+    jobs = Queue(load=1.1, load_before=1.1, seed=seed, before=3.0).jobs()
+    look, later = (watched(read_state(shown(jobs, at, accounting=True))) for at in (AT, AT + 3600.0))
+    zero = look.zero - (look.at - AT)
+    true = {job["job"]: job for job in jobs}
+    came = [job for job in jobs if AT < job["arrival"] <= AT + 3600.0]
+    asked = later.arrivals[-len(came) :]  # as a later look has them, priorities without their age
+    newcomers = [_submitted(job, entry, zero) for job, entry in zip(came, asked)]
+    snapshot = decode_snapshot(look.snapshot)
+    work = np.array([[true[name]["duration"] for name in snapshot.jobs.ids]], dtype=np.float64)
+    rolled = rollout(
+        snapshot, load_policy(look.policy, look.settings), draws=work, until=AT + 3600.0 - zero, newcomers=lambda _: newcomers
+    )[0]
+    starts = {name: at + zero for name, at in zip(snapshot.jobs.ids, rolled.start[0])}
+    waited = [name for name in look.queue if true[name]["start"] <= AT + 3600.0]
+    assert len(waited) >= 5
+    assert {name: starts[name] for name in waited} == {name: true[name]["start"] for name in waited}
+
+
+def _submitted(job: Mapping[str, Any], entry: Document, zero: float) -> Submit:
+    known = {key: value for key, value in entry.items() if key != "arrival"}
+    return Submit(job["arrival"] - zero, {**known, "id": job["job"]}, float(job["duration"]))
