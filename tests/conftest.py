@@ -17,9 +17,9 @@ from tests.cpu_seconds import CpuSeconds
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("any-speed", settings.get_profile("search"), derandomize=True)
 settings.load_profile("any-speed")
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # our systems are small, and threads that wait for work on busy cores cost more than they do
+# Our systems and frames are small: threads that wait for work on busy cores cost more than they do.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
 # Users of tests have no accounts: where root runs them, their jobs are root's, but for the tests that are about accounts.
 os.environ.setdefault("GANTLINE_RUN_AS", "service")
 # Neither this process nor those that tests start translate every module anew, also where images ask Python to leave no files.

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
-from gantline.runtime.local import fork_server
+from gantline.runtime.local import fork_server, runner
 from gantline.runtime.scheduler import Scheduler
+
+
+@pytest.fixture(autouse=True)
+def fork_servers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those that other tests have left."""
+    monkeypatch.setattr(runner, "KeeperForkServer", fork_server.KeeperForkServer)
 
 
 def fork_server_of(scheduler: Scheduler) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.runtime.warm_fork_servers import warm_fork_servers
 from tests.service.question_workers import frugal_service
 from tests.waiting import LIMIT, until
 
@@ -19,7 +20,7 @@ from gantline.service.home import Home
 from gantline.service.options import Options
 from gantline.service.serve import serve
 
-__all__ = ["LIMIT", "until"]
+__all__ = ["LIMIT", "until", "warm_fork_servers"]
 
 
 @dataclass
