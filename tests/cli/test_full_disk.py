@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.conftest import Cli
-from tests.cli.test_live import home, up
+from tests.cli.test_live import home, up, up_here
 from tests.waiting import LIMIT, until
 
 from gantline.runtime.local.output import Log
@@ -30,7 +30,7 @@ def test_a_service_that_can_write_nothing_more_is_ended_and_its_jobs_go_on(cli: 
     down = cli("down")
     assert down.code == 0, down.err
     assert "warning: the jobs are left running" in down.err
-    up(cli)
+    up_here(cli)
     (shown,) = cli("get", "jobs", "-o", "json").json
     assert (shown["state"], shown["epoch"]) == ("running", 1)
     (home / "go").touch()

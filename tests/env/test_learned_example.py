@@ -61,7 +61,7 @@ def test_it_runs_on_both_clocks() -> None:
     assert one["log_hash"] == other["log_hash"]
 
 
-def test_it_conforms() -> None:
+def test_it_conforms(one_story: None) -> None:
     report = check_policy(load_policy(LEARNED), limit=2.0)
     assert [finding.message for finding in report.findings if finding.result == "FAILED"] == []
     assert report.passed

@@ -113,9 +113,9 @@ def _is_kept(folder: Path) -> bool:
 def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Draw charts as PNG and SVG, where matplotlib is installed."""
     try:
-        from gantline.report.figures.with_matplotlib import save
+        from gantline.report.figures.with_matplotlib import save_each
     except ModuleNotFoundError:
         say("no figures, because matplotlib is not installed (pip install 'gantline[plot]')")
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    return [save(chart, folder / f"{chart.name}.{form}") for chart in charts for form in ("png", "svg")]
+    return [path for chart in charts for path in save_each(chart, [folder / f"{chart.name}.{form}" for form in ("png", "svg")])]

@@ -19,15 +19,15 @@ from gantline.runtime.premises import Contact, Task
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import Runner
 
-#: A rank holds a lock for as long as it lives, notes its start, prints two lines, and goes on until the board says that it shall end.
+#: A rank holds a lock for as long as it lives, notes its start, then its environment, for which tests wait; it prints two lines, and goes on until the board says that it shall end.
 #: When it is stopped it notes that it has saved; the second rank takes a while for that.
 _RANK = """
 exec 9> "$BOARD/rank.$GANTLINE_JOB_ID.$GANTLINE_EPOCH.$RANK"
 flock 9
 trap '[ "$RANK" = 0 ] || sleep 0.5; touch "$BOARD/saved.$GANTLINE_JOB_ID.$RANK"; exit 15' TERM
+echo "$GANTLINE_JOB_ID $GANTLINE_EPOCH $RANK" >> "$BOARD/began"
 env > "$BOARD/env.$GANTLINE_JOB_ID.$GANTLINE_EPOCH.$RANK.draft"
 mv "$BOARD/env.$GANTLINE_JOB_ID.$GANTLINE_EPOCH.$RANK.draft" "$BOARD/env.$GANTLINE_JOB_ID.$GANTLINE_EPOCH.$RANK"
-echo "$GANTLINE_JOB_ID $GANTLINE_EPOCH $RANK" >> "$BOARD/began"
 echo hello from a rank
 end="$BOARD/end.$GANTLINE_JOB_ID.$RANK"
 while [ ! -e "$end" ]; do sleep 0.05 9>&-; done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
@@ -25,7 +25,8 @@ from gantline.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
 _LINE_OF_TEXT = 90
 """Signs that fit side by side under a figure; longer labels are turned."""
-FORMATS = ("png", "svg", "pdf")
+_NO_DATE: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+FORMATS = tuple(_NO_DATE)
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9.5,
@@ -114,19 +115,33 @@ def draw(chart: Drawing, theme: Theme = LIGHT, look: Look | None = None) -> Figu
 
 def save(chart: Drawing, path: Path, theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> Path:
     """Write the chart as PNG, SVG or PDF, by the ending of the name; equal charts give equal bytes."""
-    path = Path(path)
+    return save_each(chart, [path], theme, dpi, look)[0]
+
+
+def save_each(chart: Drawing, paths: Sequence[Path], theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> list[Path]:
+    """Write the chart in several formats: it is drawn and laid out once."""
+    kinds = {Path(path): _format_of(Path(path)) for path in paths}
+    with mpl.rc_context(_STYLE):
+        figure = draw(chart, theme, look)
+        layout = figure.get_layout_engine()
+        assert layout is not None
+        layout.execute(figure)
+        figure.set_layout_engine(None)  # or matplotlib would draw everything once more for each file, only to lay it out again
+        for path, kind in kinds.items():
+            held = io.BytesIO()
+            figure.savefig(held, format=kind, dpi=dpi, metadata=_NO_DATE[kind])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f".{path.name}.draft")
+            draft.write_bytes(held.getvalue())
+            draft.replace(path)
+    return list(kinds)
+
+
+def _format_of(path: Path) -> str:
     kind = path.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise UsageError(f"'{path.suffix}' is not a format of figures", where=str(path), fix="use .png, .svg or .pdf")
-    held = io.BytesIO()
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    with mpl.rc_context(_STYLE):
-        draw(chart, theme, look).savefig(held, format=kind, dpi=dpi, metadata=dates)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_bytes(held.getvalue())
-    draft.replace(path)
-    return path
+    return kind
 
 
 def _draw_panel(axes: Axes, panel: Panel, theme: Theme, bottom: bool) -> None:
