@@ -19,8 +19,8 @@ from gantline.runtime.premises import Contact, Task
 from gantline.runtime.roll_call import Present
 from gantline.runtime.runner import Runner
 
-#: A rank holds a lock for as long as it lives, notes its start, then its environment, for which tests wait; it prints two lines, and goes on until the board says that it shall end.
-#: When it is stopped it notes that it has saved; the second rank takes a while for that.
+#: A rank holds a lock for as long as it lives, notes its start, then its environment, for which tests wait, prints two lines, and goes on
+#: until the board says that it shall end. When it is stopped it notes that it has saved; the second rank takes a while for that.
 _RANK = """
 exec 9> "$BOARD/rank.$GANTLINE_JOB_ID.$GANTLINE_EPOCH.$RANK"
 flock 9
