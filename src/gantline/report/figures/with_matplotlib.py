@@ -25,7 +25,7 @@ from gantline.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
 _LINE_OF_TEXT = 90
 """Signs that fit side by side under a figure; longer labels are turned."""
-_NO_DATE: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+_NO_DATE: dict[str, dict[str, str | None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 FORMATS = tuple(_NO_DATE)
 _STYLE: Any = {
     "font.family": "sans-serif",
