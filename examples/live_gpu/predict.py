@@ -30,15 +30,26 @@ from gantline.runtime.local.devices import declared
 
 @dataclass(frozen=True)
 class AsSeen(ProfiledModel):
-    """As fast as runs have shown; policies go on being told what the profiles say, as they are in a live run."""
+    """As fast as runs have shown; the scheduler goes on being told what the profiles say, as it is in a live run.
+
+    So what it believes that a job has received is counted with the profile's starts, whatever a start has really taken.
+    """
 
     told: Bundle = field(default_factory=Bundle)
+    _starts: dict[str, float] = field(default_factory=dict)  # what the latest start of each job takes
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         rate, until = super().rates(gangs)
         seats = [(gangs.cluster.types[int(kind)], int(gpus)) for kind, gpus in zip(gangs.type, gangs.gpus)]
         faster = [self.bundle[job].alone[seat].line.rate / self.told[job].alone[seat].line.rate for job, seat in zip(gangs.models, seats)]
         return rate * faster, until
+
+    def cost(self, gangs: Gangs) -> Floats:
+        self._starts.update(zip(gangs.jobs, super().cost(gangs).tolist()))
+        return ProfiledModel(self.told).cost(gangs)
+
+    def takes(self, job: str, expected: float) -> float:
+        return self._starts[job]
 
 
 class Prediction:

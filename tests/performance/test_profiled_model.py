@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gantline import Assignment, Mode, Plan, Policy, Snapshot, parse_cluster, simulate
+from gantline import Assignment, Mode, OrderPolicy, Plan, Policy, Snapshot, parse_cluster, simulate
+from gantline.core.arrays import Floats
 from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.performance.sampled_line import SampledLine
@@ -66,6 +67,33 @@ def test_who_is_told_to_stop_while_it_starts_hears_of_it_when_that_is_over() -> 
     rows = _rows(("a", 0.0, 100.0), ("b", 1.0, 10.0))
     # a is up at 5 and gone at 7, with nothing done; b has its devices from then on
     assert _times("srtf", rows, executor="measured", leave=2.0) == pytest.approx([7 + 13 + 5 + 100, 6 + 13.0])
+
+
+class _LaterThanSaid(ProfiledModel):
+    """Every start takes three seconds more than the scheduler is told."""
+
+    def takes(self, job: str, expected: float) -> float:
+        return expected + 3.0
+
+
+def test_a_start_may_take_longer_than_the_scheduler_is_told() -> None:
+    """Live it is told the profile's start as well, and counts by it what a job has received."""
+    seen: list[list[float]] = []
+
+    class OneByOne(OrderPolicy):
+        name = "one-by-one"
+
+        def key(self, snapshot: Snapshot) -> Floats:
+            seen.append(snapshot.jobs.attained.tolist())
+            return snapshot.jobs.arrival
+
+    rows, ends = _rows(("a", 0.0, 10.0), ("b", 8.0, 10.0)), []
+    for model in (ProfiledModel(_bundle()), _LaterThanSaid(_bundle())):
+        seen.clear()
+        run = simulate(rows, parse_cluster("h200:1x1"), OneByOne(), performance=model, executor="measured", turn=0.0)
+        ends.append(run.jobs.sort("job")["finish"].to_list()[0])
+        assert [3.0, 0.0] in seen  # when the second comes, the first has run for eight seconds less a start of five
+    assert ends == pytest.approx([15.0, 18.0])
 
 
 def test_a_pair_is_as_slow_as_it_was_measured() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gantline.core import columns as c
 from gantline.core.tables import Tables
@@ -31,14 +31,16 @@ class TrueWork:
 
 
 Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
+Takes = Callable[[int, float], float]  # of a row, for whose start so much is expected
 
 
 @dataclass
 class MeasuredExecutor(FaultyExecutor):
-    """Starts take what the cost model says (orders carry it), stops what `leave` says."""
+    """Starts take what the cost model says (orders carry it) unless `takes` knows better, stops what `leave` says."""
 
     faults: Faults = field(default_factory=lambda: Faults(heartbeat=math.inf))  # no message is lost, so none is repeated
     leave: Leave = lambda row, devices, now: 0.0
+    takes: Takes = lambda row, expected: expected
     running: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     """By row what runs already when it is made, in a rollout amid a run: its epoch, the work it has done, and since when it goes on."""
 
@@ -53,14 +55,17 @@ class MeasuredExecutor(FaultyExecutor):
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
             return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
 
-        found = cls(TrueWork(t), leave=leave)
+        def takes(row: int, expected: float) -> float:
+            return expected if t.performance is None else t.performance.takes(t.ids[row], expected)
+
+        found = cls(TrueWork(t), leave=leave, takes=takes)
         found._saved = {row: float(t.F[c.SAFE, row]) for row in state.rows.tolist()}
         for row in state.running_rows.tolist():
             found.running[row] = int(t.I[c.EPOCH, row]), float(t.F[c.DONE, row]), float(t.F[c.SINCE, row])
         return found
 
     def _begin(self, order: Order) -> None:
-        super()._begin(order)
+        super()._begin(replace(order, pause=self.takes(order.row, order.pause)))
         epoch, done, since = self.running.pop(order.row, (-1, 0.0, 0.0))
         if epoch == order.epoch:
             gang = self._alive[order.row]

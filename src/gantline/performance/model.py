@@ -86,6 +86,10 @@ class PerformanceModel(Protocol):
         """Seconds that a job needs to save and leave its devices when it is asked to, now; executor 'measured' takes them."""
         return 0.0
 
+    def takes(self, job: str, expected: float) -> float:
+        """Seconds that a start takes for which `cost` let the scheduler expect so many; executor 'measured' takes them."""
+        return expected
+
     def drawn(self, number: int) -> PerformanceModel | None:
         """The same model with times and speeds drawn from what was measured, in the draw of that number; None: it has no spread."""
         return None
