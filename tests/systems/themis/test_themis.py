@@ -89,7 +89,7 @@ def test_jobs_of_one_app_share_its_part() -> None:
     snapshot = decode_snapshot({"cluster": "1x4", "now": 600.0, "jobs": jobs})
     memory = make_policy("themis").decide(snapshot).memory
     stood = memory["standing"]
-    speeds = [stood["speed"][stood["row"].index(row)] for row in snapshot.jobs.rows]
+    speeds = [stood["speed"][stood["row"].tolist().index(row)] for row in snapshot.jobs.rows]
     assert speeds == pytest.approx([0.5, 0.5, 0.5, 0.5, 1.0])
 
 

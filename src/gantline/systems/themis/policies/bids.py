@@ -115,11 +115,9 @@ def bid_table(
         speeds = [rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()} for bundle in bundles]
         values = [1.0 / app_rho(standing, members, each, of_app) for each in speeds]
     column, width = offer.column, len(offer.devices)
-    use = np.zeros(len(bundles) * width, dtype=np.int64)
-    for k, bundle in enumerate(bundles):
-        for nodes in bundle.values():
-            for node, count in nodes.items():
-                use[k * width + column[node]] += count
+    cell = [k * width + column[node] for k, bundle in enumerate(bundles) for nodes in bundle.values() for node in nodes]
+    count = [count for bundle in bundles for nodes in bundle.values() for count in nodes.values()]
+    use = np.bincount(cell, count, len(bundles) * width).astype(np.int64) if cell else np.zeros(0, dtype=np.int64)
     return Table(Bid(1.0 / app_rho(standing, members, rates, of_app), use.reshape(-1, width), np.array(values)), bundles)
 
 

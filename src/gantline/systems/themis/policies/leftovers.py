@@ -5,6 +5,7 @@ Hidden payments alone keep a third to a half of an offer back, so without this s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -90,8 +91,8 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
     free = sum(room.values())
     for place in rng.permutation(len(rest)).tolist():
         job = rest[place]
-        most = standing.asked_size(job)
-        for size in sorted((size for size in standing.sizes(job) if size <= min(most, free)), reverse=True):
+        sizes = standing.sizes(job)
+        for size in reversed(sizes[: bisect_right(sizes, min(standing.asked_size(job), free))]):
             nodes = next(placements(size, room, offer, job, 0), {})
             if nodes:
                 table.give(job, nodes)

@@ -65,13 +65,15 @@ class Themis(Policy):
             int(memory["lots"]) if "lots" in memory else int(snapshot.rng("themis").integers(1 << 62))
         )  # seeded by the auction, not by the call
         given: dict[str, list[int]] = {}
-        stands: dict[str, list[float]] = {}
+        stands: list[dict[str, Floats | Ints]] = []
         leases = memory.get("given", {}) if memory.get("epoch") == epoch else {}
         for pool in found:
             table, kept = self._auction(pool, leases, memory, until, stream(lots, number, f"themis/{pool.kind}"))
-            stands = {name: [*stands.get(name, []), *column] for name, column in kept.items()}
-            given |= {str(snapshot.jobs.rows[pool.jobs[job]]): sorted(devices) for job, devices in table.given.items()}
-        remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "standing": stands}
+            stands.append(kept)
+            rows = pool.of(snapshot.jobs.rows).tolist()
+            given |= {str(rows[job]): sorted(devices) for job, devices in table.given.items()}
+        stood = {name: np.concatenate([kept[name] for kept in stands]) for name in stands[0]} if stands else {}
+        remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "standing": stood}
         return _plan(snapshot, found, given, until, remembered)
 
     def alternatives(self, snapshot: Snapshot, plan: Plan, count: int) -> list[Plan]:
@@ -89,7 +91,7 @@ class Themis(Policy):
 
     def _auction(
         self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
-    ) -> tuple[Leftovers, dict[str, Any]]:
+    ) -> tuple[Leftovers, dict[str, Floats | Ints]]:
         """Which job has which devices until the leases end: leases in force, winners, then leftovers."""
         snapshot = pool.snapshot
         stand, kept = standing(pool, memory, until - snapshot.now)
@@ -112,8 +114,8 @@ class Themis(Policy):
         members: list[list[int]] = [[] for _ in range(stand.apps)]
         for job, app in enumerate(stand.app.tolist()):
             members[app].append(job)
-        rates = stand.rates(table.given_on)  # of leases in force
-        present = rates | stand.rates(offer.own)
+        present = stand.rates(table.given_on | offer.own)
+        rates = {job: present[job] for job in table.given_on}  # of leases in force
         wanting = [[job for job in mine if job not in rates and stand.sizes(job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
         rho = stand.rhos(present, self.of_app)

@@ -132,7 +132,7 @@ class Standing:
         return {job: known[job] if job in known else self.rate(job, nodes) for job, nodes in on.items()}
 
 
-def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Any]]:
+def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Floats | Ints]]:
     """The standing of each job in a pool, and what to remember of it."""
     snapshot, jobs = pool.snapshot, pool.snapshot.jobs
     app = _apps(pool)
@@ -141,15 +141,15 @@ def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing,
     done = pool.of(jobs.done)
     spent = done / np.maximum(alone, _LEAST)
     if before := memory.get("standing"):
-        known = np.array(before["row"], dtype=np.int64)
+        known = np.asarray(before["row"])
         place = np.full(int(max(rows.max(initial=0), known.max(initial=0))) + 1, -1)
         place[known] = np.arange(len(known))
         seen, at = place[rows] >= 0, place[rows][place[rows] >= 0]
-        worked = np.maximum(done[seen] - np.array(before["done"])[at], 0.0)
-        spent[seen] = np.array(before["spent"])[at] + worked / np.maximum(np.array(before["speed"])[at], _LEAST)
+        worked = np.maximum(done[seen] - np.asarray(before["done"])[at], 0.0)
+        spent[seen] = np.asarray(before["spent"])[at] + worked / np.maximum(np.asarray(before["speed"])[at], _LEAST)
     left = np.maximum(pool.of(jobs.remaining), 0.0)
     ideal = np.maximum(spent + left / np.maximum(alone, _LEAST), _LEAST)
-    kept = {"row": rows.tolist(), "spent": spent.tolist(), "done": done.tolist(), "speed": alone.tolist()}
+    kept = {"row": rows, "spent": spent, "done": done, "speed": alone}
     age = np.maximum(snapshot.now - pool.of(jobs.arrival), 0.0)
     return Standing(pool, app, age, left, alone, ideal, wait), kept
 
