@@ -1,7 +1,8 @@
 """What a program of choices saves without one of its jobs: exactly, or only whether that is less than a limit.
 
 Exactly it takes a relaxation for each job that leaves. Whether it is less than a limit two bounds answer nearly always: prices of the
-resources say how much can be saved at most, and the jobs that stay, each with what it has and then what fits, how much at least.
+resources say how much can be saved at most, and the jobs that stay, each with what it has and then what fits, how much at least. Where
+they do not, the relaxation and a whole answer near it are closer bounds; only between those a whole program is solved.
 """
 
 from __future__ import annotations
@@ -22,23 +23,27 @@ from gantline.solvers.multiple_choice import (
     fill_in_order,
     find_prices,
     is_whole,
+    round_choices,
     solve_choices,
     take,
     usual_price,
 )
 
 _NEAR = 1e-9  # bounds are sums in another order: what is nearer to a limit is worked out exactly
+_LOOSE = 1e-6  # a relaxation is solved up to a tolerance
 
 
-def best_without(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, leaving: Sequence[int]) -> list[float]:
-    """The most that can be saved without one job, for each of those that leave.
+def best_without(
+    job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, leaving: Sequence[int], limits: Sequence[float] = ()
+) -> list[float]:  # fmt: skip
+    """The most that can be saved without one job, for each of those that leave; with ``limits``, any number on the same side of its limit.
 
     Of one relaxation to the next only a bound changes, so the simplex method goes on from the last answer. That is whole nearly always and
     then saves as much as the best one; which of several that save the same it is does not matter here.
     """
     found, program = list[float](), None
     counted = separate_counts(job, use, free, jobs) is not None
-    for one in leaving:
+    for place, one in enumerate(leaving):
         if not counted:
             if program is None:
                 program = choice_program(job, use, saving, free, jobs, whole=False, slack=0.0)
@@ -50,6 +55,14 @@ def best_without(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int
                 found.append(float(saving[share > 0.5].sum()))
                 continue
         rest = np.flatnonzero(job != one)
+        if not counted and limits:
+            most, least = float(saving @ share), round_choices(job[rest], use[rest], saving[rest], share[rest], free, jobs)
+            if most < limits[place] - _LOOSE:
+                found.append(most)
+                continue
+            if (whole := float(saving[rest[least]].sum())) >= limits[place] + _NEAR:
+                found.append(whole)
+                continue
         found.append(float(saving[rest[solve_choices(job[rest], use[rest], saving[rest], free, jobs).columns]].sum()))
     return found
 
@@ -66,7 +79,8 @@ def less_without(
     low, high = bounds
     found = high < limit - _NEAR
     open_ = np.flatnonzero(~found & (low < limit + _NEAR)).tolist()
-    for k, value in zip(open_, best_without(job, use, saving, free, jobs, [leaving[k] for k in open_])):
+    values = best_without(job, use, saving, free, jobs, [leaving[k] for k in open_], [limits[k] for k in open_])
+    for k, value in zip(open_, values):
         found[k] = value < limit[k]
     answer: list[bool] = found.tolist()
     return answer

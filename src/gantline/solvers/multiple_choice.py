@@ -63,7 +63,7 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
     share, relaxed = _relax(job, use, saving, free, jobs, _promising(job, use, saving, free, jobs) if bounded else np.arange(len(job)))
     if is_whole(share):
         return Chosen(np.flatnonzero(share > 0.5))
-    known = _round(job, use, saving, share, free, jobs)
+    known = round_choices(job, use, saving, share, free, jobs)
     if bounded:
         return _over_states(job, use, saving, free, relaxed, known, slack, most_states)
     return _by_branching(job, use, saving, free, relaxed, known, slack)
@@ -228,7 +228,7 @@ def raise_to_best(best: Floats, job: Ints, worth: Floats) -> None:
         best[job[k]] = max(best[job[k]], worth[k])
 
 
-def _round(job: Ints, use: Floats, saving: Floats, share: Floats, free: Floats, jobs: int) -> Ints:
+def round_choices(job: Ints, use: Floats, saving: Floats, share: Floats, free: Floats, jobs: int) -> Ints:
     """A whole answer near the relaxed one: what is whole there, then what fits, by saving; then each job may still do better."""
     left, has, uses = free.copy(), np.full(jobs, -1, dtype=np.int64), ColumnUses.of(use)
     fill_in_order(np.lexsort((-saving, -share)), job, uses, saving, left, has, False)
