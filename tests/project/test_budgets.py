@@ -32,7 +32,7 @@ ANY: dict[str, int] = {
     "runtime": 219,
     "service": 197,
     "simulator": 75,
-    "systems": 158,
+    "systems": 156,
     "train": 36,
     "watch": 2,
     "workload": 27,
