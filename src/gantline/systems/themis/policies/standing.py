@@ -116,20 +116,24 @@ class Standing:
         if (model := self._slowed_by) is not None:
             name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
             return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
-        if len(nodes) == 1:
-            return rate
-        size = max(known.node_gpus[node] for node in nodes)
-        return rate * self._slower[job] if len(nodes) > -(-gpus // size) else rate
+        return rate * self._slower[job] if self._is_torn(nodes) else rate
 
     def rates(self, on: dict[int, dict[int, int]]) -> dict[int, float]:
         """The same of many jobs, each on nodes of its own."""
-        alone = [job for job, nodes in on.items() if len(nodes) == 1] if self._slowed_by is None else []
-        size = np.zeros(len(self.pool), dtype=np.int64)
-        size[alone] = [gpus for job in alone for gpus in on[job].values()]
-        entry = self.pool.curves.at_most(size)[alone]
-        found = np.where(entry >= 0, np.append(self.pool.curves.rate, 0.0)[entry], 0.0)
-        known = dict(zip(alone, found.tolist()))
-        return {job: known[job] if job in known else self.rate(job, nodes) for job, nodes in on.items()}
+        if self._slowed_by is not None:
+            return {job: self.rate(job, nodes) for job, nodes in on.items()}
+        jobs, size = list(on), np.zeros(len(self.pool), dtype=np.int64)
+        size[jobs] = [sum(nodes.values()) for nodes in on.values()]
+        entry = self.pool.curves.at_most(size)[jobs]
+        found = dict(zip(jobs, np.where(entry >= 0, np.append(self.pool.curves.rate, 0.0)[entry], 0.0).tolist()))
+        return found | {job: self.rate(job, nodes) for job, nodes in on.items() if self._is_torn(nodes)}
+
+    def _is_torn(self, nodes: dict[int, int]) -> bool:
+        """Whether a gang is on more nodes than it needs."""
+        if len(nodes) == 1:
+            return False
+        size = max([self._known.node_gpus[node] for node in nodes])
+        return len(nodes) > -(-sum(nodes.values()) // size)
 
 
 def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Floats | Ints]]:
