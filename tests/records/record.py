@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.records.runs import COMPARISONS
 
@@ -21,14 +22,16 @@ JOBS = ("job", "state", "first_start", "finish", "gpu_seconds", "preemptions", "
 #: policies whose program has equal optima, between which the last digit of a processor's arithmetic decides: their devices are not recorded
 BY_PROCESSOR = frozenset({"gavel.max_sum_throughput_normalized_by_cost_packed_SLOs"})
 INTERVALS = ("job", "start", "end", "type", "gpus", "nodes", "devices")
+#: of a summary: what depends on the machine, or on which clock it was that ran
+NOT_RECORDED = frozenset({"cpu_seconds", "wall_seconds", "decisions", "rounds"})
 
 
 def line_of(name: str, run: Run) -> str:
-    """A run on one line: a hash over what each job held when, and the few numbers that show how far a change reaches."""
+    """A run on one line: a hash over what each job held when and over the summary, and a few numbers that show how far a change reaches."""
     jobs, summary = run.jobs.sort("arrival", "job"), run.summary
     intervals = run.allocations.sort("start", "job", "end")
-    rows = [*jobs.select(*JOBS).rows(), *intervals.select(*INTERVALS).rows()]
-    digest = hashlib.blake2b(repr([[_rounded(value) for value in row] for row in rows]).encode(), digest_size=6).hexdigest()
+    rows = [[_rounded(value) for value in row] for row in (*jobs.select(*JOBS).rows(), *intervals.select(*INTERVALS).rows())]
+    digest = hashlib.blake2b(repr([*rows, *_numbers(summary)]).encode(), digest_size=6).hexdigest()
     ends = " ".join(f"{job}:{_shown(end)}" for job, end in jobs.select("job", "finish").rows()[:: max(1, (jobs.height - 1) // 2)][:3])
     numbers = (
         _shown(summary["average_jct"]),
@@ -37,6 +40,12 @@ def line_of(name: str, run: Run) -> str:
         str(summary["preemptions"]),
     )
     return " | ".join([name, "-" if name.split(" | ")[0] in BY_PROCESSOR else digest, *numbers, ends])
+
+
+def _numbers(summary: dict[str, Any]) -> list[str]:
+    """Everything that a summary counts or measures, to five digits."""
+    named = sorted((name, value) for name, value in summary.items() if name not in NOT_RECORDED)
+    return [f"{name} {value:.5g}" for name, value in named if isinstance(value, int | float)]
 
 
 def _rounded(value: object) -> object:

@@ -149,6 +149,7 @@ def recorded_runs() -> list[Recorded]:
     found += [Recorded("mapa", order, "rings", {}, {"placement": f"mapa.{rule}"}) for order in ("fifo", "srtf") for rule in MAPA_RULES]
     found.append(Recorded("sia", "sia", "sia, two jobs", {"fit": "artifact"}))
     found.append(Recorded("shockwave", "shockwave", "shockwave", BRIEF["shockwave"] | {"compat": "shockwave"}))
+    found += [Recorded("orders", "synthesizer", world, {"compat": "blox"}) for world in ("rounds", "blox")]
     found += [Recorded("voda", name, "elastic", {"compat": "voda"}) for name in policy_names() if name.startswith("voda.")]
     found += [
         Recorded("elasticflow", "elasticflow", "elasticflow", {"compat": "elasticflow", "admission": word}) for word in ("group", "off")

@@ -218,7 +218,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         ),
         "pairs": world(configured_jobs(12, 40), "4x8", performance="pairs"),
         "links": world(sending_jobs(12, 30), "12x1@2/rack,tree:6.25/6.25", performance="shared-links"),
-        "parts": world(part_jobs(14, 60), "v100:2x4/16c/64g,t4:2x2/24c/64g"),
+        "parts": world(part_jobs(14, 36), "v100:2x4/16c/64g,t4:2x2/24c/64g"),
         "rings": world(ringed, str(linked), performance="effective-bandwidth"),
         "stages": world(staged_jobs(11, 40), "2x8", performance="stage-cycles"),
         "guests": world(guest_jobs(12, 40), "2x8", performance="guests"),
