@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 from tests.combinations import ALL_EXAMPLES, SHARE_OF_EXAMPLES, a_quarter, cases_left_out
 from tests.commands_read_once import make_validators_once, read_signatures_once
 from tests.cpu_seconds import CpuSeconds
@@ -17,6 +18,9 @@ from tests.cpu_seconds import CpuSeconds
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("any-speed", settings.get_profile("search"), derandomize=True)
 settings.load_profile("any-speed")
+# Nor do they depend on which of our modules are loaded: newer versions of Hypothesis draw constants from the sources of all of them,
+# and read them for it, which takes each worker 4 CPU seconds in a new checkout.
+providers.is_local_module_file = lambda path: False  # type: ignore[attr-defined]
 # Our systems and frames are small: threads that wait for work on busy cores cost more than they do.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -35,14 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption(
-        "--stories", type=int, default=0, help="how many seeded stories of the faulty executor to tell; 0: 80, or 240 with --long"
+        "--stories", type=int, default=0, help="how many seeded stories of the faulty executor to tell; 0: 40, or 240 with --long"
     )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Stories come in pieces of forty, so that workers share them and a failure names its piece."""
     if "story_seeds" in metafunc.fixturenames:
-        total, piece = metafunc.config.getoption("--stories") or (240 if metafunc.config.getoption("--long") else 80), 40
+        total, piece = metafunc.config.getoption("--stories") or (240 if metafunc.config.getoption("--long") else 40), 40
         pieces = [range(first, min(first + piece, total)) for first in range(0, total, piece)]
         metafunc.parametrize("story_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])
 

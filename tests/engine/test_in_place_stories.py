@@ -31,7 +31,7 @@ def well(ending: Ending, seed: int) -> None:
     assert not ending.loop.engine.incidents, f"seed {seed}: {ending.loop.engine.incidents[:2]}"
 
 
-@pytest.mark.each_value(times=2)
+@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["breathers", "rota", "paired rota", "pairs", "wanderers"])
 @pytest.mark.parametrize("able", [EVERYTHING, frozenset(), frozenset({Can.DEVICES, Can.SHARE}), frozenset({Can.SUSPEND, Can.SAVE})])
 def test_every_story_ends_well(policy: str, able: frozenset[Can], some: Callable[[range], range]) -> None:

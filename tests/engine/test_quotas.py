@@ -17,6 +17,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.quota_gate import CommonQuotas
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
 
 EVERY = [name for name in policy_names() if name != "recorded" and "carbon" not in make_policy(name).needs]  # that one imitates
 
@@ -146,7 +147,10 @@ works = st.lists(
 )  # fmt: skip
 def test_quotas_hold_on_both_clocks_alike(asked, policy, queues, min_run):
     jobs = [job(f"j{k}", at, gpus, work, queue) for k, (queue, gpus, work, at) in enumerate(sorted(asked, key=lambda one: one[3]))]
-    run, acknowledged = (simulate(jobs, "1x6", policy, queues=queues, min_run=min_run, executor=how) for how in ("instant", "acknowledged"))
+    trace = Trace.from_records(jobs)
+    run, acknowledged = (
+        simulate(trace, "1x6", policy, queues=queues, min_run=min_run, executor=how) for how in ("instant", "acknowledged")
+    )
     assert acknowledged.summary["log_hash"] == run.summary["log_hash"]
     most = {"a=2:0,b=3,b/x=1:1": {"a": 2, "b/x": 2}, "a=1,b/y=2:0": {"b/y": 2}, "a=0:1,b=4:0:2": {"a": 1, "b": 4}}[queues]
     held = most_held(run, most)

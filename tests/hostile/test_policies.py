@@ -57,7 +57,7 @@ def run_with(fault: str, folder: Path, **more: Any) -> Run:
         ("return jobs.nonsense", "AttributeError"),
         ("return Plan.rank(jobs.arrival, valid_until=math.nan)", "valid_until is nan"),
         ("return Plan.rank(jobs.arrival, valid_until='soon')", "valid_until is 'soon'"),
-        ("return Plan.rank(jobs.arrival, memory=[0] * 2_200_000)", "memory is larger than 32 MB"),
+        ("return Plan.rank(jobs.arrival, memory=['0' * 34_000_000])", "memory is larger than 32 MB"),
         ("return Plan.rank(jobs.arrival, memory=np.zeros(4_300_000))", "memory is larger than 32 MB"),
         ("m = []\n        for _ in range(5000): m = [m]\n        return Plan.rank(jobs.arrival, memory=m)", "nested more than 64 levels"),
         ("m = []; m.append(m); return Plan.rank(jobs.arrival, memory=m)", "nested more than 64 levels"),

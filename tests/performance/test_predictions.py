@@ -17,7 +17,7 @@ from gantline.performance.company_fit import TrialLife, fit_company
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders
 
-JOBS = 24
+JOBS = 16
 
 
 def measured_profiles() -> Bundle:

@@ -75,6 +75,7 @@ def test_growth_that_saves_less_than_it_costs_is_left_out(name: str) -> None:
     assert sizes(instant(running), name, resize_cost=5.0) == {"a": 1}
 
 
+@pytest.mark.long  # the records hold the runs themselves
 def test_afs_beats_equal_share_and_rigid_orders_on_mean_completion_time() -> None:
     means: dict[str, list[float]] = {}
     for seed in range(4):

@@ -176,11 +176,12 @@ def test_memories_of_policies_that_rest_are_kept() -> None:
     assert plain(again.memory)["members"] == memory["members"]
 
 
-def test_a_run_under_changing_load_matches_the_best_of_its_portfolio(long: bool) -> None:
+@pytest.mark.long  # the records hold the runs themselves
+def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
     """Short jobs behind long ones, in waves: whatever is best, the synthesizer is not far behind it."""
     random = np.random.default_rng(3)
     rows = []
-    length = 30 if long else 6
+    length = 30
     for k in range(4 * length):
         wave = (k // length) % 2
         work = float(random.integers(60, 400)) if wave else float(random.integers(3000, 9000))

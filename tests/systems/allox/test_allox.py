@@ -145,7 +145,7 @@ def flood(seed: int, long_job: float, count: int) -> list[Task]:
 @given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
 def test_no_user_starves_with_ageing(seed: int, long_job: int, alpha: float) -> None:
     age, longest_running = 60.0, 15 * 9
-    tasks = flood(seed, float(long_job), count=150)
+    tasks = flood(seed, float(long_job), count=60)
     done = {job.job: job for job in IRFsim(tasks, AlloX(alpha=alpha, age=age), gpus=1, profiling=False).run()}
     assert done[0].start <= 5.0 + age + longest_running + 1.0
 

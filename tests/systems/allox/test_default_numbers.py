@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.systems.allox import reference
 
 from gantline.simulator.simulate import simulate
@@ -12,8 +13,9 @@ from gantline.systems.allox.importer import read
 CLUSTER = "gpu:20x1/2c/64g,cpu:20x0/32c/64g"
 
 
-def test_with_alpha_one_it_is_near_srpt_and_below_sjf_and_fairness_costs(long: bool) -> None:
-    jobs = read(reference.path("trace_google_m1_10000.csv")).frame.head(1000 if long else 200)
+@pytest.mark.long  # the records hold the runs themselves
+def test_with_alpha_one_it_is_near_srpt_and_below_sjf_and_fairness_costs() -> None:
+    jobs = read(reference.path("trace_google_m1_10000.csv")).frame.head(1000)
 
     def mean(policy: str, **settings: Any) -> float:
         return float(simulate(jobs, CLUSTER, policy, settings=settings, estimates="declared").summary["average_jct"])

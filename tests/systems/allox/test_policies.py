@@ -27,6 +27,7 @@ def ran_on(run: Run) -> dict[str, list[str]]:
     return dict(zip(spans["job"].to_list(), spans["type"].to_list()))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_job_ends_and_runs_for_one_of_its_own_times(name: str) -> None:
     jobs = some_jobs(1, 60)
@@ -89,6 +90,7 @@ def test_a_node_without_memory_holds_a_job_back_but_not_its_neighbours() -> None
         assert together in (["large"], ["other", "third"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [*POLICIES, "preemptive allox"])
 def test_jobs_that_find_no_node_hold_nobody_back_although_memory_would_do_in_all(name: str) -> None:
     """Ways without a node are left out one by one, until somebody has none: the others start all the same."""
@@ -180,7 +182,7 @@ def flood(seed: int, long_job: int, count: int) -> list[dict[str, Any]]:
 @given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
 def test_with_ageing_no_user_starves(seed: int, long_job: int, alpha: float) -> None:
     age, longest = 60.0, 15 * 9
-    run = simulate(flood(seed, long_job, 80), cluster(1, 1), "allox", settings={"alpha": alpha, "age": age})
+    run = simulate(flood(seed, long_job, 50), cluster(1, 1), "allox", settings={"alpha": alpha, "age": age})
     quiet = run.jobs.row(by_predicate=pl.col("job") == "quiet", named=True)
     assert quiet["responsiveness"] <= age + longest
 
@@ -194,6 +196,7 @@ def test_without_ageing_or_fairness_the_long_job_waits_for_the_flood_to_end() ->
     assert aged.row(by_predicate=pl.col("job") == "quiet", named=True)["responsiveness"] <= 60.0 + 15 * 9
 
 
+@pytest.mark.long  # the records hold the runs themselves
 def test_low_alpha_trades_mean_time_for_the_worst_user() -> None:
     """The worst user is the one who loses most against a private half of the cluster."""
     many = [job(f"m{k}", 20, 400, arrival=8.0 * k, user="many") for k in range(150)]

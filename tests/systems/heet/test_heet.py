@@ -110,9 +110,10 @@ def test_a_wide_job_hands_devices_to_one_that_waits() -> None:
     assert free == [0]
 
 
-def test_nearly_as_good_as_with_everything_measured_and_better_than_one_size(long: bool) -> None:
+@pytest.mark.long  # the records hold the runs themselves
+def test_nearly_as_good_as_with_everything_measured_and_better_than_one_size() -> None:
     found: dict[str, list[float]] = {}
-    for seed in range(2 if long else 1):
+    for seed in range(2):
         jobs = some_jobs(seed)
         for name, settings in (("all", {"profile": "all"}), ("three", {}), ("fifo", None)):
             policy = "heet-like" if settings is not None else "fifo"

@@ -115,6 +115,7 @@ def small(policy: str) -> dict[str, Any]:
     return {"size": 20, "generations": 10} if policy == "pollux" else {}
 
 
+@pytest.mark.long  # the records hold the runs themselves
 def test_pollux_beats_both_on_the_shipped_jobs_and_is_the_same_for_the_same_seed() -> None:
     mean, logs = {}, {}
     for policy in ("tiresias", "optimus", "pollux", "pollux"):

@@ -111,10 +111,11 @@ def some_jobs(seed: int, count: int = 30, gpus: int = 16) -> Iterator[dict[str, 
         yield {"job": f"j{k}", "arrival": float(arrival[k]), "gpus": int(size[k]), "duration": float(length[k]), "model": model}
 
 
-def test_the_worst_rho_falls_with_f_and_is_below_that_of_first_come(long: bool) -> None:
+@pytest.mark.long  # the records hold the runs themselves
+def test_the_worst_rho_falls_with_f_and_is_below_that_of_first_come() -> None:
     tiers = PlacementTiers({"vgg": (1.0, 2.0, 3.0)}, others=(1.0, 1.1, 1.3))
     worst: dict[str, list[float]] = {"fifo": [], "0": [], "0.8": []}
-    for seed in range(3) if long else (1,):
+    for seed in range(3):
         jobs = list(some_jobs(seed))
         for name, found in worst.items():
             how: dict[str, Any] = {} if name == "fifo" else {"f": float(name)}

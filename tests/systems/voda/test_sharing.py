@@ -132,6 +132,7 @@ def some_jobs(seed: int, count: int = 24) -> list[Job]:
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", EIGHT)
 def test_a_run_keeps_every_range_and_ends_every_job(name: str) -> None:
     jobs = some_jobs(3)
@@ -143,6 +144,7 @@ def test_a_run_keeps_every_range_and_ends_every_job(name: str) -> None:
         assert low <= len(span["devices"]) <= high
 
 
+@pytest.mark.long  # the records hold the runs themselves
 def test_elastic_ones_use_what_plain_ones_leave_idle() -> None:
     jobs = some_jobs(5)
     mean = {name: simulate(jobs, "gpu:2x8", f"voda.{name}").summary["average_jct"] for name in EIGHT}
