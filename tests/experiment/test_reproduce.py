@@ -44,10 +44,12 @@ def study_of(name: str) -> Study:
 #: studies that take longer than one CPU second, or of a system of which a quicker one runs at every change; meanwhile the records hold
 #: what their policies do, and `test_every_study_says_what_it_is` their settings
 IN_THE_LONG_RUN = {
-    "afs-clusters", "afs-sharing", "allox-alpha", "allox-baselines", "antman-guests", "blox-synthesizer-dual", "cassini-first-come",
+    "afs-clusters", "afs-sharing", "allox-alpha", "allox-baselines", "antman-guests", "blox-synthesizer-dual",
+    "blox-synthesizer-small-large", "cassini-first-come",
     "cassini-leaf-spine", "dally-delays", "elastic-tiresias", "elasticflow-ablation", "ffdl-batch", "gandiva-mechanisms",
     "gavel-estimation", "gavel-finish-time", "gavel-hierarchy", "gavel-makespan", "gavel-multi", "gavel-rounds", "gavel-single",
-    "lyra-loans", "optimus-drf", "pollux-load", "sia-heterogeneous", "sia-homogeneous", "themis-fairness",
+    "lyra-loans", "optimus-drf", "pollux-load", "shockwave-table", "sia-heterogeneous", "sia-homogeneous", "themis-fairness",
+    "tiresias-comparison",
 }  # fmt: skip
 CASES = [pytest.param(name, marks=pytest.mark.long if name in IN_THE_LONG_RUN else ()) for name in study_names()]
 
