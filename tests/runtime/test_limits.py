@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.runtime.mps_stand_in import ControlProgram, control_program
-from tests.runtime.specs import ended, running, shell, until
+from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.runtime.local.devices import FoundGpu, declared, short_name, too_many
 from gantline.runtime.local.limits import Groups, find_groups
@@ -69,6 +69,18 @@ def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, 
         assert scheduler.runner.known[name].state["limits"] == way
         if way == "rlimit" and job is not EATS:
             assert "may" in scheduler.view().jobs[name].why
+
+
+def test_the_end_of_a_job_leaves_the_job_of_another_service_alone_that_has_its_number(tmp_path: Path) -> None:
+    """Each has a control group of its own, and what is left in a job's group is ended with the job."""
+    with running(tmp_path / "one") as one, running(tmp_path / "two") as two:
+        (stays,) = one.submit(shell(f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done", pids=20))
+        until(lambda: state(one, stays) == "running")
+        (ends,) = two.submit(shell("true", pids=20))
+        assert stays == ends, "the same number"
+        assert ended(two, ends) == ["succeeded"]
+        (tmp_path / "go").touch()
+        assert ended(one, stays) == ["succeeded"]
 
 
 def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, control_program: ControlProgram) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,11 @@ from gantline.runtime.runner import Runner
 
 What = TypeVar("What")
 _LOG = logging.getLogger("gantline.runtime")
+
+
+def home_mark(home: Path) -> str:
+    """What tells a home from others where names are shared by all services, such as those of control groups."""
+    return hashlib.sha256(str(home).encode()).hexdigest()[:8]
 
 
 class HomeRunner(Runner):

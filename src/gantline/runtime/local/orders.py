@@ -19,6 +19,7 @@ from gantline.runtime.local.bounds import cpu_seconds
 from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.files import make_private
+from gantline.runtime.local.home_runner import home_mark
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
@@ -54,7 +55,8 @@ class Writer:
         cuda, count = self.cuda(order.devices), launch.ranks(len(order.devices))
         beside = 0.0 if launch.share == "time" else _part(order, launch)
         memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
-        groups = self.groups.of(name, launch.pids, memory, account is not None, closing.numbers(cuda))
+        group = f"{home_mark(self.home)}.{name}"  # another service of this machine has jobs of the same numbers
+        groups = self.groups.of(group, launch.pids, memory, account is not None, closing.numbers(cuda))
         of_account = None if account is None else account.variables
         return {
             "want": "run", "job": task.job, "epoch": order.epoch, "name": name, "revision": order.revision,

@@ -6,7 +6,6 @@ started again need not wait for the end of the step that it had. Of two that sta
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gantline.core.errors import RefusedError, UnreachableError
+from gantline.runtime.local.home_runner import home_mark
 from gantline.runtime.slurm.commands import WHERE, ask
 from gantline.runtime.slurm.steps import srun_environment
 
@@ -29,7 +29,7 @@ class ServiceStep:
 
     def __init__(self, job: str, home: Path) -> None:
         self.job = job
-        self._home = hashlib.sha256(str(home).encode()).hexdigest()[:8]
+        self._home = home_mark(home)
         self._name = f"{_NAME}.{self._home}.{socket.gethostname()}.{os.getpid()}"
         self._step: subprocess.Popen[bytes] | None = None
 
