@@ -9,8 +9,9 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import history
 from run import setup_of
@@ -30,26 +31,33 @@ from gantline.runtime.local.devices import declared
 
 @dataclass(frozen=True)
 class AsSeen(ProfiledModel):
-    """As fast as runs have shown; the scheduler goes on being told what the profiles say, as it is in a live run.
+    """Gangs do as runs have shown, in a draw or on average; the scheduler goes on being told what the profiles say, as it is in a live run.
 
-    So what it believes that a job has received is counted with the profile's starts, whatever a start has really taken.
+    So it counts what a job has received, and has left, with the starts and speeds of the profiles.
     """
+
+    does_otherwise: ClassVar[bool] = True
 
     told: Bundle = field(default_factory=Bundle)
     _starts: dict[str, float] = field(default_factory=dict)  # what the latest start of each job takes
 
+    @cached_property
+    def _expected(self) -> ProfiledModel:
+        return ProfiledModel(self.told)
+
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        rate, until = super().rates(gangs)
-        seats = [(gangs.cluster.types[int(kind)], int(gpus)) for kind, gpus in zip(gangs.type, gangs.gpus)]
-        faster = [self.bundle[job].alone[seat].line.rate / self.told[job].alone[seat].line.rate for job, seat in zip(gangs.models, seats)]
-        return rate * faster, until
+        return self._expected.rates(gangs)
 
     def cost(self, gangs: Gangs) -> Floats:
         self._starts.update(zip(gangs.jobs, super().cost(gangs).tolist()))
-        return ProfiledModel(self.told).cost(gangs)
+        return self._expected.cost(gangs)
 
     def takes(self, job: str, expected: float) -> float:
         return self._starts[job]
+
+    def goes(self, job: str, model: str, type: str, gpus: int, expected: float) -> float:
+        speed, told = self.bundle[model].alone[type, gpus], self.told[model].alone[type, gpus]
+        return expected * speed.line.rate / told.line.rate * self._factor("speed", model, speed, job)
 
 
 class Prediction:

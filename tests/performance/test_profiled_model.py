@@ -72,6 +72,8 @@ def test_who_is_told_to_stop_while_it_starts_hears_of_it_when_that_is_over() -> 
 class _LaterThanSaid(ProfiledModel):
     """Every start takes three seconds more than the scheduler is told."""
 
+    does_otherwise = True
+
     def takes(self, job: str, expected: float) -> float:
         return expected + 3.0
 
@@ -94,6 +96,34 @@ def test_a_start_may_take_longer_than_the_scheduler_is_told() -> None:
         ends.append(run.jobs.sort("job")["finish"].to_list()[0])
         assert [3.0, 0.0] in seen  # when the second comes, the first has run for eight seconds less a start of five
     assert ends == pytest.approx([15.0, 18.0])
+
+
+class _HalfAsFast(ProfiledModel):
+    """Every gang is half as fast as the scheduler is told."""
+
+    does_otherwise = True
+
+    def goes(self, job: str, model: str, type: str, gpus: int, expected: float) -> float:
+        return expected / 2.0
+
+
+def test_a_gang_may_be_slower_than_the_scheduler_is_told() -> None:
+    """The second job displaces the first, of which the scheduler believes five seconds done where half of that is."""
+    left: list[float] = []
+
+    class LastComeFirst(OrderPolicy):
+        name = "last-come-first"
+
+        def key(self, snapshot: Snapshot) -> Floats:
+            left.append(float(snapshot.jobs.remaining[0]))
+            return -snapshot.jobs.arrival
+
+    rows, how = _rows(("a", 0.0, 10.0), ("b", 10.0, 4.0)), {"min_run": 0.0, "grace": 0.0, "turn": 0.0}
+    run = simulate(rows, parse_cluster("h200:1x1"), LastComeFirst(), performance=_HalfAsFast(_bundle()), executor="measured", **how)
+    first, second = run.jobs.sort("job")["finish"].to_list()
+    assert second == pytest.approx(10.0 + 3.0 + 4.0 * 2.0)
+    assert left[-1] == pytest.approx(5.0)  # as believed, when the second has ended
+    assert first == pytest.approx(second + 5.0 + 7.5 * 2.0)  # as it is
 
 
 def test_a_pair_is_as_slow_as_it_was_measured() -> None:

@@ -16,7 +16,7 @@ from gantline.core.tables import Tables
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.drivers.gang_life import GangLife
-from gantline.engine.executor import Order
+from gantline.engine.executor import News, Order, Verb
 from gantline.engine.state import State
 
 
@@ -31,18 +31,23 @@ class TrueWork:
 
 
 Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
-Takes = Callable[[int, float], float]  # of a row, for whose start so much is expected
+Truth = Callable[[Order], Order]  # the same order with the start and the speed that there really are
 
 
 @dataclass
 class MeasuredExecutor(FaultyExecutor):
-    """Starts take what the cost model says (orders carry it) unless `takes` knows better, stops what `leave` says."""
+    """Starts take what the cost model says (orders carry it), stops what `leave` says.
+
+    With a `truth` gangs do otherwise than orders expect. As live, the scheduler then goes on believing how much of its work a stopped gang
+    has done.
+    """
 
     faults: Faults = field(default_factory=lambda: Faults(heartbeat=math.inf))  # no message is lost, so none is repeated
     leave: Leave = lambda row, devices, now: 0.0
-    takes: Takes = lambda row, expected: expected
+    truth: Truth | None = None
     running: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     """By row what runs already when it is made, in a rollout amid a run: its epoch, the work it has done, and since when it goes on."""
+    _believed: dict[tuple[int, int], float] = field(default_factory=dict)  # work done, by row and epoch that was ordered to stop
 
     @classmethod
     def of(cls, state: State) -> MeasuredExecutor:
@@ -55,17 +60,30 @@ class MeasuredExecutor(FaultyExecutor):
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
             return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
 
-        def takes(row: int, expected: float) -> float:
-            return expected if t.performance is None else t.performance.takes(t.ids[row], expected)
+        def truth(order: Order) -> Order:
+            job, model = t.ids[order.row], t.models[t.I[c.MODEL, order.row]]
+            kind = t.cluster.nodes[int(t.cluster.device_node[order.devices[0]])].type
+            rate = t.performance.goes(job, model, kind, len(order.devices), order.rate)
+            return replace(order, rate=rate, pause=t.performance.takes(job, order.pause))
 
-        found = cls(TrueWork(t), leave=leave, takes=takes)
+        does_otherwise = t.performance is not None and t.performance.does_otherwise
+        found = cls(TrueWork(t), leave=leave, truth=truth if does_otherwise else None)
         found._saved = {row: float(t.F[c.SAFE, row]) for row in state.rows.tolist()}
         for row in state.running_rows.tolist():
             found.running[row] = int(t.I[c.EPOCH, row]), float(t.F[c.DONE, row]), float(t.F[c.SINCE, row])
         return found
 
+    def send(self, order: Order, now: float) -> None:
+        if self.truth is not None and order.verb is Verb.STOP:
+            self._believed[order.row, order.epoch] = order.done
+        super().send(self.truth(order) if self.truth is not None and order.verb is Verb.START and order.devices else order, now)
+
+    def _say(self, news: News, inc: GangLife, at: float | None = None, saved: float | None = None) -> None:
+        believed = self._believed.get((inc.row, inc.epoch)) if news in (News.SAVED, News.STOPPED) else None
+        super()._say(news, inc, at, saved if believed is None else believed)
+
     def _begin(self, order: Order) -> None:
-        super()._begin(replace(order, pause=self.takes(order.row, order.pause)))
+        super()._begin(order)
         epoch, done, since = self.running.pop(order.row, (-1, 0.0, 0.0))
         if epoch == order.epoch:
             gang = self._alive[order.row]

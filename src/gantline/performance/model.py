@@ -53,6 +53,8 @@ class PerformanceModel(Protocol):
     about_gangs: ClassVar[bool] = True
     #: whether a speed depends on others than the gang's mates (links, a file system): then all are asked whenever a gang comes or goes
     about_everyone: ClassVar[bool] = False
+    #: whether gangs do otherwise than `rates` and `cost` let the scheduler expect: executor 'measured' does as `takes` and `goes` say
+    does_otherwise: ClassVar[bool] = False
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """Work per second of each gang, and the instant until which that holds (infinity: until it or its company changes).
@@ -87,7 +89,11 @@ class PerformanceModel(Protocol):
         return 0.0
 
     def takes(self, job: str, expected: float) -> float:
-        """Seconds that a start takes for which `cost` let the scheduler expect so many; executor 'measured' takes them."""
+        """Seconds that the latest start of a job takes, for which so many are expected."""
+        return expected
+
+    def goes(self, job: str, model: str, type: str, gpus: int, expected: float) -> float:
+        """Work per second of a gang from which so much is expected."""
         return expected
 
     def drawn(self, number: int) -> PerformanceModel | None:
