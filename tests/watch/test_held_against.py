@@ -27,7 +27,7 @@ def _kept(folder: Path, *looks: tuple[int, list[str], str]) -> HeldForecasts:
 
 def test_a_job_that_came_and_went_between_two_looks_counts_where_accounting_knows_its_start(tmp_path: Path) -> None:
     ended = f"7|ann|main|{NOW}|{NOW + 5}|20|00:10:00|COMPLETED|cpu=1,gres/gpu=4|cpu=1,gres/gpu=4|1|1"
-    assert _kept(tmp_path, (0, [*FULL, job("7", 4)], ""), (3600, [], ended)) == HeldForecasts(1, 1, 1, 0, 0, 2)
+    assert _kept(tmp_path, (0, [*FULL, job("7", 4)], ""), (3600, [], ended)) == HeldForecasts(1, 1, 1, 1, 1, 0, 0, 2)
 
 
 def test_a_job_whose_start_nothing_shows_is_left_out_and_reported(tmp_path: Path) -> None:
@@ -46,8 +46,14 @@ def test_a_job_that_waits_beyond_its_p90_counts_as_late_and_before_it_as_open(tm
     for name in ("late", "open"):
         (tmp_path / name).mkdir()
     waits = [*FULL, job("7", 4)]
-    assert _kept(tmp_path / "late", (0, waits, ""), (3600, waits, "")) == HeldForecasts(1, 0, 0, 0, 0, 2)
-    assert _kept(tmp_path / "open", (0, waits, ""), (30, waits, "")) == HeldForecasts(0, 0, 0, 1, 0, 2)
+    assert _kept(tmp_path / "late", (0, waits, ""), (3600, waits, "")) == HeldForecasts(1, 0, 0, 1, 0, 0, 0, 2)
+    assert _kept(tmp_path / "open", (0, waits, ""), (30, waits, "")) == HeldForecasts(0, 0, 0, 0, 0, 1, 0, 2)
+
+
+def test_an_early_start_is_not_due_before_its_p90_and_a_note_counts_those_that_are(tmp_path: Path) -> None:
+    held = _kept(tmp_path, (0, [*FULL, job("7", 4)], ""), (30, [job("7", 4, ran=10, hosts="node0")], ""))
+    assert (held.forecasts, held.by_p90, held.due) == (1, 1, 0)
+    assert held.lines()[1] == "note: of 0 whose P90 has passed, 0 came by it"
 
 
 @pytest.fixture

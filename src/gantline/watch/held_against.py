@@ -25,6 +25,8 @@ class HeldForecasts:
     forecasts: int
     by_p50: int
     by_p90: int
+    due: int  # of them, those whose P90 has passed: an early start counts above although its P90 is still to come
+    due_by_p90: int
     open: int  # they have neither started nor passed their P90
     gone: int  # between two recordings, or cancelled: when they started is not known
     recordings: int
@@ -39,6 +41,8 @@ class HeldForecasts:
         if not self.forecasts:
             return [f"{self.recordings} recordings: no job that waited has started since", *notes]
         share = [f"{100 * count / self.forecasts:.0f} %" for count in (self.by_p50, self.by_p90)]
+        if self.due < self.forecasts:
+            notes.insert(0, f"note: of {self.due} whose P90 has passed, {self.due_by_p90} came by it")
         return [f"{self.forecasts} starts in {self.recordings} recordings: {share[0]} by their P50, {share[1]} by their P90", *notes]
 
 
@@ -74,7 +78,7 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
     started, last = _starts(states), states[-1]
     waiting = {job.id for job in last.jobs if job.state in WAITS}
     earlier: dict[str, SlurmJob] = {}
-    held: list[tuple[bool, bool]] = []  # by its P50, by its P90
+    held: list[tuple[bool, bool, bool]] = []  # by its P50, by its P90, whether that has passed
     still_open = gone = 0
     base = setup or Setup()
     for number, state in enumerate(states):
@@ -86,14 +90,16 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
         for one in look_forecasts(look, new, own):
             start, p50, p90 = started.get(one.job), one.start_p50 + look.zero + slack, one.start_p90 + look.zero + slack
             if start is not None:
-                held.append((start <= p50, start <= p90))
+                held.append((start <= p50, start <= p90, p90 <= last.now))
             elif one.job not in waiting:
                 gone += 1
             elif p90 >= last.now:
                 still_open += 1
             else:
-                held.append((False, False))
-    return HeldForecasts(len(held), sum(half for half, _ in held), sum(most for _, most in held), still_open, gone, len(states))
+                held.append((False, False, True))
+    by_p50, by_p90, due = (sum(one[at] for one in held) for at in range(3))
+    due_by_p90 = sum(came and passed for _, came, passed in held)
+    return HeldForecasts(len(held), by_p50, by_p90, due, due_by_p90, still_open, gone, len(states))
 
 
 def look_forecasts(look: ClusterLook, jobs: list[str], setup: Setup) -> list[Forecast]:
