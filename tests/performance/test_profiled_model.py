@@ -6,6 +6,7 @@ import pytest
 
 from gantline import Assignment, Mode, OrderPolicy, Plan, Policy, Snapshot, parse_cluster, simulate
 from gantline.core.arrays import Floats
+from gantline.core.errors import RefusedError
 from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.performance.sampled_line import SampledLine
@@ -96,6 +97,12 @@ def test_a_start_may_take_longer_than_the_scheduler_is_told() -> None:
         ends.append(run.jobs.sort("job")["finish"].to_list()[0])
         assert [3.0, 0.0] in seen  # when the second comes, the first has run for eight seconds less a start of five
     assert ends == pytest.approx([15.0, 18.0])
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged", "faulty"])
+def test_an_executor_that_would_not_do_otherwise_is_refused(executor: str) -> None:
+    with pytest.raises(RefusedError, match="_LaterThanSaid says what gangs do otherwise"):
+        simulate(_rows(("a", 0.0, 1.0)), parse_cluster("h200:1x1"), "fifo", performance=_LaterThanSaid(_bundle()), executor=executor)
 
 
 class _HalfAsFast(ProfiledModel):

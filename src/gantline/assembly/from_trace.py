@@ -25,6 +25,7 @@ from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
+    from gantline.performance.model import PerformanceModel
     from gantline.performance.throughput_table import ThroughputTable
 
 
@@ -67,6 +68,7 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     tables = rules.load(jobs, cluster)
     tables.queue_tree = find(spec, "queues", cluster)
     tables.performance = _model(tables, jobs, spec, speeds, model, for_model)
+    _check_carried_out(tables.performance, spec)
     if not imitated:
         check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
@@ -74,6 +76,13 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     if not imitated:
         tables.performance = use_device_speeds(spec, rules, jobs, tables)
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles, early)
+
+
+def _check_carried_out(model: PerformanceModel | None, spec: RunSpec) -> None:
+    """What gangs do otherwise than the scheduler expects is nothing to other executors."""
+    if model is not None and model.does_otherwise and spec.executor != "measured":
+        what = f"{type(model).__name__} says what gangs do otherwise than expected, which this executor does not carry out"
+        raise RefusedError(what, where=f"--executor {spec.executor}", fix="use --executor measured")
 
 
 def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, given: Any, profiles: object) -> Any:
