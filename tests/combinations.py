@@ -3,16 +3,20 @@
 `@pytest.mark.each_value` is for a test that several `parametrize` multiply. A product asks every pair of values, although a defect nearly
 always needs one value only: with the mark each value of each parameter is there (at least `times` times, with partners that differ).
 
+`@pytest.mark.pairs` is for a test that three or more multiply, where one option acts differently beside another: every two values of
+every two parameters meet in some case. `pairs_of` gives the same choice to a test that multiplies in a loop.
+
 `@pytest.mark.one_in(3)` is for a long list of like cases, such as the runs of an original: the first of every three is there.
 
-A test with neither mark whose parameter `seed` counts up draws its examples from it: a quarter of the seeds is there, in the heart all.
+A test with none of them whose parameter `seed` counts up draws its examples from it: a quarter of the seeds is there, in the heart all.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from itertools import combinations, product
+from typing import Any, TypeVar
 
 import pytest
 
@@ -33,12 +37,14 @@ def cases_left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     left_out: set[pytest.Item] = set()
     for of_one_test in cases.values():
         first = of_one_test[0]
-        marks = first.get_closest_marker("each_value"), first.get_closest_marker("one_in")
-        if marks[0] is not None:
-            left_out |= _spare(of_one_test, **marks[0].kwargs)
-        if marks[1] is not None:
-            left_out |= {item for number, item in enumerate(of_one_test) if number % marks[1].args[0]}
-        if marks == (None, None) and first.path.parent.name not in ALL_EXAMPLES and _has_seeds(first):
+        each, pairs, one_in = (first.get_closest_marker(name) for name in ("each_value", "pairs", "one_in"))
+        if each is not None:
+            left_out |= spare(_cells(of_one_test), **each.kwargs)
+        if pairs is not None:
+            left_out |= spare_beside_pairs(_cells(of_one_test))
+        if one_in is not None:
+            left_out |= {item for number, item in enumerate(of_one_test) if number % one_in.args[0]}
+        if each is pairs is one_in is None and first.path.parent.name not in ALL_EXAMPLES and _has_seeds(first):
             left_out |= _later_seeds(of_one_test)
     return left_out
 
@@ -59,8 +65,8 @@ def _later_seeds(drawn: list[pytest.Function]) -> set[pytest.Item]:
     return {item for item in drawn if item.callspec.params["seed"] not in a_quarter(seeds)}
 
 
-def _spare(product: list[pytest.Function], times: int = 1) -> set[pytest.Item]:
-    return spare({item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in product}, times)
+def _cells(cases: list[pytest.Function]) -> dict[pytest.Item, list[Hashable]]:
+    return {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in cases}
 
 
 def spare(cells_of: Mapping[Case, Sequence[Hashable]], times: int = 1) -> set[Case]:
@@ -72,3 +78,21 @@ def spare(cells_of: Mapping[Case, Sequence[Hashable]], times: int = 1) -> set[Ca
         chosen = min(left, key=lambda case: sorted(taken[cell] for cell in left[case]))
         taken.update(left.pop(chosen))
     return set(left)
+
+
+def spare_beside_pairs(cells_of: Mapping[Case, Sequence[Hashable]]) -> set[Case]:
+    """What is left once every two cells that meet anywhere have met, always in the case where most of them meet for the first time."""
+    left = {case: set(combinations(cells, min(2, len(cells)))) for case, cells in cells_of.items()}
+    missing = set[tuple[Hashable, ...]]().union(*left.values())
+    while missing:
+        chosen = max(left, key=lambda case: len(left[case] & missing))  # the first of equals
+        missing -= left.pop(chosen)
+    return set(left)
+
+
+def pairs_of(*options: Iterable[Any], long: bool) -> list[tuple[Any, ...]]:
+    """Of the product of these options so many cases that every two values of every two of them meet; all of them where `long`."""
+    values = [list(given) for given in options]
+    places = list(product(*(range(len(given)) for given in values)))  # values need not be hashable
+    left_out = set() if long else spare_beside_pairs({place: list(enumerate(place)) for place in places})
+    return [tuple(given[at] for given, at in zip(values, place)) for place in places if place not in left_out]

@@ -54,6 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: the large form of a test, which runs in `make test-long` only")
     config.addinivalue_line("markers", "each_value(times=1): every value of every parameter so often; `make test-long` runs the product")
+    config.addinivalue_line("markers", "pairs: every two values of every two parameters; `make test-long` runs the product")
     config.addinivalue_line("markers", "one_in(n): the first of every n cases; `make test-long` and `make records` run all of them")
     if config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds())

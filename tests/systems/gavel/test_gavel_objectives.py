@@ -110,7 +110,7 @@ POLICIES: dict[str, Callable[[Instance, Solving], Allocation]] = {
 }
 
 
-@pytest.mark.each_value(times=2)
+@pytest.mark.pairs
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 @pytest.mark.parametrize("solving", [Solving(), EFFICIENT, APART, ARTIFACT], ids=["central", "efficient", "apart", "artifact"])
 def test_every_answer_keeps_the_limits(instance: Instance, policy: Callable[[Instance, Solving], Allocation], solving: Solving) -> None:
