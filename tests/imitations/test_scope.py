@@ -119,7 +119,7 @@ def test_every_parameter_of_every_policy_is_read_or_refused(
         read = scope_of(regime).reads(make_policy(name, {}))
         for one in [one for one in settings if one not in read]:
             with pytest.raises(GantlineError, match=f"does not read '{one}'|profile: short runs"):  # which no SRPT has
-                worlds[regime](name, {one: settings[one]})
+                scope_of(regime).check(regime, make_policy(name, {one: settings[one]}), {})
 
         def note(self: Any, attribute: str) -> Any:
             if watching[0]:
@@ -136,17 +136,26 @@ def test_every_parameter_of_every_policy_is_read_or_refused(
         assert set(read) <= seen, f"{name} in {regime}: {set(read) - seen} declared, but not read"
 
 
-@pytest.mark.each_value(times=4)
 @pytest.mark.parametrize("regime", WORLDS)
-@pytest.mark.parametrize("name", sorted(OPTIONS))
-def test_every_option_of_a_run_is_read_or_refused(regime: str, name: str, worlds: dict[str, Callable[..., Run]]) -> None:
-    scope, policy = scope_of(regime), policies_of(regime)[-1]
-    if name in scope.options | ALWAYS:
-        scope.check(regime, make_policy(policy, {}), {name: OPTIONS[name].flag})
-        return
-    value = FILES | OPTION_VALUES
+def test_every_option_of_a_run_is_read_or_refused(regime: str) -> None:
+    scope, policy = scope_of(regime), make_policy(policies_of(regime)[-1], {})
+    read = scope.options | ALWAYS
+    scope.check(regime, policy, {name: OPTIONS[name].flag for name in read & OPTIONS.keys()})
+    for name in OPTIONS.keys() - read:
+        with pytest.raises(RefusedError, match=rf"nothing like {OPTIONS[name].flag} \("):
+            scope.check(regime, policy, {name: OPTIONS[name].flag})
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("regime", WORLDS)
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - ALWAYS))
+def test_a_run_is_refused_with_an_option_that_its_regime_does_not_read(
+    regime: str, name: str, worlds: dict[str, Callable[..., Run]]
+) -> None:
+    if name in scope_of(regime).options:
+        regime = next(other for other in WORLDS if name not in scope_of(other).options)
     with pytest.raises(GantlineError) as caught:
-        worlds[regime](policy, {}, **{name: value[name]})
+        worlds[regime](policies_of(regime)[-1], {}, **{name: (FILES | OPTION_VALUES)[name]})
     if name not in FILES:  # these are looked for before
         assert f"nothing like {OPTIONS[name].flag}" in str(caught.value)
 
