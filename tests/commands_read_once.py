@@ -1,8 +1,9 @@
 """Signatures of commands are read once per process: that takes longer than most of the commands that tests call.
 
 A program of its own reads one signature, so nothing is kept there. Here the same command is called hundreds of times, each time with a copy
-that holds no tokens. Where Pydantic has been imported, as tests of the service do, each value is also checked with a validator made from
-the type of its option; it is made once per type.
+that holds no tokens. What follows from the signature alone is not worked out again either: the names that turn an option off, the groups of
+a command, and that the default of an option which is not given is a good one. Where Pydantic has been imported, as tests of the service do,
+each value is also checked with a validator made from the type of its option; it is made once per type.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from copy import copy
 from typing import Any
 
 import pytest
-from cyclopts import App
-from cyclopts.argument import ArgumentCollection
+from cyclopts import UNSET, App, Parameter, core
+from cyclopts.app_stack import AppStack
+from cyclopts.argument import Argument, ArgumentCollection
 from pydantic import PydanticUserError, TypeAdapter
 
 
@@ -39,6 +41,54 @@ def read_signatures_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return blank_copy(read[key][1])
 
     monkeypatch.setattr(App, "assemble_argument_collection", assemble)
+
+
+def settle_signatures_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what is the same for every command line. Keys are identities, so what they stand for is held beside what was found."""
+    hints: dict[int, tuple[Any, Any]] = {}
+    negatives: dict[tuple[int, int], tuple[Any, tuple[str, ...]]] = {}
+    groups: dict[tuple[int, ...], tuple[Any, list[Any]]] = {}
+    left_out: dict[tuple[int, int], Any] = {}
+    sound: dict[int, Any] = {}
+    plain_hint, plain_negatives = Argument._negatives_hint.fget, Parameter.get_negatives
+    plain_groups, plain_convert, plain_validate = AppStack.command_groups.fget, Argument.convert_and_validate, core.validate_command
+
+    def hint_of(argument: Argument) -> Any:
+        if (key := id(argument.field_info)) not in hints:
+            hints[key] = argument.field_info, plain_hint(argument)
+        return hints[key][1]
+
+    def negatives_of(parameter: Parameter, hint: Any) -> tuple[str, ...]:
+        if (key := (id(parameter), id(hint))) not in negatives:
+            negatives[key] = (parameter, hint), plain_negatives(parameter, hint)
+        return negatives[key][1]
+
+    def groups_of(stack: AppStack) -> list[Any]:
+        frame = stack.current_frame[-2:]
+        if (key := tuple(map(id, frame))) not in groups:
+            groups[key] = frame, plain_groups(stack)
+        return groups[key][1]
+
+    def convert(argument: Argument, converter: Any = None) -> Any:
+        if argument.tokens or argument.children or converter is not None:
+            return plain_convert(argument, converter)
+        if (key := (id(argument.parameter), id(argument.field_info))) in left_out:
+            argument.value = UNSET
+            return UNSET
+        if (found := plain_convert(argument)) is UNSET:
+            left_out[key] = argument.parameter, argument.field_info
+        return found
+
+    def validate(command: Any) -> None:
+        if id(command) not in sound:
+            plain_validate(command)
+            sound[id(command)] = command
+
+    monkeypatch.setattr(Argument, "_negatives_hint", property(hint_of))
+    monkeypatch.setattr(Parameter, "get_negatives", negatives_of)
+    monkeypatch.setattr(AppStack, "command_groups", property(groups_of))
+    monkeypatch.setattr(Argument, "convert_and_validate", convert)
+    monkeypatch.setattr(core, "validate_command", validate)
 
 
 def _hashable(type: Any) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 from tests.combinations import ALL_EXAMPLES, SHARE_OF_EXAMPLES, a_quarter, cases_left_out
-from tests.commands_read_once import make_validators_once, read_signatures_once
+from tests.commands_read_once import make_validators_once, read_signatures_once, settle_signatures_once
 from tests.cpu_seconds import CpuSeconds
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
@@ -74,9 +74,10 @@ def some(long: bool) -> Callable[[range], range]:
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_read_once() -> Iterator[None]:
-    """Commands that are called in this process read their signatures once, and their validators are made once."""
+    """Commands that are called in this process read and settle their signatures once, and their validators are made once."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         read_signatures_once(monkeypatch)
+        settle_signatures_once(monkeypatch)
         make_validators_once(monkeypatch)
         yield
 
