@@ -20,25 +20,25 @@ from gantline.watch.slurm_snapshot import watched
 from gantline.watch.slurm_state import read_state
 from gantline.watch.watched import Document
 
-AT = 3 * 3600.0
-
 
 @pytest.mark.parametrize("seed", [4, 6, 9])
-def test_with_the_truth_every_start_is_exact(seed: int) -> None:
-    jobs = Queue(load=1.1, load_before=1.1, seed=seed, before=3.0).jobs()
-    look, later = (watched(read_state(shown(jobs, at, accounting=True))) for at in (AT, AT + 3600.0))
-    zero = look.zero - (look.at - AT)
+def test_with_the_truth_every_start_is_exact(seed: int, long: bool) -> None:
+    """Half an hour after a full one; with `--long` an hour after three that were less full."""
+    load, before, hours = (1.1, 3.0, 1.0) if long else (1.6, 1.0, 0.5)
+    jobs = Queue(load=load, load_before=load, seed=seed, before=before, hours=hours).jobs()
+    now, end = before * 3600.0, (before + hours) * 3600.0
+    look, later = (watched(read_state(shown(jobs, at, accounting=True))) for at in (now, end))
+    zero = look.zero - (look.at - now)
     true = {job["job"]: job for job in jobs}
-    came = [job for job in jobs if AT < job["arrival"] <= AT + 3600.0]
+    came = [job for job in jobs if now < job["arrival"] <= end]
     asked = later.arrivals[-len(came) :]  # as a later look has them, priorities without their age
     newcomers = [_submitted(job, entry, zero) for job, entry in zip(came, asked)]
     snapshot = decode_snapshot(look.snapshot)
     work = np.array([[true[name]["duration"] for name in snapshot.jobs.ids]], dtype=np.float64)
-    rolled = rollout(
-        snapshot, load_policy(look.policy, look.settings), draws=work, until=AT + 3600.0 - zero, newcomers=lambda _: newcomers
-    )[0]
+    policy = load_policy(look.policy, look.settings)
+    rolled = rollout(snapshot, policy, draws=work, until=end - zero, newcomers=lambda _: newcomers)[0]
     starts = {name: at + zero for name, at in zip(snapshot.jobs.ids, rolled.start[0])}
-    waited = [name for name in look.queue if true[name]["start"] <= AT + 3600.0]
+    waited = [name for name in look.queue if true[name]["start"] <= end]
     assert len(waited) >= 5
     assert {name: starts[name] for name in waited} == {name: true[name]["start"] for name in waited}
 
