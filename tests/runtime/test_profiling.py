@@ -14,6 +14,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.files.bundles import default_bundle, read_bundle
 from gantline.performance.bundle import Bundle, Profile, Speed
 from gantline.performance.sampled_line import SampledLine
+from gantline.runtime import company
 from gantline.runtime.company import Crew, TrialGang
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import declared
@@ -161,12 +162,13 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
         assert main(["profile", "apply", str(job)]) in (3, 4)
 
 
-def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path) -> None:
+def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two gangs fill the node one after the other, are stopped and resumed, one by one and at once, and leave."""
+    monkeypatch.setattr(company, "_WARM", 0.05)  # these steps are as fast at first as later
     file = str(tmp_path / "profiles.json")
     begins = "import sys, time; from gantline import train; job = train.join(); job.keep()"
     program = f"{begins}; [time.sleep(0.01) for _ in job.steps(int(sys.argv[1]))]"
-    words = ["--file", file, "--devices", "cpu:2", "--seconds", "0.3s", "--", sys.executable, "-c", program, "{steps}"]
+    words = ["--file", file, "--devices", "cpu:2", "--seconds", "0.1s", "--", sys.executable, "-c", program, "{steps}"]
     assert main(["profile", "company", "waits", *words]) == 0
     speed = read_bundle(file)["waits"].alone["cpu", 1]
     assert 0.0 < speed.line.rate <= 100.0  # it pauses at every step

@@ -15,6 +15,8 @@ from tests.runtime.warm_fork_servers import warm_fork_servers
 from tests.service.question_workers import frugal_service
 from tests.waiting import LIMIT, until
 
+from gantline.runtime import progress
+from gantline.service.board import stream
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
@@ -91,6 +93,16 @@ def public_certificates_once() -> Iterator[None]:
     transport = import_module("httpx._transports.default")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(transport, "create_ssl_context", cache(transport.create_ssl_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def soon() -> Iterator[None]:
+    """What a service does every few seconds it does several times a second: no test is about how seldom."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(progress, "_OFTEN", 0.2)
+        monkeypatch.setattr(progress, "_LEASE", 12.0)  # jobs report every twelfth of it
+        monkeypatch.setattr(stream, "_CHECK", 0.2)
         yield
 
 

@@ -126,7 +126,7 @@ def test_a_stream_ends_with_its_token_and_says_why(service: Running, owner: Clie
 
 def test_a_stream_ends_when_its_token_expires(service: Running, owner: Client) -> None:
     version = board(service, service.token).json()["version"]
-    for lifetime in (2.5, 10.0, 40.0):  # a slow machine opens a stream too late for a short one
+    for lifetime in (0.5, 2.5, 10.0, 40.0):  # a slow machine opens a stream too late for a short one
         short = owner.create_token("short", "viewer", lifetime=lifetime)
         with open_stream(service, short["token"], version) as answer:
             if answer.status_code == 200:

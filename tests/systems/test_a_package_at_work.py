@@ -17,6 +17,7 @@ import pytest
 from tests.cli.test_live import home  # noqa: F401
 from tests.systems.some_package import EVERY_KIND, write_package
 
+from gantline.cli.main import main
 from gantline.registry import KINDS
 
 Run = Callable[..., str]
@@ -113,9 +114,12 @@ def test_its_study_is_run_by_processes_of_a_sweep(gantline: Run) -> None:
     assert "holds" in told
 
 
-def test_its_runner_starts_the_jobs_of_a_service(gantline: Run, home: Path) -> None:  # noqa: F811
+def test_its_runner_starts_the_jobs_of_a_service(
+    gantline: Run,
+    home: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     gantline("up", "--devices", "cpu:2", "--executor", "noted", "--policy", "youngest", "--placement", "last", "--detach")
-    job = gantline("submit", "--gpus", "cpu:1", "--", "true").strip()
-    gantline("wait", job)
+    assert main(["submit", "--gpus", "cpu:1", "--", "true"]) == 0  # from here: only the service's own process has the package
+    assert main(["wait", capsys.readouterr().out.strip()]) == 0
     assert (home / "orders.txt").read_text().startswith("start\n")
-    gantline("down")
