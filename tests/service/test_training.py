@@ -43,7 +43,7 @@ for step in job.steps(10**6):
 
 
 def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> None:
-    slow_at_first = "exec {} {} --epochs 20 --pause $([ $GANTLINE_EPOCH = 1 ] && echo 0.1 || echo 0.005)"  # half a minute, if nobody stops it
+    slow_at_first = "exec {} {} --epochs 20 --pause $([ $GANTLINE_EPOCH = 1 ] && echo 0.1 || echo 0.005)"  # half a minute, or two seconds
     (id,) = owner.submit({"run": slow_at_first.format(sys.executable, PLAIN), "shell": True, "name": "line", **SAVES})
     told = until(lambda: (owner.job(id)["progress"] or {}).get("loss") is not None and owner.job(id)["progress"], "a loss")
     assert told["total"] == 20 * 256
