@@ -6,6 +6,7 @@ The trees are not kept: millions of nodes would slow every collection of garbage
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +33,7 @@ class Source:
     @classmethod
     def of(cls, place: str, text: str) -> Source:
         tree = ast.parse(text)
-        any_named = _any_named(tree) if "Any" in text else 0
+        any_named = _any_named(tree, text)
         parameters, imported = [], []
         for node in _statements(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -59,11 +60,18 @@ def _listed(node: ast.AST, field: str) -> list[ast.AST]:
     return found if isinstance(found, list) else []
 
 
-def _any_named(tree: ast.Module) -> int:
-    nodes = ast.walk(tree)
-    return sum(
-        (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any") for node in nodes
-    )
+def _any_named(tree: ast.Module, text: str) -> int:
+    """How often `Any` is named; nodes on whose lines it does not stand are not visited."""
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if "Any" in line]
+    found, left = 0, list[ast.AST](tree.body)
+    while left and lines:
+        node = left.pop()
+        first = min((part.lineno for part in (node, *getattr(node, "decorator_list", ())) if hasattr(part, "lineno")), default=0)
+        if first and bisect_left(lines, first) == bisect_right(lines, node.end_lineno):
+            continue
+        found += (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        left += ast.iter_child_nodes(node)
+    return found
 
 
 @cache

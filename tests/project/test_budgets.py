@@ -90,3 +90,4 @@ def test_what_is_counted() -> None:
     found = Source.of("f.py", "from typing import Any\ndef f(self, a: Any, b: dict[str, list[Any]], *, c=0) -> None: ...")
     assert found.any_named == 2
     assert found.parameters == (("f", 3),)
+    assert Source.of("g.py", "import typing\n@made(typing.Any)\n@\\\nmade(\n Any)\nclass A:\n  'Any'  # Any\n  f = 1").any_named == 2
