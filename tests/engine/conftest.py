@@ -1,4 +1,4 @@
-"""In every scenario the books must agree after each commit."""
+"""In every scenario the books must agree after each commit, and a run in which nothing happens any more is given up soon."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tests.oracles.books import check_books
 from tests.watching import watch_phases
 
 from gantline.core.plan import Plan
+from gantline.drivers import stepping
 from gantline.engine.engine import Engine
 
 
@@ -22,3 +23,9 @@ def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Engine, "commit", commit_and_check)
     watch_phases(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 50 idle decisions instead of a thousand: none of the others would tell more."""
+    monkeypatch.setattr(stepping, "STALL", 50)
