@@ -115,10 +115,10 @@ def test_cancelling_what_has_ended_says_so(cli: Cli, owner: Client) -> None:
 
 
 def test_an_array_is_one_line(cli: Cli, owner: Client) -> None:
-    made = cli("submit", "--array", "0-99", "--", "sleep", "600")
+    made = cli("submit", "--array", "0-11", "--", "sleep", "600")
     number = made.out.strip()
     assert number.isdigit()
-    assert f"note: 100 tasks, {number}_0 to {number}_99" in made.err
+    assert f"note: 12 tasks, {number}_0 to {number}_11" in made.err
 
 
 def test_the_tasks_of_an_array_are_listed_where_that_is_asked_for(cli: Cli, owner: Client) -> None:
