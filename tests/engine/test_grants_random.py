@@ -25,47 +25,57 @@ DEVICES, NODES, JOBS = 10, 5, 6
 WAYS = ("a:1=90|b:1=150", "a:2=120|b:2=60|cpu:0/3=400", "b:1=80", "a:3/3=70", "a:4=100|b:4=100", "a:1/2=200|cpu:0/4=300")
 
 
-def parts() -> st.SearchStrategy[tuple[Part, ...]]:
-    worker = st.builds(Part, st.just("worker"), st.integers(0, 2), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.0, 2.0]))
-    server = st.builds(Part, st.just("ps"), st.just(2), st.integers(1, 2), st.just(0), st.sampled_from([1.0, 5.0]))
-    return st.one_of(st.tuples(worker), st.tuples(server, worker))
+# Strategies are made once: to make one costs more than to draw from it.
+WORKER = st.builds(Part, st.just("worker"), st.integers(0, 2), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.0, 2.0]))
+SERVER = st.builds(Part, st.just("ps"), st.just(2), st.integers(1, 2), st.just(0), st.sampled_from([1.0, 5.0]))
+PARTS = st.one_of(st.tuples(WORKER), st.tuples(SERVER, WORKER))
+KINDS = st.sampled_from(["plain", "sized", "exact", "group", "group exact", "shares", "parts", "side", "odd"])
+GROUP, MODE = st.integers(0, 1), st.sampled_from(list(Mode))
+HELD = st.lists(st.integers(0, DEVICES - 1), min_size=1, max_size=4, unique=True)
+UNTIL, OPTION = st.sampled_from([math.inf, 50.0, 200.0]), st.integers(-1, 2)
+SIZE, WITHIN, FRACTION = st.integers(-1, 4), st.sampled_from(["", "node", "rack"]), st.sampled_from([1.0, 0.5, 0.25])
+CPUS, NODE, DEVICE = st.sampled_from([0.0, 1.0, 4.0, 40.0]), st.integers(0, NODES - 1), st.integers(0, DEVICES - 1)
+ODD_OPTION, ODD_SIZE, ODD_TYPE = st.integers(-2, 9), st.integers(-2, 12), st.integers(-2, 5)
+ACTS = st.sampled_from(["plan", "plan", "plan", "plan", "wait", "rank", "lose", "drain", "return", "lock", "cordon", "cordon", "uncordon"])
+CHOSEN, ORDER = st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS), st.permutations(range(JOBS))
+WAIT = st.sampled_from([0.5, 7.0, 40.0, 300.0])
 
 
 @st.composite
 def assignments(draw: st.DrawFn, job: int) -> list[Assignment]:
     """What one job gets in one plan; mostly possible, sometimes not."""
-    kind = draw(st.sampled_from(["plain", "sized", "exact", "group", "group exact", "shares", "parts", "side", "odd"]))
-    group, mode = draw(st.integers(0, 1)), draw(st.sampled_from(list(Mode)))
-    devices = tuple(draw(st.lists(st.integers(0, DEVICES - 1), min_size=1, max_size=4, unique=True)))
-    until = draw(st.sampled_from([math.inf, 50.0, 200.0]))
-    option = draw(st.integers(-1, 2))
+    kind = draw(KINDS)
+    group, mode = draw(GROUP), draw(MODE)
+    devices = tuple(draw(HELD))
+    until = draw(UNTIL)
+    option = draw(OPTION)
     found = {
         "plain": [Assignment(job, option, until=until)],
-        "sized": [Assignment(job, gpus=draw(st.integers(-1, 4)), within=draw(st.sampled_from(["", "node", "rack"])), required=until < 60)],
+        "sized": [Assignment(job, gpus=draw(SIZE), within=draw(WITHIN), required=until < 60)],
         "exact": [Assignment(job, devices=devices, until=until)],
-        "group": [Assignment(job, option, group=group, mode=mode, fraction=draw(st.sampled_from([1.0, 0.5, 0.25])), share=0.5)],
+        "group": [Assignment(job, option, group=group, mode=mode, fraction=draw(FRACTION), share=0.5)],
         "group exact": [Assignment(job, devices=devices, group=group, mode=mode)],
         "shares": [Assignment(job, 0, share=0.5, group=group, mode=Mode.SPACE), Assignment(job, 1, share=0.2 + 0.3 * group)],
-        "parts": [Assignment(job, parts=draw(parts()))],
-        "side": [Assignment(job, option, cpus=draw(st.sampled_from([0.0, 1.0, 4.0, 40.0])), nodes=(draw(st.integers(0, NODES - 1)),))],
-        "odd": [Assignment(job, draw(st.integers(-2, 9)), gpus=draw(st.integers(-2, 12)), type=draw(st.integers(-2, 5)), fraction=1.5)],
+        "parts": [Assignment(job, parts=draw(PARTS))],
+        "side": [Assignment(job, option, cpus=draw(CPUS), nodes=(draw(NODE),))],
+        "odd": [Assignment(job, draw(ODD_OPTION), gpus=draw(ODD_SIZE), type=draw(ODD_TYPE), fraction=1.5)],
     }
     return found[kind]
 
 
+OF_JOB = [assignments(job) for job in range(JOBS)]
+
+
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[str, Any]:
-    act = draw(
-        st.sampled_from(["plan", "plan", "plan", "plan", "wait", "rank", "lose", "drain", "return", "lock", "cordon", "cordon", "uncordon"])
-    )
+    act = draw(ACTS)
     if act == "plan":
-        chosen = draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))
-        return act, [item for job in chosen for item in draw(assignments(job))]
+        return act, [item for job in draw(CHOSEN) for item in draw(OF_JOB[job])]
     if act == "wait":
-        return act, draw(st.sampled_from([0.5, 7.0, 40.0, 300.0]))
+        return act, draw(WAIT)
     if act == "rank":
-        return act, draw(st.permutations(range(JOBS)))
-    return act, draw(st.integers(0, (DEVICES if act.endswith("cordon") else NODES) - 1))
+        return act, draw(ORDER)
+    return act, draw(DEVICE if act.endswith("cordon") else NODE)
 
 
 def pass_time(engine: Engine, until: float) -> None:

@@ -46,18 +46,25 @@ AS_COLUMNS = ("space", "stage", "guest", "guest", "own", "link")  # what is comp
 BY_TURNS = [1, 2] * (JOBS // 2)  # the sizes for which these ask
 
 
+# Strategies are made once: to make one costs more than to draw from it.
+KINDS = {kinds: st.sampled_from(kinds) for kinds in (EVERYTHING, AS_COLUMNS)}
+GROUP, ONE_OF_EACH, FIRST = st.integers(0, 2), st.booleans(), st.integers(0, 4)
+NAMED = {unique: st.lists(st.integers(0, DEVICES), min_size=1, max_size=3, unique=unique) for unique in (False, True)}
+FRACTION, CPUS = st.sampled_from([1.0, 0.5, 0.3]), st.sampled_from([np.nan, np.nan, 1.0, 3.0])
+OPTION, TURNS = st.sampled_from([-1, -1, 0, 1, 2]), st.sampled_from([-1, 0, 4])  # in turns with no other gang, or with those of a group
+CHOSEN = st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS)
+
+
 @st.composite
 def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
     """What one job gets: a group, named devices, both, or a place of its own."""
-    kind = draw(st.sampled_from(kinds))
-    group = draw(st.integers(0, 2))
+    kind = draw(KINDS[kinds])
+    group = draw(GROUP)
     mode = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)[group]
-    devices = tuple(draw(st.lists(st.integers(0, DEVICES), min_size=1, max_size=3, unique=draw(st.booleans()))))
-    few = tuple(range(at := draw(st.integers(0, 4)), at + 1 + job % 2))
-    more: dict[str, Any] = {"fraction": draw(st.sampled_from([1.0, 0.5, 0.3])), "share": 1.0 if mode != Mode.TIME else 0.5}
-    cpus = draw(st.sampled_from([np.nan, np.nan, 1.0, 3.0]))
-    option = draw(st.sampled_from([-1, -1, 0, 1, 2]))
-    turns = draw(st.sampled_from([-1, 0, 4]))  # in turns with no other gang, or with those of a group
+    devices = tuple(draw(NAMED[draw(ONE_OF_EACH)]))
+    few = tuple(range(at := draw(FIRST), at + 1 + job % 2))
+    more: dict[str, Any] = {"fraction": draw(FRACTION), "share": 1.0 if mode != Mode.TIME else 0.5}
+    cpus, option, turns = draw(CPUS), draw(OPTION), draw(TURNS)
     found = {
         "group": Assignment(job, option, group=group, mode=mode, together=group == 2, cpus=cpus, **more),
         "open": Assignment(job, devices=devices, mode=Mode.SPACE, fraction=0.5, turns=turns),
@@ -74,9 +81,12 @@ def wish(draw: st.DrawFn, job: int, kinds: tuple[str, ...]) -> Assignment:
     return found[kind]
 
 
+WISHES = {kinds: [wish(job, kinds) for job in range(JOBS)] for kinds in KINDS}
+
+
 @st.composite
 def plans(draw: st.DrawFn, kinds: tuple[str, ...] = EVERYTHING) -> list[Assignment]:
-    return [draw(wish(job, kinds)) for job in draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))]
+    return [draw(WISHES[kinds][job]) for job in draw(CHOSEN)]
 
 
 def columns(engine: Engine) -> list[Any]:
