@@ -90,7 +90,7 @@ def test_the_best_future_is_in_charge_and_says_why() -> None:
 def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any, long: bool) -> None:
     """In its summary, its record, its report and its picture; replayed, stored and read again."""
     policy = synthesizer(every=1, portfolio="fifo,srtf")
-    run = simulate(trace(gap=90.0, count=24 if long else 8), "1x4", policy, round=60.0, record=True)
+    run = simulate(trace(gap=90.0, count=24 if long else 8), "1x4", policy, round=60.0 if long else 180.0, record=True)
     told = run.summary["in_charge"]
     assert [name for _, name, _ in told][:2] == ["fifo", "srtf"]
     assert "instead of" in told[1][2]
