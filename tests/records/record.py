@@ -19,8 +19,9 @@ FOLDER = Path(__file__).parent
 COMMAND = "make records"
 COLUMNS = "run | hash | mean jct | makespan | completed | preemptions | ends of the first, the middle and the last job"
 JOBS = ("job", "state", "first_start", "finish", "gpu_seconds", "preemptions", "restarts")
-#: policies whose program has equal optima, between which the last digit of a processor's arithmetic decides: their devices are not recorded
-BY_PROCESSOR = frozenset({"gavel.max_sum_throughput_normalized_by_cost_packed_SLOs"})
+#: runs, by how their names begin, in which the last digit of a processor's arithmetic decides, between equal optima of a program or
+#: in a fit by the artifact's own search: their devices are not recorded
+BY_PROCESSOR = ("gavel.max_sum_throughput_normalized_by_cost_packed_SLOs | ", "sia | sia, two jobs | fit=artifact")
 INTERVALS = ("job", "start", "end", "type", "gpus", "nodes", "devices")
 #: of a summary: what depends on the machine, or on which clock it was that ran
 NOT_RECORDED = frozenset({"cpu_seconds", "wall_seconds", "decisions", "rounds"})
@@ -39,7 +40,7 @@ def line_of(name: str, run: Run) -> str:
         f"{summary['completed']}/{summary['jobs']}",
         str(summary["preemptions"]),
     )
-    return " | ".join([name, "-" if name.split(" | ")[0] in BY_PROCESSOR else digest, *numbers, ends])
+    return " | ".join([name, "-" if f"{name} | ".startswith(BY_PROCESSOR) else digest, *numbers, ends])
 
 
 def _numbers(summary: dict[str, Any]) -> list[str]:
