@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants reach later strength test-lowest test-newest bench docs vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +65,18 @@ chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, oth
 
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
+
+reach: $(DEV) ## which branches each test reaches, and its seconds: half an hour, for `make later` and `make strength`
+	$(PIP) coverage
+	mkdir -p build && rm -f build/reach-*.npz build/seconds-*.npz
+	GANTLINE_REACH=build/seconds GANTLINE_REACH_SECONDS=1 PYTHONPATH=.ci $(BIN)/pytest -n $(WORKERS) -p reach --later --ignore=tests/system
+	GANTLINE_REACH=build/reach PYTHONPATH=.ci $(BIN)/pytest -n $(WORKERS) -p reach --later --ignore=tests/system
+
+later: $(DEV) ## choose by what `make reach` found which tests wait for the long run
+	PYTHONPATH=. $(PY) .ci/later.py build/reach build/seconds
+
+strength: $(DEV) ## plant defects where tests wait: do those of every change notice them? DEFECTS=100 SEED=1
+	$(PY) .ci/strength.py build/reach build/seconds --count $(or $(DEFECTS),100) --seed $(or $(SEED),1)
 
 # These two build an environment of their own, anew each time (-B): which versions are lowest or newest changes.
 test-lowest: ## the tests on the lowest versions that pyproject.toml admits, Python's among them

@@ -4,7 +4,7 @@
 always needs one value only: with the mark each value of each parameter is there (at least `times` times, with partners that differ).
 
 `@pytest.mark.pairs` is for a test that three or more multiply, where one option acts differently beside another: every two values of
-every two parameters meet in some case. `pairs_of` gives the same choice to a test that multiplies in a loop.
+every two parameters meet in some case.
 
 `@pytest.mark.one_in(3)` is for a long list of like cases, such as the runs of an original: the first of every three is there.
 
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import combinations, product
-from typing import Any, TypeVar
+from itertools import combinations
+from typing import TypeVar
 
 import pytest
 
@@ -88,11 +88,3 @@ def spare_beside_pairs(cells_of: Mapping[Case, Sequence[Hashable]]) -> set[Case]
         chosen = max(left, key=lambda case: len(left[case] & missing))  # the first of equals
         missing -= left.pop(chosen)
     return set(left)
-
-
-def pairs_of(*options: Iterable[Any], long: bool) -> list[tuple[Any, ...]]:
-    """Of the product of these options so many cases that every two values of every two of them meet; all of them where `long`."""
-    values = [list(given) for given in options]
-    places = list(product(*(range(len(given)) for given in values)))  # values need not be hashable
-    left_out = set() if long else spare_beside_pairs({place: list(enumerate(place)) for place in places})
-    return [tuple(given[at] for given, at in zip(values, place)) for place in places if place not in left_out]

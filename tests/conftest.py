@@ -12,6 +12,7 @@ from hypothesis.internal.conjecture import providers
 from tests.combinations import ALL_EXAMPLES, SHARE_OF_EXAMPLES, a_quarter, cases_left_out
 from tests.commands_read_once import make_validators_once, read_signatures_once, settle_signatures_once
 from tests.cpu_seconds import CpuSeconds
+from tests.later import tests_that_wait
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
 # Examples are the same in every run: what fails here fails everywhere; `--hypothesis-profile=search` looks for new ones.
@@ -36,6 +37,9 @@ FEWEST_EXAMPLES = 8
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all random examples and the large forms of tests: `make test-long`")
+    parser.addoption(
+        "--later", action="store_true", help="also the tests of tests/later.txt, which wait for the long run, in their small form"
+    )
     parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption(
@@ -97,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """At every change a quarter of the random examples and the small forms; see docs/design/rules-as-tests.md."""
     if config.getoption("--long"):
         return
-    left_out = {item for item in items if item.get_closest_marker("long")} | cases_left_out(items)
+    left_out = {item for item in items if item.get_closest_marker("long")} | cases_left_out(items) | tests_that_wait(config, items)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
     drawn_from = [item for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)]

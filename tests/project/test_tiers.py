@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from pathlib import Path
 
 import pytest
-from tests.combinations import pairs_of
 
 pytest_plugins = ["pytester"]
 CONFTEST = (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")
@@ -101,17 +99,6 @@ def test_every_two_values_of_a_product_meet_at_every_change_and_all_of_them_in_t
     every_two = "met 6 6 4 6 4 4 12 8 8 8"
     assert re.search(rf"taken 1[2-5] {every_two}", tell(pytester, OPTIONS))  # twelve are the fewest: three costs times four placements
     assert f"taken 96 {every_two}" in tell(pytester, OPTIONS, "--long")
-
-
-def test_a_loop_over_options_takes_every_two_values_or_all() -> None:
-    options = [[1], [2], [3]], "ab", (True, False), range(5)
-    few, everything = pairs_of(*options, long=False), pairs_of(*options, long=True)
-    assert everything == [*itertools.product(*options)]
-    assert few == [case for case in everything if case in few]
-    assert len(few) <= len(everything) / 3
-    for one, other in itertools.combinations(range(4), 2):
-        assert all(any(case[one] == mine and case[other] == its for case in few) for mine in options[one] for its in options[other])
-    assert pairs_of("abc", long=False) == pairs_of("abc", long=True) == [("a",), ("b",), ("c",)]
 
 
 def test_one_in_three_of_a_long_list_is_there_at_every_change_and_all_of_it_in_the_long_run(pytester: pytest.Pytester) -> None:
