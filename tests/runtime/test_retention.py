@@ -244,7 +244,7 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         scheduler = retention.scheduler
         retention.start()
         jobs = [scheduler.submit(shell("true"), "ann")[0] for _ in range(20)]
-        until(lambda: len(retention.archive) >= 16, "the crowd has left by itself")
+        until(lambda: len(retention.archive) == 17, "the crowd has left by itself")
         until(lambda: all(view.finished and not view.devices for view in scheduler.view().jobs.values()))
         retention.close()
         kept = set(scheduler.book.jobs)
@@ -257,18 +257,63 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
 
 
 def test_jobs_whose_processes_leave_late_are_archived_when_they_have_left(tmp_path: Path) -> None:
-    """No other job ends after these, which would ring the bell for them."""
-    saves = f"trap '' TERM; touch $$.in; until test -e {tmp_path}/go; do sleep 0.02; done"
+    """Each alone, the last when the others are in the archive: no other job ends after these, which would ring the bell for them."""
     with service(tmp_path, jobs=0) as retention:
         scheduler = retention.scheduler
         retention.start()
-        jobs = [scheduler.submit(shell(saves, grace=120.0, cwd=str(tmp_path)), "ann")[0] for _ in range(3)]
+        jobs = [scheduler.submit(shell(_saves_until(tmp_path / go), grace=120.0, cwd=str(tmp_path)), "ann")[0] for go in "abc"]
         until(lambda: len(list(tmp_path.glob("*.in"))) == 3, "they run, and cannot be stopped at once")
         scheduler.request(jobs, Action.CANCEL)
         ended(scheduler, *jobs)
         assert retention.look() == 0, "their processes still save"
-        (tmp_path / "go").touch()
-        until(lambda: len(retention.archive) == 3, "they have left by themselves")
+        for left, go in enumerate("abc", 1):
+            (tmp_path / go).touch()
+            until(lambda left=left: len(retention.archive) == left, "it has left by itself")  # type: ignore[misc]
+        retention.close()
+
+
+def _saves_until(go: Path) -> str:
+    return f"trap '' TERM; touch $$.in; until test -e {go}; do sleep 0.02; done"
+
+
+def test_what_is_too_few_to_ring_leaves_when_the_thread_looks_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten stay, and one more is not worth a part of the archive at once; where nothing else ends it must not stay for ever."""
+    monkeypatch.setattr("gantline.runtime.retention._MOST", 0.01)
+    with service(tmp_path, jobs=10) as retention:
+        retention.start()
+        for _ in range(11):
+            retention.scheduler.submit(shell("true"), "ann")
+        until(lambda: len(retention.archive) == 1, "one has left")
+        retention.close()
+
+
+def test_what_cannot_be_archived_is_tried_again_with_a_pause_and_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asking which jobs are due rings the bell as long as they cannot leave: that must not make the pause void."""
+    with service(tmp_path, jobs=0) as retention:
+        pauses: list[float] = []
+        add, wait = retention.archive.add, retention._closes.wait
+
+        def full(*told: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        def pause(seconds: float) -> bool:
+            pauses.append(seconds)
+            if len(pauses) == 3:
+                retention.archive.add = add  # type: ignore[method-assign]
+            return wait(0.0)
+
+        retention.archive.add = full  # type: ignore[method-assign]
+        monkeypatch.setattr(retention._closes, "wait", pause)
+        run(retention.scheduler, 2)
+        retention.start()
+        until(lambda: len(retention.archive) == 2 and not retention.failure, "they leave when there is room")
+        retention.close()
+        assert pauses == [1.0] * 3
+        assert [record.message for record in caplog.records if "could not be archived" in record.message] == [
+            "jobs could not be archived: OSError: [Errno 28] No space left on device"
+        ]
 
 
 def test_no_question_to_the_store_reads_a_table_from_end_to_end(tmp_path: Path) -> None:

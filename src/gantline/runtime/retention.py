@@ -30,7 +30,7 @@ from gantline.runtime.store import SqlStore
 
 _LOG = logging.getLogger("gantline.runtime")
 _BLOCK = 2000  # jobs that are archived together
-_MOST, _LEAST = 3600.0, 1.0  # seconds between two checks of ages
+_MOST, _LEAST = 3600.0, 1.0  # seconds between two looks that nothing has rung for
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,8 @@ class Retention:
     ) -> None:
         self.scheduler, self.store, self.archive, self.keep, self.forgotten = scheduler, store, archive, keep, forgotten
         self.failure = ""  # why the last attempt failed
-        self._bell, self._turn = threading.Event(), threading.Lock()
+        self._bell, self._turn, self._closes = threading.Event(), threading.Lock(), threading.Event()
         self._ended: dict[str, float] = {}  # when the jobs that are being archived ended
-        self._closing = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -73,25 +72,31 @@ class Retention:
         self._thread.start()
 
     def close(self) -> None:
-        self._closing = True
+        self._closes.set()
         self._bell.set()
         if self._thread is not None:
             self._thread.join()
 
     def _work(self) -> None:
-        every = min(_MOST, max(_LEAST, self.keep.age / 10)) if math.isfinite(self.keep.age) else None
-        while not self._closing:
+        every = min(_MOST, max(_LEAST, self.keep.age / 10))
+        while not self._closes.is_set():
             self._bell.wait(every)
             self._bell.clear()
-            if self._closing:
+            if self._closes.is_set():
                 return
             try:
                 self.look(compact=math.isfinite(self.keep.age))
                 self.failure = ""
             except Exception as error:  # a full disk, perhaps: jobs stay where they are, and it is tried again
-                self.failure = error.what if isinstance(error, GantlineError) else f"{type(error).__name__}: {error}"
-                _LOG.warning("jobs could not be archived: %s", self.failure, exc_info=not isinstance(error, GantlineError))
-                self._bell.wait(_LEAST)
+                self._note(error)
+                self._closes.wait(_LEAST)  # not for the bell: what could not leave has rung it by asking
+                self._bell.set()
+
+    def _note(self, error: Exception) -> None:
+        """Say once why jobs cannot be archived, however often it is tried."""
+        before, self.failure = self.failure, error.what if isinstance(error, GantlineError) else f"{type(error).__name__}: {error}"
+        if self.failure != before:
+            _LOG.warning("jobs could not be archived: %s", self.failure, exc_info=not isinstance(error, GantlineError))
 
     def look(self, *, compact: bool = False) -> int:
         """Archive what is due; how many jobs that was. `compact`: also remove what nothing needs from the store."""
@@ -125,8 +130,12 @@ class Retention:
         return found
 
     def _expect(self, stay: int) -> None:
-        """Set how many ended jobs wake this thread: a tenth more than may stay, or than must (other jobs wait for them)."""
-        self.scheduler.crowd = max(self.keep.jobs, stay) + max(1, self.keep.jobs // 10)
+        """Set how many ended jobs wake this thread: a tenth more than may stay, or than must (other jobs wait for them).
+
+        A tenth, so that they are archived together; a part of it that never fills leaves when the thread looks by itself. Of fewer than
+        ten there is no tenth: each job more than that wakes it.
+        """
+        self.scheduler.crowd = max(self.keep.jobs, stay) + self.keep.jobs // 10
 
     def _may_leave(self, job: Job) -> bool:
         """Whether it is not needed: its processes are gone, and no other job waits for it."""
@@ -152,7 +161,7 @@ class Retention:
 
         self.scheduler.post(Message(call=lambda: quiet.append(call)))
         while not wait_for([future], _LEAST).done:
-            if self._closing or not self.scheduler.alive:
+            if self._closes.is_set() or not self.scheduler.alive:
                 raise UnreachableError("the service ends", where="archive", fix="the next one goes on with it")
         return future.result()
 
