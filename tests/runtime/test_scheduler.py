@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
+from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
+from gantline.core.phases import Phase
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -32,6 +35,40 @@ def test_who_does_not_fit_waits_for_who_runs(tmp_path: Path) -> None:
         assert until(lambda: scheduler.view().jobs[second].reason) in ("resources", "arrived")
         go.touch()
         assert ended(scheduler, first, second) == ["succeeded", "succeeded"]
+
+
+def test_who_has_an_answer_sees_another_state_than_before_though_no_step_has_been_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forecasts are shared by the version of the state: one from before the request must not serve whoever has made it."""
+    with running(tmp_path) as scheduler:
+        (first,) = scheduler.submit(shell("sleep 1000", gpus=2))
+        (second,) = scheduler.submit(shell("true"))
+        until(lambda: state(scheduler, first) == "running" and scheduler.view().jobs[second].reason == "resources")
+        t, look, may_look = scheduler.loop.state.tables, scheduler.observer.look, threading.Event()
+        row, rows = t.ids.index(second), len(t.ids)
+
+        def late() -> None:
+            """What the requests have changed in the tables is not looked at before it may be."""
+            if t.I[c.PHASE, row] == Phase.CANCELLED or len(t.ids) > rows:
+                may_look.wait()
+            look()
+
+        monkeypatch.setattr(scheduler.observer, "look", late)
+        before = scheduler.view().standing.version
+        (third,) = scheduler.submit(shell("true"))
+        submitted = scheduler.view()
+        may_look.set()
+        assert third in submitted.jobs
+        assert submitted.standing.version > before
+        until(lambda: scheduler.view().jobs[third].reason == "blocked")
+        rows += 1
+        may_look.clear()
+        before = scheduler.view().standing.version
+        scheduler.request([second], Action.CANCEL)
+        after = scheduler.view().standing.version
+        may_look.set()
+        assert after > before
 
 
 def test_a_job_larger_than_the_machine_is_refused_and_nothing_is_queued(tmp_path: Path) -> None:

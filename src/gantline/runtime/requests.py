@@ -28,11 +28,11 @@ class Requests:
 
     def __init__(
         self, thread: LoopThread, book: Book, endings: Endings, observer: Observer, clock: WallClock, unknown_queues: str,
-        counters: dict[str, float], publish: Callable[[], None],
+        counters: dict[str, float], republish: Callable[[], None],
     ) -> None:  # fmt: skip
         self.thread, self.loop, self.book, self.endings, self.observer, self.clock = thread, thread.loop, book, endings, observer, clock
         self.unknown_queues = unknown_queues  # what becomes of a job whose queue does not exist
-        self.counters, self.publish = counters, publish
+        self.counters, self.republish = counters, republish
         self.next_id = book.newest
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
@@ -72,7 +72,7 @@ class Requests:
                 for job in entered:
                     self.book.enter(job)
                 self.observer.submitted(entered, are_new=True)
-                self.publish()
+                self.republish()
                 self.counters["submitted"] += len(entered)
             if not future.done() and (entered or error is not None):
                 settle(future, error, [job.id for job in entered])
@@ -158,12 +158,13 @@ class Requests:
             return [*again, *JobRequest.of(at, request, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
-            if error is None and request is Action.REQUEUE:
+            if request is Action.REQUEUE and error is None:
                 back = [job for job in map(self.book.__getitem__, ids) if job.ended]
                 for job in back:
                     job.state, job.reason, job.finished = "pending", "requeued", math.nan  # what waits for it waits again
                 self.observer.submitted(back)
-                self.publish()
+            if error is None:
+                self.republish()  # whoever has the answer and asks for a forecast does not get one from before
             settle(future, error, None)
 
         self.thread.post(Message((), done, open_, alone=True))

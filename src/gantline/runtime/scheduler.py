@@ -137,7 +137,7 @@ class Scheduler:
         windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
         self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
         unknown = begun.setup.unknown_queues
-        self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.publish)
+        self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.republish)
 
     def _nodes_changed(self, nodes: NodeWatch) -> None:
         """What the runner does not offer is part of every checkpoint from now on."""
@@ -270,7 +270,7 @@ class Scheduler:
         self._view = self.observer.view(self.setup, {**self.counters, **self.thinking.counters()})
 
     def republish(self) -> None:
-        """Publish a new view after a change other than to jobs, which makes forecasts invalid."""
+        """Publish a new view after a change that makes forecasts invalid, whether or not the tables show it yet."""
         self.observer.version += 1
         self.publish()
 
