@@ -13,6 +13,9 @@ from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
+from gantline.runtime.launch import Launch
+from gantline.runtime.local.execution import LocalKeepers
+from gantline.runtime.local.incarnation import Incarnation
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -83,6 +86,32 @@ def test_the_same_request_twice_is_one_submission(tmp_path: Path) -> None:
         once = scheduler.submit(shell("true"), "ann", "r1")
         assert scheduler.submit(shell("true"), "ann", "r1") == once
         assert scheduler.submit(shell("true"), "bob", "r1") != once
+
+
+def test_a_node_that_is_lost_while_a_job_is_being_started_there_ends_that_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is known, and has no folder yet."""
+    starts, may_start, begin = threading.Event(), threading.Event(), LocalKeepers.begin
+
+    def late(keepers: LocalKeepers, one: Incarnation, launch: Launch) -> None:
+        starts.set()
+        may_start.wait()
+        begin(keepers, one, launch)
+
+    monkeypatch.setattr(LocalKeepers, "begin", late)
+    with running(tmp_path, "cpu:1") as scheduler:
+        (job,) = scheduler.submit(shell(f"echo $GANTLINE_EPOCH >> {tmp_path}/began; sleep 1000"))
+        starts.wait()
+        try:
+            scheduler.node(NodeEvent(0.0, "cpu", "down"))
+        finally:
+            may_start.set()
+        first = scheduler.runner.known[job]
+        until(lambda: first.over, "it ends where it was started")
+        assert scheduler.alive
+        scheduler.node(NodeEvent(0.0, "cpu", "up"))
+        until(lambda: (tmp_path / "began").exists() and (tmp_path / "began").read_text().endswith("2\n"), "it starts again")
 
 
 def test_cancel_ends_the_process_and_frees_its_device(tmp_path: Path) -> None:

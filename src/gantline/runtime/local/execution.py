@@ -21,7 +21,7 @@ from gantline.runtime.launch import Launch
 from gantline.runtime.local import switching
 from gantline.runtime.local.fork_server import KeeperForkServer
 from gantline.runtime.local.incarnation import Incarnation
-from gantline.runtime.local.incarnations import Incarnations
+from gantline.runtime.local.incarnations import Incarnations, Loss
 from gantline.runtime.local.news import report_of
 from gantline.runtime.local.orders import Writer
 from gantline.runtime.local.slice_crashes import SliceCrashes
@@ -66,7 +66,7 @@ class Execution:
     known: Incarnations
     writer: Writer
     keepers: Keepers
-    orders: deque[Order] = field(default_factory=deque)
+    orders: deque[Order | Loss] = field(default_factory=deque)
     waiting: dict[str, Order] = field(default_factory=dict)  # starts that may not be carried out yet, by job
     join_limit: float = switching.JOIN_LIMIT
     _told: list[tuple[Report, Ending | None]] | None = field(default=None)  # what is to be told together
@@ -92,8 +92,13 @@ class Execution:
                 else:
                     self.repeat(one)
 
-    def carry_out(self, order: Order) -> None:
+    def carry_out(self, order: Order | Loss) -> None:
         """Do what an order says, or say what is known where it is older than that."""
+        if isinstance(order, Loss):
+            for one in self.known.alive():
+                if one.occupies(order.devices):
+                    one.write_order(want="stop", grace=0.0)
+            return
         task = self.contact.task(order.row)
         known = self.known.get(task.job)
         if known is not None and known.row < 0:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from gantline.engine.executor import Can
+from gantline.engine.executor import Can, Order
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.files import write_json
-from gantline.runtime.local.incarnations import Incarnations
+from gantline.runtime.local.incarnations import Incarnations, Loss
 from gantline.runtime.local.kept import KeptJobs, KeptOutput
 from gantline.runtime.premises import Contact
 from gantline.runtime.roll_call import KeptIncarnation, Present
@@ -37,6 +38,7 @@ class HomeRunner(Runner):
     known: Incarnations
     kept: KeptJobs
     _contact: Contact
+    _orders: deque[Order | Loss]  # to be carried out, in the thread that does the work
 
     # --- what it can ----------------------------------------------------------------------------------------------------
     @property
@@ -57,10 +59,9 @@ class HomeRunner(Runner):
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
-        """End the incarnations on devices that are declared lost."""
-        for one in list(self.known.live.values()):
-            if one.occupies(devices):
-                one.write_order(want="stop", grace=0.0)
+        """End the incarnations on devices that are declared lost, in the thread that starts them: one may have no folder yet."""
+        self._orders.append(Loss(devices))
+        self._ring()
 
     def forget(self, jobs: Iterable[str]) -> None:
         self.known.forget(jobs)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.roll_call import Present
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Devices that are declared lost. It stands among the orders: what was ordered before it may be about to start there."""
+
+    devices: frozenset[int]
 
 
 class Incarnations:

@@ -24,7 +24,7 @@ class KeeperRunner(HomeRunner):
 
     def _prepare(self, known: Incarnations, fork_server: KeeperForkServer) -> None:
         self.known, self.fork_server = known, fork_server
-        self._orders: deque[Order] = deque()
+        self._orders = deque()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread: threading.Thread | None = None
         self._closing = False

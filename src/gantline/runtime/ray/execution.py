@@ -9,6 +9,7 @@ from gantline.engine.executor import Order
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.execution import Execution
 from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.incarnations import Loss
 from gantline.runtime.ray.incarnation import RayIncarnation
 
 
@@ -27,9 +28,9 @@ class RayKeepers:
 class RayExecution(Execution):
     """Carries out one order at a time, in the runner's thread."""
 
-    def carry_out(self, order: Order) -> None:
+    def carry_out(self, order: Order | Loss) -> None:
         super().carry_out(order)
-        one = self.known.get(self.contact.task(order.row).job)
+        one = None if isinstance(order, Loss) else self.known.get(self.contact.task(order.row).job)
         if one is not None:
             self._settle(one)
 

@@ -83,7 +83,7 @@ class RayRunner(HomeRunner):
         self.courier.node_of = self.nodes.present.get
         self.known = Incarnations(partial(RayIncarnation, courier=self.courier, checkpoints=self.checkpoints))
         self.kept = KeptJobs(self.home)
-        self._orders: deque[Order] = deque()
+        self._orders = deque()
         self._node_news: deque[tuple[list[NodeNews], list[tuple[RayIncarnation, Values]]]] = deque()
         self._worker, self._watcher = self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
