@@ -62,6 +62,16 @@ def test_policies_are_compared_over_the_same_jobs(tmp_path: Path) -> None:
     assert found.results["jobs"].n_unique() <= 2
 
 
+def test_clusters_are_compared_over_the_same_jobs_too(tmp_path: Path) -> None:
+    base = Setting(SOURCE, "1x4", "fifo", warmup="auto")
+    cases = Grid(base, policies_of(["fifo"]), vary={"cluster": ["2x4", "8x8"]}).cases()
+    alone = run_sweep(cases, tmp_path / "alone")
+    own = [record.summary["warmup"] for record in alone.records]
+    assert own[0] != own[1]
+    found = with_common_warmup(cases, lambda some: run_sweep(some, tmp_path / "together"))
+    assert [record.summary["warmup"] for record in found.records] == [max(own)] * 2
+
+
 def test_a_comparison_says_what_it_left_out() -> None:
     found = compare({"generate": "generic", "settings": dict(SOURCE.settings)}, "2x4", "fifo,srtf", seeds=3, warmup="2h")
     assert any("the first" in remark and "left out as warm-up" in remark for remark in found.remarks)

@@ -1,4 +1,4 @@
-"""One warm-up for all policies on the same jobs: means are compared only over the same jobs."""
+"""One warm-up for all policies and clusters on the same jobs: means are compared only over the same jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AUTO = "auto"
 
 
 def with_common_warmup(cases: Sequence[Case], run: Callable[[Sequence[Case]], Sweep]) -> Sweep:
-    """Run the cases; where their warm-up is to be found, run them once to find it, and again with the longest that any policy needs.
+    """Run the cases; where their warm-up is to be found, run them once to find it, and again with the longest that any of them needs.
 
     The second time costs as much as the first, and every number of it, of jobs, queues and devices alike, is over the same jobs.
     """
@@ -28,8 +28,8 @@ def with_common_warmup(cases: Sequence[Case], run: Callable[[Sequence[Case]], Sw
 
 
 def _jobs(case: Case) -> str:
-    """The axes by which runs on other jobs, or under other rules, differ: all but the policy."""
-    return repr(sorted((name, str(value)) for name, value in case.axes.items()))
+    """The axes by which runs on other jobs, or under other rules, differ: all but the policy and the cluster, which are compared."""
+    return repr(sorted((name, str(value)) for name, value in case.axes.items() if name != "cluster"))
 
 
 def _with_warmup(case: Case, seconds: float) -> Case:
