@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+from math import inf
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from gantline import Trace, simulate
+from gantline import Trace, advise, compare, simulate
 from gantline.cli.main import main
 from gantline.core.cluster_spec import grown, parse_cluster
 from gantline.core.errors import UsageError
+from gantline.experiment.advice_page import render_advice
 from gantline.experiment.history import history_of
+from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
 from gantline.files.clusters import grown_cluster
 from gantline.report.metrics import measure
 
@@ -80,11 +85,61 @@ def test_a_log_that_cannot_have_happened_here_is_left_out(
     (tmp_path / "log.csv").write_text("job,arrival,gpus,duration,started\na,0,4,100,0\nb,0,4,100,50\n", encoding="utf-8")
     assert main(["advise", "log.csv", "--cluster", "1x4", "--policy", "fifo", "--workers", "1"]) == 0
     told = capsys.readouterr()
-    assert "what happened is left out: jobs held 8 GPUs at second 50, and the cluster has 4" in told.err
+    assert "What happened is left out: jobs held 8 GPUs at second 50, and the cluster has 4" in told.out
     assert "as it happened" not in told.out.lower()
+    assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1"]) == 0
+    assert "warning: What happened is left out: jobs held 8 GPUs" in capsys.readouterr().err
     assert main(["trace", "check", "log.csv", "--cluster", "1x4"]) == 1
     assert "log.csv\t3\tstarted\tjobs held 8 GPUs" in capsys.readouterr().out
     assert main(["trace", "check", "log.csv", "--cluster", "2x4"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("starts", "until", "reason"),
+    [
+        (",150", inf, "1 of 2 jobs has no time of start"),
+        ("0,40", inf, "started before it arrived (put the times right, or leave the cell empty)"),
+        ("0,150", 120.0, "it goes on where --until stops the runs"),
+        (",", inf, ""),
+        ("0,150", inf, ""),
+    ],
+)
+def test_what_happened_is_never_left_out_in_silence(tmp_path: Path, starts: str, until: float, reason: str) -> None:
+    first, second = starts.split(",")
+    rows = f"job,arrival,gpus,duration,started\na,0,4,100,{first}\nb,50,4,100,{second}\n"
+    (tmp_path / "log.csv").write_text(rows, encoding="utf-8")
+    found = advise(tmp_path / "log.csv", "1x4", "fifo", until=until)
+    left_out = [sentence for sentence in found.answer if "left out" in sentence]
+    assert left_out == ([f"What happened is left out: {reason}."] if reason else [])
+    assert ("as it happened" in found.means["policy"]) == (starts == "0,150" and not reason)
+
+
+def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> None:
+    """Each job waits five seconds longer than under FIFO, so that means over the same jobs differ by five seconds."""
+    path = log(tmp_path, wait=5)
+    for options in ({"track": (6, 9)}, {"warmup": 50.0}, {"warmup": "auto"}):
+        means = advise(path, "1x4", "fifo", **options).means.filter(pl.col("cluster") == "1x4")
+        ours, theirs = means["jct_mean"]
+        assert theirs == pytest.approx(ours + 5), options
+    assert "as it happened" in compare(path, "1x4", "fifo,srtf").frame["policy"]
+
+
+def test_advice_as_csv_has_a_row_per_policy_and_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = log(tmp_path)
+    assert main(["advise", str(path), "--cluster", "1x4", "--also", "2x2", "--policy", "fifo", "--workers", "1", "-o", "csv"]) == 0
+    rows = pl.read_csv(io.StringIO(capsys.readouterr().out))
+    assert rows["cluster"].to_list() == ["1x4", "2x2", "2x4", "1x4"]
+    assert rows["policy"].to_list() == ["fifo", "fifo", "fifo", "as it happened"]
+
+
+def test_a_cluster_of_as_many_gpus_is_no_growth_and_runs_in_doubt_are_marked(tmp_path: Path) -> None:
+    path = log(tmp_path)
+    found = advise(path, "1x4", "fifo", grow=0.0, also=["1x2,1x2"], until=500.0)
+    base = Setting(TraceSource(file=str(path)), "1x4", "fifo")
+    assert "(!)" in render_advice(found, base)
+    found = advise(path, "2x4", "fifo", grow=0.0, also=["4x2", "9x1"])
+    assert "4x2 (as many GPUs) in place of 2x4 in one run, which decides nothing: mean JCT the same under fifo." in found.answer
+    assert any(sentence.startswith("9x1 (+12.5 % GPUs) in place of 2x4") for sentence in found.answer)
 
 
 def test_time_limits_are_estimates(tmp_path: Path) -> None:

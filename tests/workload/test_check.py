@@ -37,6 +37,16 @@ def test_a_sound_trace_has_no_problems(tmp_path: Path) -> None:
     assert check(write(tmp_path, f"{HEADER}\na,0,1,5\n")) == []
 
 
+def test_times_of_a_log_that_cannot_be_are_named(tmp_path: Path) -> None:
+    """They stop no run, because no run reads them; what is compared with the log leaves it out."""
+    path = write(tmp_path, f"{HEADER},started,ended\na,10,1,5,9,15\nb,20,1,5,30,29\nc,20,1,5,,\nd,20,1,5,20,25\n")
+    assert len(Trace.load(path)) == 4
+    assert [(each.line, each.field, each.what) for each in check(path)] == [
+        (2, "started", "started before it arrived"),
+        (3, "ended", "ended before it started"),
+    ]
+
+
 def test_every_contradiction_is_listed_in_the_order_of_lines(tmp_path: Path) -> None:
     path = write(
         tmp_path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Form, say, show_json
+from gantline.cli.console import Column, Form, Sheet, say, show, show_json
 from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
@@ -91,9 +91,10 @@ def advise(
 ) -> int:
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
     from gantline.cli.means_table import show_means
-    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, with_what_happened
+    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched
     from gantline.experiment.advice import SHOWN, advise_runs, grid_of
     from gantline.experiment.grid import policies_of
+    from gantline.experiment.history import with_what_happened
     from gantline.experiment.remarks import usable
 
     seen, chosen = options.looked_at(trace), policies_of(policy)
@@ -102,8 +103,8 @@ def advise(
         base = options.base(trace) if seen is None else options.base_of(seen, runs)
         wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
         grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
-        sweep = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
-        found = advise_runs(sweep, base, against=against)
+        sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
+        found = advise_runs(sweep, base, against=against, left_out=left_out)
         if seen is not None:
             found = found.resting_on(seen.rests_on)
             for note in seen.notes:
@@ -117,6 +118,8 @@ def advise(
             show_means(sweep, [key for key in SHOWN if key != "money" or base.prices])
             print()
             print("\n".join(found.sentences))
+        elif output == "csv":
+            show(Sheet(tuple(map(Column, found.means.columns)), found.means.rows()), output)
         else:
             show_json({"advice": found.sentences, "means": found.means.to_dicts()})
         return report_failures(sweep)

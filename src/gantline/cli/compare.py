@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Column, Form, Sheet, show, show_json
+from gantline.cli.console import Column, Form, Sheet, say, show, show_json
 from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 
@@ -46,18 +46,21 @@ def compare(
     output: Form = "table",
 ) -> int:
     """Compare policies on the same jobs."""
-    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, with_what_happened, write_figures
+    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.compare import METRICS
     from gantline.experiment.compare import compare as compare_runs
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
+    from gantline.experiment.history import with_what_happened
     from gantline.experiment.remarks import usable
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
     with kept_or_not(out) as folder:
-        sweep = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
+        sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
+        if left_out:
+            say(f"warning: {left_out}")
         found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
         if out is not None:
             store_comparisons(found, out)

@@ -16,7 +16,6 @@ from gantline.experiment.outcome import DONE
 if TYPE_CHECKING:
     from gantline.experiment.grid import Case
     from gantline.experiment.outcome import Outcome
-    from gantline.experiment.setting import Setting
     from gantline.experiment.sweep import Sweep
     from gantline.report.figures import Chart
 
@@ -32,21 +31,6 @@ def run_watched(
 
     backends = where if isinstance(where, Backends) else Backends(workers=where)
     return with_common_warmup(cases, lambda some: _run_watched(some, folder, backends, keep_runs=keep_runs, limit=limit))
-
-
-def with_what_happened(sweep: Sweep, base: Setting) -> Sweep:
-    """The sweep with what a log says of real starts as one more run; not where the log could not have happened on this cluster."""
-    from gantline.experiment.history import with_history
-    from gantline.files.clusters import read_cluster
-    from gantline.workload.against_cluster import held_too_much
-
-    if not base.trace.file or base.trace.scale != 1.0:
-        return sweep
-    jobs, cluster = base.trace.load(0), read_cluster(base.cluster)
-    for finding in held_too_much(jobs, cluster):
-        say(f"warning: what happened is left out: {finding.what} ({finding.fix})")
-        return sweep
-    return with_history(sweep, jobs, cluster)
 
 
 def _run_watched(cases: Sequence[Case], folder: Path, where: Backends, *, keep_runs: bool, limit: float) -> Sweep:

@@ -100,7 +100,7 @@ def check(
     show(Sheet.of("file line field problem remedy repairable", rows), output)
     if problems:
         mended = sum(p.repairable for p in problems)
-        cure = f"; --repair OUT puts {mended} right" if mended or cluster is None else ""
+        cure = f"; --repair OUT puts {mended} right" if mended else "; --repair puts none of them right" if cluster is None else ""
         say(f"note: {len(problems)} problem{'s' * (len(problems) > 1)}{cure}")
     return _FOUND if problems else 0
 

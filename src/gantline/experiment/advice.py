@@ -68,8 +68,10 @@ def across(sweep: Sweep, axis: str) -> Sweep:
     return replace(sweep, cases=tuple(cases))
 
 
-def advise_runs(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95) -> Advice:
-    """Judge the runs of `grid_of`."""
+def advise_runs(
+    sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95, left_out: str = ""
+) -> Advice:
+    """Judge the runs of `grid_of`; `left_out`: why what really happened is not among them."""
     here = sweep.results["policy"].n_unique() > 1
     policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []
     clusters = compare(across(sweep, "cluster"), against=base.cluster, metrics=metrics, confidence=confidence)
@@ -78,7 +80,7 @@ def advise_runs(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequ
         sentences += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
     for one in clusters:
         sentences += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
-    answer = (*_answer(sweep, base, clusters), *_knowledge(sweep, base), *_money(sweep, base))
+    answer = (*_answer(sweep, base, clusters), *([left_out] if left_out else []), *_knowledge(sweep, base), *_money(sweep, base))
     return Advice(sweep, tuple(policies), tuple(clusters), (*sentences, *answer), answer)
 
 
@@ -127,10 +129,11 @@ def _grown(item: Difference, best: str) -> str:
     """What another cluster does for the policy; no verb without an interval."""
     gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
     more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
-    grew = f" ({more:+.0f} % GPUs)" if math.isfinite(more) else ""
+    grew = f" ({f'{more:+.3g} %' if more else 'as many'} GPUs)" if math.isfinite(more) else ""
     helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
     act = helps if item.change.known or item.doubtful else "in one run, which decides nothing" if not item.over else "over too few seeds"
-    return f"{item.policy}{grew} in place of {item.against} {act}: mean JCT {100 * item.change.value:+.0f} % under {best}."
+    changed = f"{100 * item.change.value:+.0f} %" if item.change.value else "the same"
+    return f"{item.policy}{grew} in place of {item.against} {act}: mean JCT {changed} under {best}."
 
 
 def _knowledge(sweep: Sweep, base: Setting) -> list[str]:

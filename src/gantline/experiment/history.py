@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.experiment.digest import value_digest
 from gantline.experiment.grid import Case
+from gantline.experiment.outcome import DONE
 from gantline.experiment.records import read_record, store_result
+from gantline.experiment.setting import Setting
 from gantline.experiment.sweep import Sweep
+from gantline.files.clusters import read_cluster
 from gantline.report.frames import SCHEMAS, StoredRun
 from gantline.simulator.series import series_of
+from gantline.workload.against_cluster import held_too_much, impossible_times
 from gantline.workload.trace import Trace
 
 NAME = "as it happened"
@@ -62,16 +67,48 @@ def _busy(series: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(busy_gpus=pl.col("held").fill_null(0.0)).drop("held")
 
 
-def with_history(sweep: Sweep, trace: Trace, cluster: Cluster) -> Sweep:
-    """The sweep with what really happened as one more policy, for every seed, because the jobs are those of the log."""
+def with_what_happened(sweep: Sweep, base: Setting) -> tuple[Sweep, str]:
+    """The sweep with what a log says of real starts as one more policy, over the jobs that the runs count; or why it is left out."""
+    if not base.trace.file or base.trace.scale != 1.0 or not sweep.cases:
+        return sweep, ""
+    trace, cluster = base.trace.load(0), read_cluster(base.cluster)
     run = history_of(trace, cluster)
-    if run is None or not sweep.cases:
-        return sweep
-    first = sweep.cases[0]
-    key = value_digest({"history": trace.hash, "cluster": str(cluster)})
-    store_result(sweep.folder / "runs", key, run, keep_run=False)
-    record = read_record(sweep.folder / "runs", key)
-    assert record is not None
-    seeds = dict.fromkeys(case.axes.get("seed", 0) for case in sweep.cases)
-    added = tuple(Case(NAME, {**first.axes, "seed": seed}, {}, replace(first.setting, seed=int(seed)), key) for seed in seeds)
-    return replace(sweep, cases=(*sweep.cases, *added), records=(*sweep.records, *(record for _ in added)))
+    if reason := _why_not(trace, cluster, base):
+        return sweep, f"What happened is left out: {reason}."
+    return (sweep, "") if run is None else (_added(sweep, run, base), "")
+
+
+def _why_not(trace: Trace, cluster: Cluster, base: Setting) -> str:
+    """Why a log of real starts cannot be held against the runs."""
+    if "started" not in trace.frame.columns or trace.frame["started"].null_count() == len(trace):
+        return ""
+    if unknown := trace.frame["started"].null_count():
+        return f"{unknown} of {len(trace)} jobs {'has' if unknown == 1 else 'have'} no time of start"
+    for finding in (*impossible_times(trace), *held_too_much(trace, cluster)):
+        return f"{finding.what} ({finding.fix})" if len(finding.rows) == 1 else f"{finding.what}, {len(finding.rows)} jobs ({finding.fix})"
+    return "it goes on where --until stops the runs" if math.isfinite(base.until) else ""
+
+
+def _added(sweep: Sweep, run: StoredRun, base: Setting) -> Sweep:
+    """What happened for every seed, because the jobs are those of the log, counted over the jobs that the runs of that seed count."""
+    first, counted = sweep.cases[0], _counted(sweep, base)
+    cases, records = list(sweep.cases), list(sweep.records)
+    for seed in dict.fromkeys(case.axes.get("seed", 0) for case in sweep.cases):
+        track = counted.get(seed)
+        key = value_digest({"history": run.summary["trace_hash"], "cluster": base.cluster, "track": track})
+        store_result(sweep.folder / "runs", key, replace(run, summary={**run.summary, "track": track}), keep_run=False)
+        record = read_record(sweep.folder / "runs", key)
+        assert record is not None
+        cases.append(Case(NAME, {**first.axes, "seed": seed}, {}, replace(first.setting, seed=int(seed)), key))
+        records.append(record)
+    return replace(sweep, cases=tuple(cases), records=tuple(records))
+
+
+def _counted(sweep: Sweep, base: Setting) -> dict[Any, list[int] | None]:
+    """By seed, the range of jobs in the order of arrival that the runs on the cluster of the log count; None: all."""
+    here = [
+        (case.axes.get("seed", 0), record.summary.get("track"))
+        for case, record in zip(sweep.cases, sweep.records)
+        if record.state == DONE and str(case.axes.get("cluster", base.cluster)) == base.cluster
+    ]
+    return dict(here)

@@ -27,6 +27,7 @@ from gantline.experiment.compare import METRICS, Comparison
 from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
+from gantline.experiment.history import with_what_happened
 from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
@@ -52,6 +53,8 @@ class Verdicts:
 
     comparisons: tuple[Comparison, ...]
     runs: Sweep
+    left_out: str = ""
+    """Why what a log says of real starts is not among the runs."""
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -66,7 +69,7 @@ class Verdicts:
     @property
     def remarks(self) -> list[str]:
         """What else a reader should know: runs in doubt, stops that cost nothing, seeds that change nothing."""
-        return [*warnings_of(self.runs), *notes_of(self.runs)]
+        return [*([self.left_out] if self.left_out else []), *warnings_of(self.runs), *notes_of(self.runs)]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -111,9 +114,10 @@ def compare(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    found = place.run(Grid(base, choices_of(policies), seeds=wanted), workers, keep_runs=False)
+    found, left_out = place.run_beside_log(Grid(base, choices_of(policies), seeds=wanted), base, workers)
     wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
-    verdicts = Verdicts(tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence)), found)
+    comparisons = tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence))
+    verdicts = Verdicts(comparisons, found, left_out)
     if folder is not None:
         store_comparisons(verdicts.comparisons, Path(folder))
     return verdicts
@@ -143,8 +147,8 @@ def advise(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    found = place.run(grid_of(base, choices_of(policies), also, grow, wanted), workers, keep_runs=False)
-    return advise_runs(found, base, against=against)
+    found, left_out = place.run_beside_log(grid_of(base, choices_of(policies), also, grow, wanted), base, workers)
+    return advise_runs(found, base, against=against, left_out=left_out)
 
 
 @partial(with_options, single=False)
@@ -244,11 +248,22 @@ class _Place:
         return _Place(Path(tempfile.mkdtemp(prefix="gantline-")) / "sweep", True) if folder is None else _Place(Path(folder), False)
 
     def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
+        return self._lent_to(self._run(grid, workers, keep_runs))
+
+    def run_beside_log(self, grid: Grid, base: Setting, workers: int) -> tuple[Sweep, str]:
+        """The runs and, where the trace is a log of real starts, what happened; or why that is left out."""
+        found, left_out = with_what_happened(self._run(grid, workers, keep_runs=False), base)
+        return self._lent_to(found), left_out
+
+    def _run(self, grid: Grid, workers: int, keep_runs: bool) -> Sweep:
         if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
             fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
             raise UsageError(f"'{own[0]}' is an object of this process, which other processes do not have", where="workers", fix=fix)
         run = partial(run_sweep, folder=self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
-        found = usable(with_common_warmup(grid.cases(), run))
+        return usable(with_common_warmup(grid.cases(), run))
+
+    def _lent_to(self, found: Sweep) -> Sweep:
+        """The runs; a passing folder goes away with them."""
         if self.passing:
             weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
         return found

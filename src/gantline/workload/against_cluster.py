@@ -16,6 +16,17 @@ def contradictions_with(trace: Trace, cluster: Cluster) -> list[Finding]:
     return [*_missing_types(rows, cluster), *_too_large(rows, cluster), *_too_much_beside(rows, cluster), *held_too_much(trace, cluster)]
 
 
+def impossible_times(trace: Trace) -> list[Finding]:
+    """Where a log says when jobs really started and ended: those that started before they arrived, or ended before they started."""
+    rows, found = trace.frame.with_row_index("_row"), []
+    for name, before, what in (("started", "arrival", "started before it arrived"), ("ended", "started", "ended before it started")):
+        if {name, before} <= set(rows.columns):
+            early = rows.filter(pl.col(name) < pl.col(before))
+            if early.height:
+                found.append(Finding(name, what, "put the times right, or leave the cell empty", rows=_rows(early)))
+    return found
+
+
 def held_too_much(trace: Trace, cluster: Cluster) -> list[Finding]:
     """Where a log says when jobs started: the instant at which they held most, if that is more than the cluster has."""
     rows = trace.frame

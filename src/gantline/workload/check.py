@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.workload.against_cluster import contradictions_with
+from gantline.workload.against_cluster import contradictions_with, impossible_times
 from gantline.workload.cells import typed
 from gantline.workload.faults import contradictions, missing_columns
 from gantline.workload.finding import Finding
@@ -33,15 +33,16 @@ class TraceProblem:
 
 
 def check(path: str | Path, cluster: Cluster | None = None) -> list[TraceProblem]:
-    """All problems of a trace file in the order of its lines; an empty list means that it loads, and fits a cluster that is given."""
+    """All problems of a trace file in the order of its lines; none: it loads, its times can be, and it fits a cluster that is given."""
     try:
         raw = read_table(Path(path))
     except TraceError as error:
         return [TraceProblem(error.file, error.line, error.field, error.what, error.fix, False)]
-    found = check_table(raw)
-    if found or cluster is None:
+    if found := check_table(raw):
         return found
-    problems = [each for finding in contradictions_with(Trace.from_table(raw), cluster) for each in _problems(finding, raw)]
+    trace = Trace.from_table(raw)
+    findings = [*impossible_times(trace), *(contradictions_with(trace, cluster) if cluster is not None else [])]
+    problems = [each for finding in findings for each in _problems(finding, raw)]
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
