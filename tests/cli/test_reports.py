@@ -114,7 +114,14 @@ def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
     assert "load=" not in (folder / "pareto.svg").read_text()
     for wrong, part in (("laod=1", "did you mean 'load'"), ("load=much", "'much' is not a number"), ("load=7", "no run to draw")):
         assert part in cli("plot", "pareto", "sweep", "--where", wrong, "-o", "x.svg").err
+    assert "the sweep has one seed (sweep over --seeds)" in cli("plot", "seeds", "sweep", "--where", "seed=0", "-o", "x.svg").err
     assert "name one with --by: load" in cli("plot", "load", "sweep", "--by", "round", "-o", "x.svg").err
+
+
+def test_a_figure_of_more_runs_than_it_holds_says_so(cli: Cli, runs: list[str]) -> None:
+    told = cli("plot", "timeline", *runs * 5, "-o", "f.svg")
+    assert told.code == 0
+    assert "warning: timeline shows 8 runs, and 10 are named: the first ones are drawn" in told.err
 
 
 def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) -> None:
@@ -135,7 +142,15 @@ def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) ->
         (["plot", "jct-cdf", "-o", "f.png"], 2, "nothing to draw"),
         (["plot", "load", "runs/none", "-o", "f.png"], 3, "there is no such folder"),
         (["plot", "load", "runs/fifo", "-o", "f.png"], 4, "is not the folder of a sweep"),
+        (["plot", "load", "runs/fifo", "-o", "f.png"], 4, "name the folder that a sweep or a comparison wrote"),
         (["plot", "gantt", "runs/fifo", "--by", "queue", "-o", "f.png"], 2, "write job or user"),
+        (["plot", "jct-cdf", "runs/fifo", "--by", "user", "-o", "f.png"], 2, "--by: jct-cdf does not read it"),
+        (["plot", "gantt", "runs/fifo", "--where", "load=1", "-o", "f.png"], 2, "--where: gantt does not read it"),
+        (["plot", "gantt", "runs/fifo", "--metric", "jct_mean", "-o", "f.png"], 2, "--metric: gantt shows none of them, and 1 is given"),
+        (["plot", "load", "s", "--metric", "jct_p95", "--metric", "makespan", "-o", "f.png"], 2, "load shows 1 of them, and 2 are given"),
+        (["plot", "pareto", "s", "--metric", "jct_p95", "--metric", "jct_p95", "-o", "f.png"], 2, "'jct_p95' is named twice"),
+        (["report", "runs/fifo", "-o", "."], 2, "'.' is a folder (name an .html file in it)"),
+        (["report", "runs/fifo", "-o", "r.pdf"], 2, "'r.pdf' is not the name of a page (end it in .html)"),
         (["report", "runs/fifo", "-o", "r.html", "--track", "3"], 2, "write LO:HI"),
         (["plot", "jct-cfd", "runs/fifo", "-o", "f.png"], 3, "did you mean 'jct-cdf'"),
         (["plot", "jct-cdf", "runs/fifo", "-o", "f.bmp"], 2, "use .png, .svg or .pdf"),

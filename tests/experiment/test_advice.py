@@ -124,6 +124,25 @@ def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> No
     assert "as it happened" in compare(path, "1x4", "fifo,srtf").frame["policy"]
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--grow -5%", 2, "--grow: '-5%' is not a share"),
+        ("--also 1x4", 2, "--also: '1x4' is the cluster itself (name another one)"),
+        ("--page .", 2, "--page: '.' is a folder (name an .html file in it)"),
+        ("--page a.txt", 2, "--page: 'a.txt' is not the name of a page (end it in .html)"),
+        ("--against las", 3, "against: no policy 'las' among those compared (known: fifo, srtf)"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, code: int, said: str
+) -> None:
+    words = ["advise", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
+    assert main([*words, *options.split()]) == code
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_advice_as_csv_has_a_row_per_policy_and_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = log(tmp_path)
     assert main(["advise", str(path), "--cluster", "1x4", "--also", "2x2", "--policy", "fifo", "--workers", "1", "-o", "csv"]) == 0
@@ -140,6 +159,7 @@ def test_a_cluster_of_as_many_gpus_is_no_growth_and_runs_in_doubt_are_marked(tmp
     found = advise(path, "2x4", "fifo", grow=0.0, also=["4x2", "9x1"])
     assert "4x2 (as many GPUs) in place of 2x4 in one run, which decides nothing: mean JCT the same under fifo." in found.answer
     assert any(sentence.startswith("9x1 (+12.5 % GPUs) in place of 2x4") for sentence in found.answer)
+    assert any("22x4 (+1,000 % GPUs) in place of 2x4" in sentence for sentence in advise(path, "2x4", "fifo", grow=10).answer)
 
 
 def test_time_limits_are_estimates(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def advise(
     *,
     policy: Policies,
     options: AdviseOptions = NOTHING_NAMED,
-    grow: Annotated[str, Parameter(help="How much larger the other cluster is; 0 for none.")] = "10%",
+    grow: Annotated[str, Parameter(allow_leading_hyphen=True, help="How much larger the other cluster is; 0 for none.")] = "10%",
     also: Annotated[list[str] | None, Parameter(negative="", help="Another cluster to try; may be repeated.")] = None,
     against: Annotated[str, Parameter(help="The policy to compare with; by default the first.", show_default=False)] = "",
     seeds: Seeds = None,
@@ -91,18 +91,21 @@ def advise(
 ) -> int:
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
     from gantline.cli.means_table import show_means
+    from gantline.cli.outputs import check_page_target
     from gantline.cli.sweeping import kept_or_not, report_failures, run_watched
     from gantline.experiment.advice import SHOWN, advise_runs, grid_of
     from gantline.experiment.grid import policies_of
-    from gantline.experiment.history import with_what_happened
+    from gantline.experiment.history import check_against, with_what_happened
     from gantline.experiment.remarks import usable
 
+    check_page_target(page, "--page")
     seen, chosen = options.looked_at(trace), policies_of(policy)
     with kept_or_not(out) as folder:
         runs = folder if out is not None else folder / "runs"
         base = options.base(trace) if seen is None else options.base_of(seen, runs)
         wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
         grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
+        check_against(against, grid.policies)
         sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
         found = advise_runs(sweep, base, against=against, left_out=left_out)
         if seen is not None:

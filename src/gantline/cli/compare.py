@@ -52,11 +52,12 @@ def compare(
     from gantline.experiment.compare import compare as compare_runs
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
-    from gantline.experiment.history import with_what_happened
+    from gantline.experiment.history import check_against, with_what_happened
     from gantline.experiment.remarks import usable
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
+    check_against(against, grid.policies)
     with kept_or_not(out) as folder:
         sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
         if left_out:

@@ -28,6 +28,9 @@ SWEEP_FIGURES = {
     "pareto": "two metrics against each other, and which policies no other one beats",
 }
 FIGURES = RUN_FIGURES | SWEEP_FIGURES
+_BY = ("gantt", "load")
+_METRICS = {"load": 1, "seeds": 1, "pareto": 2}
+"""How many metrics a figure shows."""
 
 
 @contextmanager
@@ -41,10 +44,21 @@ def plotting() -> Iterator[None]:
         raise UsageError(f"figures need {error.name}", fix="pip install 'gantline[plot]'") from None
 
 
-def check_figure(name: str) -> None:
-    """Refuse an unknown figure."""
+def check_figure(name: str, by: str, metrics: Sequence[str], where: Sequence[str]) -> None:
+    """Refuse an unknown figure, and options that it does not read."""
     if name not in FIGURES:
         raise NotFoundError(f"no figure '{name}'", where="plot", fix=near(name, FIGURES))
+    if by and name not in _BY:
+        raise UsageError(f"{name} does not read it", where="--by", fix=f"leave it out; it is for {' and '.join(_BY)}")
+    if where and name not in SWEEP_FIGURES:
+        raise UsageError(f"{name} does not read it", where="--where", fix="leave it out; it is for figures of sweeps")
+    most = _METRICS.get(name, 0)
+    if len(metrics) > most:
+        fix = f"give {most}" if most else f"leave it out; it is for {', '.join(_METRICS)}"
+        given = "1 is" if len(metrics) == 1 else f"{len(metrics)} are"
+        raise UsageError(f"{name} shows {most or 'none'} of them, and {given} given", where="--metric", fix=fix)
+    if len(set(metrics)) < len(metrics):
+        raise UsageError(f"'{metrics[0]}' is named twice", where="--metric", fix="name two that differ")
 
 
 def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:

@@ -39,6 +39,16 @@ def check_folder(path: Path | None, option: str) -> None:
         raise RefusedError(f"the folder '{path.parent}' may not be written to", where=option, fix="choose another one")
 
 
+def check_page_target(path: Path | None, option: str) -> None:
+    """Refuse a name that is none of a page."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder", where=option, fix="name an .html file in it")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"'{path.name}' is not the name of a page", where=option, fix="end it in .html")
+
+
 def check_run_target(path: Path | None, replace: bool, option: str = "--out") -> None:
     """Refuse to write a run over something else."""
     if path is None or replace or not path.exists():

@@ -50,7 +50,7 @@ def plot(
     dark: Annotated[bool, Parameter(negative="", help="Light on dark.")] = False,
 ) -> None:
     """Write a figure of stored runs or of a sweep as PNG, SVG or PDF."""
-    check_figure(figure)
+    check_figure(figure, by, metric or (), where or ())
     if not folders:
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
     with plotting():
@@ -78,6 +78,8 @@ def plot(
             runs = [run for folder in folders for run in runs_in(folder)]
             if any(map(is_sweep, folders)) and figure in ("gantt", "progress") and len(runs) > 1:
                 raise UsageError("shows one run", where=f"plot {figure}", fix=f"name one of {folders[0] / 'by-name'}")
+            if len(runs) > _MOST:
+                say(f"warning: {figure} shows {_MOST} runs, and {len(runs)} are named: the first ones are drawn")
             chart = chart_of_runs(figure, [read_run(run) for run in runs[:_MOST]], by)
         save(chart, out, theme=DARK if dark else LIGHT, look=Look.of(size, font, title, preset))
     say(f"note: wrote {out}")

@@ -44,9 +44,11 @@ def report(
         raise UsageError("nowhere to write to", where="report", fix="add -o report.html")
     if chrome_trace is not None and len(runs) > 1:
         raise UsageError("a Chrome trace shows one run", where="--chrome-trace", fix="name one run directory")
+    from gantline.cli.outputs import check_page_target
     from gantline.experiment.folder import is_sweep, runs_in
     from gantline.report.rundir import read_run
 
+    check_page_target(out, "--out")
     if out is not None and len(runs) == 1 and is_sweep(runs[0]) and not (track or warmup != "0" or prices or watts or chrome_trace):
         from gantline.experiment.sweep import read_sweep
 

@@ -53,6 +53,8 @@ class Advice:
 
 def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequence[str], grow: float, seeds: tuple[int, ...]) -> Grid:
     """Every policy on the cluster, on it grown by a share, and on other ones."""
+    if base.cluster in clusters:
+        raise UsageError(f"'{base.cluster}' is the cluster itself", where="--also", fix="name another one")
     others = [*clusters, *([grown_cluster(base.cluster, grow)] if grow else [])]
     if not others:
         raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8; on one cluster: gantline compare")
@@ -129,7 +131,7 @@ def _grown(item: Difference, best: str) -> str:
     """What another cluster does for the policy; no verb without an interval."""
     gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
     more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
-    grew = f" ({f'{more:+.3g} %' if more else 'as many'} GPUs)" if math.isfinite(more) else ""
+    grew = f" ({f'{round(more, 1):+,g} %' if more else 'as many'} GPUs)" if math.isfinite(more) else ""
     helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
     act = helps if item.change.known or item.doubtful else "in one run, which decides nothing" if not item.over else "over too few seeds"
     changed = f"{100 * item.change.value:+.0f} %" if item.change.value else "the same"

@@ -46,7 +46,8 @@ def chart_of_sweep(name: str, results: pl.DataFrame, by: str, metrics: Sequence[
         require_axis(done, by or "load")
         return chart_against(done, by or "load", first)
     if name == "seeds":
-        require_axis(done, "seed")
+        if not varies(done, "seed"):
+            raise UsageError("the sweep has one seed", where="plot seeds", fix="sweep over --seeds")
         return boxes_over_seeds(named_curves(done).select("name", value=first), first)
     return trade_off(done, first, metrics[1] if len(metrics) > 1 else "")
 

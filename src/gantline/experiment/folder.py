@@ -103,7 +103,7 @@ def read_results(path: Path) -> pl.DataFrame:
     """The table of a sweep that has ended; what is no sweep, or a newer one, is refused."""
     if not path.exists():
         raise NotFoundError("there is no such folder", where=str(path), fix="name the folder of a sweep")
-    _check_kind(path)
+    _check_kind(path, "name the folder that a sweep or a comparison wrote")
     file = path / "results.parquet"
     if not file.is_file():
         raise UsageError("the sweep has not ended", where=str(path), fix="run the same command again to go on")
@@ -135,13 +135,13 @@ def slug(name: str) -> str:
     return re.sub(r"[^\w.=,+-]+", "-", name).strip("-.") or "run"
 
 
-def _check_kind(path: Path) -> None:
+def _check_kind(path: Path, fix: str = "choose another name") -> None:
     """Refuse to mix results with other things, or with what this version does not understand."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     file = path / "sweep.json"
     if not path.is_dir() or not (file.is_file() or (path / ".lock").is_file()):
-        raise RefusedError("exists and is not the folder of a sweep", where=str(path), fix="choose another name")
+        raise RefusedError("exists and is not the folder of a sweep", where=str(path), fix=fix)
     try:
         head = loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (OSError, ValueError):

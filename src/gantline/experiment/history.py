@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from gantline.core.cluster import Cluster
+from gantline.core.errors import NotFoundError, near
 from gantline.experiment.digest import value_digest
-from gantline.experiment.grid import Case
+from gantline.experiment.grid import Case, PolicyChoice
 from gantline.experiment.outcome import DONE
 from gantline.experiment.records import read_record, store_result
 from gantline.experiment.setting import Setting
@@ -22,6 +24,13 @@ from gantline.workload.against_cluster import held_too_much, impossible_times
 from gantline.workload.trace import Trace
 
 NAME = "as it happened"
+
+
+def check_against(against: str, choices: Sequence[PolicyChoice]) -> None:
+    """Refuse a policy to compare with that will not be there, before hours of runs; what happened may be."""
+    titles = [choice.title for choice in choices]
+    if against and against not in (*titles, NAME):
+        raise NotFoundError(f"no policy '{against}' among those compared", where="against", fix=near(against, titles))
 
 
 def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:

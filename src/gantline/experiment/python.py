@@ -27,7 +27,7 @@ from gantline.experiment.compare import METRICS, Comparison
 from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
-from gantline.experiment.history import with_what_happened
+from gantline.experiment.history import check_against, with_what_happened
 from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
@@ -114,7 +114,9 @@ def compare(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    found, left_out = place.run_beside_log(Grid(base, choices_of(policies), seeds=wanted), base, workers)
+    grid = Grid(base, choices_of(policies), seeds=wanted)
+    check_against(against, grid.policies)
+    found, left_out = place.run_beside_log(grid, base, workers)
     wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
     comparisons = tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence))
     verdicts = Verdicts(comparisons, found, left_out)
@@ -147,7 +149,9 @@ def advise(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    found, left_out = place.run_beside_log(grid_of(base, choices_of(policies), also, grow, wanted), base, workers)
+    grid = grid_of(base, choices_of(policies), also, grow, wanted)
+    check_against(against, grid.policies)
+    found, left_out = place.run_beside_log(grid, base, workers)
     return advise_runs(found, base, against=against, left_out=left_out)
 
 

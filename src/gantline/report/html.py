@@ -38,6 +38,8 @@ def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline r
 def write_page(text: str, out: Path) -> Path:
     """Write a page whole or not at all."""
     out = Path(out)
+    if out.is_dir():
+        raise UsageError("is a folder", where=str(out), fix="name an .html file in it")
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.draft")
     try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
+from gantline.core.units import human_seconds
 
 BATCH = 5
 AUTO: Literal["auto"] = "auto"
@@ -41,5 +42,6 @@ def counted_rows(rows: tuple[int, int], warmup: float | str, arrival: Floats, wa
         return (int(ended[left_out]), high) if left_out else rows
     first = int(np.searchsorted(arrival, arrival[0] + float(warmup), side="left")) if arrival.size else 0
     if first >= high:
-        raise UsageError(f"all jobs arrive within the warm-up of {float(warmup):g} s", where="--warmup", fix="give a shorter one")
+        what = f"all jobs arrive within the warm-up of {human_seconds(float(warmup))}"
+        raise UsageError(what, where="--warmup", fix="give a shorter one")
     return max(low, first), high
