@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.report.figures.label_room import NAME_OF_A_POINT, spread_names
+from gantline.report.figures.label_room import NAME_OF_A_POINT, drop_names, spread_names
 from gantline.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
 from gantline.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line, Panel, Points, Raster, spread_apart
 
@@ -109,7 +109,8 @@ def draw(chart: Drawing, theme: Theme = LIGHT, look: Look | None = None) -> Figu
         if chart.notes:
             signs = max(24, int(130 * look.width / WIDTH / scale))
             figure.supxlabel(fill("  ".join(chart.notes), signs), color=theme.quiet, fontsize=7.5 * scale, x=0.01, ha="left")
-        spread_names(figure)
+        if not spread_names(figure):
+            _name_above(figure, chart, theme, fixed=look.height is not None)
         return figure
 
 
@@ -264,6 +265,30 @@ def _legend(axes: Axes, handles: Iterable[Line2D | Patch], above: bool, theme: T
         return
     where = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0), "ncols": min(len(shown), 5)} if above else {"loc": "lower right"}
     axes.legend(handles=shown, frameon=False, labelcolor=theme.text, fontsize="smaller", handlelength=2.4, borderaxespad=0.2, **where)
+
+
+def _name_above(figure: Figure, chart: Drawing, theme: Theme, fixed: bool) -> None:
+    """Points whose names have no room beside them are named in a legend above, in as many columns as the paper has room for."""
+    for axes, panel in zip(figure.axes, chart.panels):
+        named = [layer for layer in panel.layers if isinstance(layer, Points) and layer.texts]
+        if not named or any(layer.texts != (layer.name,) for layer in named):
+            continue  # names that stand for one point of several
+        drop_names(figure)
+        handles = [_handle(layer, theme) for layer in named]
+        wide = figure.bbox.width
+        for columns in (4, 3, 2, 1):
+            if (old := axes.get_legend()) is not None:
+                old.remove()
+            found = axes.legend(
+                handles=handles, frameon=False, labelcolor=theme.text, fontsize="smaller", handlelength=1.0, columnspacing=1.0,
+                loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns,
+            )  # fmt: skip
+            found.set_in_layout(False)
+            if found.get_window_extent().width <= wide:
+                break
+        if not fixed:
+            figure.set_figheight(figure.get_figheight() + found.get_window_extent().height / figure.dpi)
+        found.set_in_layout(True)
 
 
 def _label_ends(axes: Axes, lines: list[Line], theme: Theme) -> None:
