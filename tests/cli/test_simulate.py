@@ -114,6 +114,8 @@ def test_a_foreign_log_goes_wherever_a_trace_goes(cli: Cli, folder: Path) -> Non
     assert (wrong.code, "no trace format 'slurm' (did you mean 'sacct'?)" in wrong.err) == (3, True)
     wrong = cli("simulate", "dya", "--cluster", "2x4", "--policy", "fifo")
     assert (wrong.code, "no generator of that name (did you mean 'day'" in wrong.err) == (3, True)
+    assert "no generator of that name (known: antman, blox" in cli("simulate", "nope", "--cluster", "2x4", "--policy", "fifo").err
+    assert "nope.csv: no such file (check the path)" in cli("simulate", "nope.csv", "--cluster", "2x4", "--policy", "fifo").err
 
 
 def test_columns_under_other_names_are_read_with_a_note(cli: Cli, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gantline.core.errors import GantlineError, UsageError
@@ -65,3 +67,14 @@ def test_empty_and_double_axes_are_refused(more: dict[str, object], message: str
 def test_a_typo_anywhere_is_refused_before_anything_runs(policy: str, vary: dict[str, list[object]], message: str) -> None:
     with pytest.raises(GantlineError, match=message):
         Grid(BASE, (PolicyChoice(policy),), vary=vary).cases()
+
+
+def test_what_would_be_ignored_beside_an_axis_is_refused() -> None:
+    fifo = (PolicyChoice("fifo"),)
+    with pytest.raises(UsageError, match=r"vary: seed: 'seed' is an axis of its own \(give its values by --seeds\)"):
+        Grid(BASE, fifo, vary={"seed": [1, 2]})
+    with pytest.raises(UsageError, match="vary: load: 'load' is an axis of its own"):
+        Grid(BASE, fifo, loads=(0.5,), vary={"load": [1, 2]})
+    with pytest.raises(UsageError, match=r"vary: round: 'round' is varied, so that 30\.0 would be ignored \(leave one of them out\)"):
+        Grid(replace(BASE, round=30.0), fifo, vary={"round": [60, 300]}).refuse_values_beside_axes()
+    Grid(BASE, fifo, vary={"round": [60, 300], "cluster": ["4x4", "8x4"]}).refuse_values_beside_axes()

@@ -61,6 +61,7 @@ def sweep(
     from gantline.experiment.remarks import usable
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
+    grid.refuse_values_beside_axes()
     most = time_of(limit, "--limit", above=True) or math.inf
     found = usable(run_watched(grid.cases(), out, where, keep_runs=keep_runs, limit=most))
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")

@@ -40,7 +40,8 @@ class TraceOptions:
             find_importer(self.format)
         if is_generator(trace) and not self.format:
             return TraceSource(generator=trace, settings=given)
-        if not Path(trace).exists() and get_close_matches(trace, generator_names(), n=1, cutoff=0.6):
+        is_word = Path(trace).name == trace and not Path(trace).suffix
+        if not Path(trace).exists() and (is_word or get_close_matches(trace, generator_names(), n=1, cutoff=0.6)):
             raise NotFoundError("no such file, and no generator of that name", where=trace, fix=near(trace, generator_names()))
         return TraceSource(file=trace, format=self.format or "", settings=given)
 

@@ -12,7 +12,7 @@ from typing import Any
 from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.fields import key_values
 from gantline.core.policy import Policy
-from gantline.experiment.setting import Setting
+from gantline.experiment.setting import MANY, Setting
 from gantline.files.policies import is_settings_file, opened, policy_class
 
 
@@ -70,6 +70,9 @@ class Case:
         return " ".join([self.policy, *(f"{key}={value}" for key, value in self.axes.items())])
 
 
+_FLAGS = {"seed": "seeds", "load": "load"}
+
+
 @dataclass(frozen=True)
 class Grid:
     """`base` with every combination of the values. `vary` maps names that `Setting.with_value` knows to lists of values;
@@ -91,6 +94,17 @@ class Grid:
                 raise UsageError(f"names {', '.join(sorted(twice))} twice", where=what, fix="give each value once")
             if not values and what not in ("loads",):
                 raise UsageError("has no values", where=what, fix="give at least one")
+
+        if "seed" in self.vary or ("load" in self.vary and self.loads):
+            name = "seed" if "seed" in self.vary else "load"
+            raise UsageError(f"'{name}' is an axis of its own", where=f"vary: {name}", fix=f"give its values by --{_FLAGS[name]}")
+
+    def refuse_values_beside_axes(self) -> None:
+        """Refuse a field that is varied and has a value of its own, which no run would have."""
+        for name in self.vary:
+            if name in MANY and (value := getattr(self.base, name)) != MANY[name].default:
+                what = f"'{name}' is varied, so that {value} would be ignored"
+                raise UsageError(what, where=f"vary: {name}", fix="leave one of them out")
 
     def cases(self) -> list[Case]:
         """All runs, those with the same jobs next to each other; unknown names are refused before any of them runs."""

@@ -182,6 +182,7 @@ def sweep(
     base = _setting(trace, cluster, options, place)
     at = (loads,) if isinstance(loads, (int, float)) else tuple(loads)
     grid = Grid(base, choices_of(policies), at, _seeds(seeds, 1), {name: _values(given) for name, given in (vary or {}).items()})
+    grid.refuse_values_beside_axes()
     return place.run(grid, workers, keep_runs=keep_runs)
 
 

@@ -33,7 +33,7 @@ _HOUR = 3600.0
 
 #: where what is missing would be given, and how
 _CURES = {
-    "remaining": ("--estimates", "use --estimates oracle, noisy:0.3 or history"),
+    "remaining": ("--estimates", "use --estimates oracle, noisy:0.3, history, boosted or limit"),
     "carbon": ("--carbon", "give --carbon FILE.csv"),
     "prices": ("--prices", "give --prices TYPE=DOLLARS per device-hour"),
     "power": ("--power", "give --power TYPE=BUSY/IDLE in watts"),
