@@ -33,7 +33,7 @@ def machine() -> str:
 @contextmanager
 def loop_clock() -> Iterator[list[float]]:
     """Adds up, in its one place, the CPU seconds spent inside the loop on records."""
-    spent, loop = [0.0], dense.run_dense
+    spent, loop = [0.0], dense.run_records
 
     def timed(*arguments: Any) -> int:
         began = time.process_time()
@@ -41,11 +41,11 @@ def loop_clock() -> Iterator[list[float]]:
         spent[0] += time.process_time() - began
         return code
 
-    dense.run_dense = timed  # type: ignore[assignment]
+    dense.run_records = timed  # type: ignore[assignment]
     try:
         yield spent
     finally:
-        dense.run_dense = loop
+        dense.run_records = loop
 
 
 def timed(trace: Trace, cluster: str, policy: Policy, repeats: int = 3, **settings: Any) -> tuple[float, float, Run]:
