@@ -8,7 +8,8 @@ with llvmlite and never import Numba. A kernel whose arguments or code this cann
     slots.py    arguments and results               emit.py      from Numba's code to an object file
     store.py    entries on disk                     numba_cache.py  Numba's results on disk
     folder.py   the files                           fingerprint.py  what they are named after
-    front_end.py  Numba without work done twice
+    front_end.py  Numba without work done twice   late.py      functions that only other kernels call
+    lean_code.py, lean_builder.py  LLVM's language without what it would remove again
     by_address.py  functions of which only the address is known
 """
 

@@ -13,7 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py")  # the sources that define how code is made and called
+#: the sources that define how code is made and called
+_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py", "lean_code.py", "lean_builder.py")
 _PATIENCE = 300.0  # seconds to wait for another process that compiles the same
 _DAY = 86400.0
 _KEPT_DAYS = 60

@@ -53,12 +53,15 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
     if not is_known(numba.__version__):
         return ()
     try:
+        from llvmlite.ir.instructions import LoadInstr
         from numba.core import compiler_machinery, ir, types
         from numba.core.base import BaseContext
         from numba.core.postproc import PostProcessor, VariableLifetime
         from numba.core.transforms import canonicalize_cfg
         from numba.core.types.functions import BaseFunction
+        from numba.np import arrayobj
 
+        mark = arrayobj.mark_positive
         look, resolve, variables = PostProcessor.run, BaseFunction.get_call_type, ir.Inst._rec_list_vars
         machinery: Any = compiler_machinery
         refresh, _ = BaseContext.refresh, machinery.enforce_no_dels
@@ -116,7 +119,12 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
             refresh(self)
             typing._entries_seen = _entries(self), _entries(typing)
 
+    def mark_positive(builder: Any, load: Any) -> None:
+        if isinstance(load, LoadInstr):  # else the number is known
+            mark(builder, load)
+
     return (
+        (arrayobj, "mark_positive", mark_positive),
         (BaseContext, "refresh", refresh_once),
         (machinery, "enforce_no_dels", _trust),
         (ir.Inst, "_rec_list_vars", list_variables),

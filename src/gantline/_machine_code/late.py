@@ -21,6 +21,7 @@ from numba.core.environment import lookup_environment
 from numba.np import arrayobj
 
 from gantline._machine_code.front_end import is_known
+from gantline._machine_code.lean_code import LeanLowering
 
 
 class LateLibrary(JITCodeLibrary):
@@ -101,8 +102,10 @@ class LateCompiler(Compiler):
         needless = {_CLOSURES} if not self.closures else set()
         if not self.state.flags.nrt:
             needless.add(_ARRAY_SUMS)
+        lean = is_known(numba.__version__) and not self.state.flags.nrt and not self.state.flags.debuginfo
         for steps in found:
             steps.passes = [one for one in steps.passes if one[0].name() not in needless]
+            steps.passes = [(LeanLowering, one[1]) if lean and one[0].name() == "native_lowering" else one for one in steps.passes]
             steps.finalize()
         return list(found)
 
