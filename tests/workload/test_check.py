@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.core.errors import NotFoundError
+from gantline import simulate
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import NotFoundError, UsageError
 from gantline.workload.check import TraceProblem, check
 from gantline.workload.repair import repair
 from gantline.workload.trace import Trace
@@ -45,6 +47,34 @@ def test_times_of_a_log_that_cannot_be_are_named(tmp_path: Path) -> None:
         (2, "started", "started before it arrived"),
         (3, "ended", "ended before it started"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "what"),
+    [
+        ("T4,8,1,", "gpus", "asks for more than the 4 GPUs that the cluster has of type 'T4'"),
+        (",17,1,", "gpus", "asks for more than the 16 GPUs that the cluster has of a type"),
+        ("T4,1,50,", "cpus", "needs more CPUs beside each device than the 32 that the largest node of type 'T4' has"),
+        (",1,100,", "cpus", "needs more CPUs beside each device than the 96 that the largest node has"),
+        ("a100,1,1,", "type", "asks for type 'a100', of which the cluster has no device"),
+        (",2,1,k80:2=50|h100:1=3", "options", "asks for type 'k80', of which the cluster has no device"),
+        (",2,1,k80:2=50|t4:1=3", "", ""),
+        ("T4,4,128,", "cpus", "needs so much beside each device that all nodes of type 'T4' together hold fewer of them than it asks for"),
+        ("t4,2,64,", "", ""),
+        (",16,1,", "", ""),
+    ],
+)
+def test_jobs_that_a_cluster_cannot_hold_are_named_by_type(tmp_path: Path, row: str, field: str, what: str) -> None:
+    """What the simulator refuses, the check names; what it runs, the check passes."""
+    cluster = parse_cluster("V100:2x8/96c,T4:2x2/32c")
+    kind, gpus, cpus, options = row.split(",")
+    path = write(tmp_path, f"{HEADER},type,cpus,options\na,0,{gpus},10,{kind},{cpus},{options}\n")
+    assert [(each.line, each.field, each.what) for each in check(path, cluster)] == ([(2, field, what)] if field else [])
+    if field:
+        with pytest.raises(UsageError):
+            simulate(path, cluster, "fifo")
+    else:
+        assert simulate(path, cluster, "fifo").summary["completed"] == 1
 
 
 def test_every_contradiction_is_listed_in_the_order_of_lines(tmp_path: Path) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
 import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import near
 from gantline.workload.finding import Finding
+from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace
+
+_BESIDE = {"cpus": "CPUs", "memory": "GB", "storage": "MB/s of storage"}
 
 
 def contradictions_with(trace: Trace, cluster: Cluster) -> list[Finding]:
     """Types that are missing, jobs that no part of the cluster can hold, and more GPUs held at once than there are."""
     rows = trace.frame.with_row_index("_row")
-    return [*_missing_types(rows, cluster), *_too_large(rows, cluster), *_too_much_beside(rows, cluster), *held_too_much(trace, cluster)]
+    found = [*_missing_types(rows, cluster), *_too_large(rows, cluster), *_too_much_beside(rows, cluster)]
+    named = {row for finding in found for row in finding.rows}
+    return [*found, *_too_few_together(rows.filter(~pl.col("_row").is_in(named)), cluster), *held_too_much(trace, cluster)]
 
 
 def impossible_times(trace: Trace) -> list[Finding]:
@@ -66,40 +75,80 @@ def _peak(spans: pl.DataFrame) -> tuple[float, float]:
 
 
 def _missing_types(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
-    if "type" not in rows.columns:
-        return []
-    known = [name.lower() for name in cluster.types]
-    named = rows.filter((pl.col("type") != "") & ~pl.col("type").str.to_lowercase().is_in(known))
-    return [
-        Finding("type", f"asks for type '{name}', of which the cluster has no device", near(name, cluster.types), rows=_rows(some))
-        for (name,), some in named.group_by("type", maintain_order=True)
-    ]
+    """Types asked for that the cluster has no device of; of alternatives one type that is there is enough."""
+    known, found = [name.lower() for name in cluster.types], []
+    if "type" in rows.columns:
+        named = rows.filter((pl.col("type") != "") & ~pl.col("type").str.to_lowercase().is_in(known))
+        found += [("type", str(name), some) for (name,), some in named.group_by("type", maintain_order=True)]
+    cells = rows["options"].unique(maintain_order=True).to_list() if "options" in rows.columns else []
+    for cell in filter(None, cells):
+        types = [option.type for option in parse_options(cell)]
+        if not any(name.lower() in known for name in types):
+            found.append(("options", types[0], rows.filter(pl.col("options") == cell)))
+    what = "asks for type '{}', of which the cluster has no device"
+    return [Finding(field, what.format(name), near(name, cluster.types), rows=_rows(some)) for field, name, some in found]
 
 
 def _too_large(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
-    most = max((cluster.gpus_of(name) for name in cluster.types), default=0)
-    large = rows.filter(pl.col("gpus") > most)
-    fix = "use a larger cluster, or drop the job"
-    return (
-        [Finding("gpus", f"asks for more than the {most} GPUs that the cluster has of a type", fix, rows=_rows(large))]
-        if large.height
-        else []
-    )
+    """More GPUs than there are of the type asked for, or of any where none is."""
+    found = []
+    for of, some, types in _by_type(rows, cluster):
+        most = max(cluster.gpus_of(name) for name in types)
+        large = some.filter(pl.col("gpus") > most)
+        if large.height:
+            what = f"asks for more than the {most} GPUs that the cluster has {of}"
+            found.append(Finding("gpus", what, "use a larger cluster, or drop the job", rows=_rows(large)))
+    return found
 
 
 def _too_much_beside(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
     """CPUs, memory or storage beside each device that no node has."""
     found = []
-    for name, unit in (("cpus", "CPUs"), ("memory", "GB"), ("storage", "MB/s of storage")):
-        most = max((getattr(node, name) for node in cluster.nodes), default=0.0)
-        if name not in rows.columns or most <= 0.0:  # the cluster says nothing of it
+    for name, unit in _BESIDE.items():
+        if name not in rows.columns:
             continue
-        each = pl.col(name) / pl.max_horizontal(pl.col("gpus"), pl.lit(1))
-        wide = rows.filter(each > most)
-        if wide.height:
-            what = f"needs more {unit} beside each device than the {most:g} that the largest node has"
-            found.append(Finding(name, what, "use a cluster with larger nodes, or drop the job", rows=_rows(wide)))
+        for of, some, types in _by_type(rows, cluster):
+            amounts = [getattr(node, name) for node in cluster.nodes if node.type in types]
+            most = max(amounts) if min(amounts) > 0.0 else math.inf  # a node that says nothing of it may have any amount
+            each = pl.col(name) / pl.max_horizontal(pl.col("gpus"), pl.lit(1))
+            wide = some.filter(each > most)
+            if wide.height:
+                largest = "the largest node" if len(types) == len(cluster.types) else f"the largest node {of}"
+                what = f"needs more {unit} beside each device than the {most:g} that {largest} has"
+                found.append(Finding(name, what, "use a cluster with larger nodes, or drop the job", rows=_rows(wide)))
     return found
+
+
+def _too_few_together(rows: pl.DataFrame, cluster: Cluster) -> list[Finding]:
+    """What is asked for beside each device fits on some node, but all nodes of a type together hold fewer such devices."""
+    found = []
+    amounts = [name for name in _BESIDE if name in rows.columns]
+    for of, some, types in _by_type(rows, cluster) if amounts else ():
+        wide = some.filter(pl.all_horizontal(_room(cluster, name, amounts) < pl.col("gpus") for name in types))
+        if wide.height:
+            what = f"needs so much beside each device that all nodes {of} together hold fewer of them than it asks for"
+            found.append(Finding(amounts[0], what, "use a cluster with larger nodes, or drop the job", rows=_rows(wide)))
+    return found
+
+
+def _room(cluster: Cluster, kind: str, amounts: Sequence[str]) -> pl.Expr:
+    """How many devices of a type a job can have, with what it asks for beside each; a node that says nothing of it may have any amount."""
+    shapes = Counter((node.gpus, *(getattr(node, name) for name in amounts)) for node in cluster.nodes if node.type == kind)
+    held = []
+    for (gpus, *has), count in shapes.items():
+        each = [(pl.col(name) / pl.max_horizontal(pl.col("gpus"), pl.lit(1)), amount) for name, amount in zip(amounts, has) if amount > 0]
+        held.append(count * pl.min_horizontal(pl.lit(float(gpus)), *((amount / need + 1e-9).floor() for need, amount in each)))
+    return pl.sum_horizontal(held)
+
+
+def _by_type(rows: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[str, pl.DataFrame, tuple[str, ...]]]:
+    """The jobs by the types that they may have: of each type those that ask for it, and those that ask for none."""
+    free = pl.col("type") == "" if "type" in rows.columns else pl.lit(1) == 1
+    if "options" in rows.columns:
+        free, rows = free, rows.filter(pl.col("options") == "")  # each alternative says what it needs
+    yield "of a type", rows.filter(free), cluster.types  # whichever has most
+    for name in cluster.types if "type" in rows.columns else ():
+        yield f"of type '{name}'", rows.filter(_is_type(name)), (name,)
 
 
 def _is_type(name: str) -> pl.Expr:
