@@ -143,6 +143,17 @@ def test_a_mistake_is_told_before_anything_runs(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_comparison_says_who_knew_true_durations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = log(tmp_path)
+    said = "srtf knew how long each job really takes; with --estimates history"
+    for estimates, told in (("oracle", True), ("history", False)):
+        words = ["compare", str(path), "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--estimates", estimates]
+        assert main(words) == 0
+        assert (f"note: {said}" in capsys.readouterr().err) is told
+        remarks = compare(path, "1x4", "fifo,srtf", estimates=estimates).remarks
+        assert any(remark.startswith(said) for remark in remarks) is told
+
+
 def test_advice_as_csv_has_a_row_per_policy_and_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = log(tmp_path)
     assert main(["advise", str(path), "--cluster", "1x4", "--also", "2x2", "--policy", "fifo", "--workers", "1", "-o", "csv"]) == 0

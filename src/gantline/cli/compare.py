@@ -53,7 +53,7 @@ def compare(
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
     from gantline.experiment.history import check_against, with_what_happened
-    from gantline.experiment.remarks import usable
+    from gantline.experiment.remarks import truth_known, usable
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
@@ -67,6 +67,8 @@ def compare(
             store_comparisons(found, out)
             write_figures(charts_of(sweep.results), out / "figures")
         show_comparisons(found, output)
+        for sentence in truth_known(sweep):
+            say(f"note: {sentence}")
         return report_failures(sweep)
 
 

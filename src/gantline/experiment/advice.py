@@ -16,13 +16,13 @@ from gantline.experiment.history import NAME
 from gantline.experiment.intervals import change_interval
 from gantline.experiment.means import means_of
 from gantline.experiment.pairing import seed_columns
+from gantline.experiment.remarks import truth_known
 from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.setting import Setting
 from gantline.experiment.significance import holm
 from gantline.experiment.sweep import Sweep
 from gantline.files.clusters import grown_cluster, read_cluster
 from gantline.files.prices import read_prices
-from gantline.performance.estimate_chain import find_estimates
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import spell
 
@@ -82,7 +82,7 @@ def advise_runs(
         sentences += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
     for one in clusters:
         sentences += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
-    answer = (*_answer(sweep, base, clusters), *([left_out] if left_out else []), *_knowledge(sweep, base), *_money(sweep, base))
+    answer = (*_answer(sweep, base, clusters), *([left_out] if left_out else []), *truth_known(sweep), *_money(sweep, base))
     return Advice(sweep, tuple(policies), tuple(clusters), (*sentences, *answer), answer)
 
 
@@ -136,19 +136,6 @@ def _grown(item: Difference, best: str) -> str:
     act = helps if item.change.known or item.doubtful else "in one run, which decides nothing" if not item.over else "over too few seeds"
     changed = f"{100 * item.change.value:+.0f} %" if item.change.value else "the same"
     return f"{item.policy}{grew} in place of {item.against} {act}: mean JCT {changed} under {best}."
-
-
-def _knowledge(sweep: Sweep, base: Setting) -> list[str]:
-    """A note where policies knew how long jobs take, which is unknown on a real cluster."""
-    if find_estimates(str(base.estimates)).mode != "oracle":
-        return []
-    choices = {case.policy: case.setting for case in sweep.cases if case.policy != NAME}
-    names = ", ".join(name for name, setting in choices.items() if "remaining" in setting.make_policy().needs)
-    if not names:
-        return []
-    return [
-        f"{names} knew how long each job really takes; with --estimates history (or limit, where jobs have time limits) it would know less."
-    ]
 
 
 def monthly_costs(sweep: Sweep, base: Setting) -> dict[str, float]:

@@ -28,7 +28,7 @@ from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
 from gantline.experiment.history import check_against, with_what_happened
-from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
+from gantline.experiment.remarks import failures_of, notes_of, truth_known, usable, warnings_of
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
@@ -69,7 +69,7 @@ class Verdicts:
     @property
     def remarks(self) -> list[str]:
         """What else a reader should know: runs in doubt, stops that cost nothing, seeds that change nothing."""
-        return [*([self.left_out] if self.left_out else []), *warnings_of(self.runs), *notes_of(self.runs)]
+        return [*([self.left_out] if self.left_out else []), *truth_known(self.runs), *warnings_of(self.runs), *notes_of(self.runs)]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
