@@ -143,6 +143,24 @@ def test_a_mistake_is_told_before_anything_runs(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--metric jct_mean --metric jct_mean", "metrics: 'jct_mean' is named twice"),
+        ("--metric nope", "metrics: no metric 'nope' to compare by"),
+        ("--confidence nan", "confidence nan is not between 0 and 1"),
+        ("--against las", "no policy 'las' among those compared"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, said: str
+) -> None:
+    words = ["compare", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
+    assert main([*words, *options.split()]) in (2, 3)
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_comparison_says_who_knew_true_durations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = log(tmp_path)
     said = "srtf knew how long each job really takes; with --estimates history"

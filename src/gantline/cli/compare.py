@@ -48,7 +48,7 @@ def compare(
     """Compare policies on the same jobs."""
     from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, write_figures
     from gantline.experiment.charts import charts_of
-    from gantline.experiment.compare import METRICS
+    from gantline.experiment.compare import METRICS, check_asked
     from gantline.experiment.compare import compare as compare_runs
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
@@ -58,6 +58,7 @@ def compare(
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
     check_against(against, grid.policies)
+    check_asked(metric or METRICS, confidence)
     with kept_or_not(out) as folder:
         sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
         if left_out:

@@ -78,13 +78,20 @@ class Comparison:
         return [verdict([item for item in self.differences if item.policy == name]) for name in names]
 
 
-def compare(sweep: SweepRuns, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
-    """A comparison for each place of the axes other than policy and seed; by default against the first policy."""
+def check_asked(metrics: Sequence[str], confidence: float = USUAL) -> None:
+    """Refuse metrics and levels that nothing can be compared by, before any run is made."""
     check_confidence(confidence)
     for name in metrics:
         if name not in BY_KEY or not BY_KEY[name].better:
             known = [key for key, metric in BY_KEY.items() if metric.better]
             raise NotFoundError(f"no metric '{name}' to compare by", where="metrics", fix=near(name, known))
+    if twice := [name for at, name in enumerate(metrics) if name in metrics[:at]]:
+        raise UsageError(f"'{twice[0]}' is named twice", where="metrics", fix="give each once: all comparisons are tested together")
+
+
+def compare(sweep: SweepRuns, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
+    """A comparison for each place of the axes other than policy and seed; by default against the first policy."""
+    check_asked(metrics, confidence)
     rows = sweep.results.with_row_index("index")
     policies = rows["policy"].unique(maintain_order=True).to_list()
     base = against or policies[0]

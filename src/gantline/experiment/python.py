@@ -23,7 +23,7 @@ from gantline.core.policy import Policy
 from gantline.experiment.advice import Advice, advise_runs, grid_of
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.common_warmup import with_common_warmup
-from gantline.experiment.compare import METRICS, Comparison
+from gantline.experiment.compare import METRICS, Comparison, check_asked
 from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
@@ -115,9 +115,10 @@ def compare(
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
     grid = Grid(base, choices_of(policies), seeds=wanted)
-    check_against(against, grid.policies)
-    found, left_out = place.run_beside_log(grid, base, workers)
     wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
+    check_against(against, grid.policies)
+    check_asked(wanted_metrics, confidence)
+    found, left_out = place.run_beside_log(grid, base, workers)
     comparisons = tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence))
     verdicts = Verdicts(comparisons, found, left_out)
     if folder is not None:
