@@ -53,7 +53,8 @@ def compare(
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
     from gantline.experiment.history import check_against, with_what_happened
-    from gantline.experiment.remarks import truth_known, usable
+    from gantline.experiment.knowledge import truth_known
+    from gantline.experiment.remarks import usable
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))

@@ -14,9 +14,9 @@ from gantline.experiment.difference import Difference
 from gantline.experiment.grid import Grid, PolicyChoice
 from gantline.experiment.history import NAME
 from gantline.experiment.intervals import change_interval
+from gantline.experiment.knowledge import truth_known
 from gantline.experiment.means import means_of
 from gantline.experiment.pairing import seed_columns
-from gantline.experiment.remarks import truth_known
 from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.setting import Setting
 from gantline.experiment.significance import holm

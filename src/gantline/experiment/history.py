@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -113,7 +112,7 @@ def _added(sweep: Sweep, run: StoredRun, base: Setting) -> Sweep:
     return replace(sweep, cases=tuple(cases), records=tuple(records))
 
 
-def _counted(sweep: Sweep, base: Setting) -> dict[Any, list[int] | None]:
+def _counted(sweep: Sweep, base: Setting) -> dict[object, list[int] | None]:
     """By seed, the range of jobs in the order of arrival that the runs on the cluster of the log count; None: all."""
     here = [
         (case.axes.get("seed", 0), record.summary.get("track"))

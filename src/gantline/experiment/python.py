@@ -28,7 +28,8 @@ from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
 from gantline.experiment.history import check_against, with_what_happened
-from gantline.experiment.remarks import failures_of, notes_of, truth_known, usable, warnings_of
+from gantline.experiment.knowledge import truth_known
+from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep

@@ -82,15 +82,3 @@ def notes_of(sweep: SweepRuns) -> list[str]:
     if same_runs(sweep.results):
         notes.append("every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
     return notes
-
-
-def truth_known(sweep: SweepRuns) -> list[str]:
-    """A sentence where policies knew how long jobs take, which is unknown on a real cluster."""
-    from gantline.experiment.history import NAME
-    from gantline.performance.estimate_chain import find_estimates
-
-    choices = {case.policy: case.setting for case in sweep.cases if case.policy != NAME}
-    oracle = {name: one for name, one in choices.items() if find_estimates(str(one.estimates)).mode == "oracle"}
-    names = ", ".join(name for name, one in oracle.items() if "remaining" in one.make_policy().needs)
-    less = "with --estimates history (or limit, where jobs have time limits) it would know less"
-    return [f"{names} knew how long each job really takes; {less}."] if names else []
