@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 2
+# Many tests wait for processes, so that one worker more than cores keeps all of these busy.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(9, 1 + (os.cpu_count() or 1)))')
 STORIES ?= 10000
 CHAOS_SECONDS ?= 600
 PYTEST_ARGS ?=
@@ -11,7 +12,8 @@ CONSTRAINTS ?=
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+# Most modules of most libraries are never imported here: compiling all of them is a third of the installation.
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 

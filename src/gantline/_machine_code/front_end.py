@@ -93,7 +93,7 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
             found = signatures[operator, *args] = resolve(self, context, args, kws)
         return found
 
-    signatures: dict[Any, Any] = {}
+    signatures: dict[tuple[object, ...], object] = {}
     without = set[type]()  # kinds of values that hold no variable
 
     def list_variables(self: Any, value: Any) -> list[Any]:
@@ -119,7 +119,7 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
             refresh(self)
             typing._entries_seen = _entries(self), _entries(typing)
 
-    def mark_positive(builder: Any, load: Any) -> None:
+    def mark_positive(builder: object, load: object) -> None:
         if isinstance(load, LoadInstr):  # else the number is known
             mark(builder, load)
 

@@ -8,11 +8,13 @@ whole needs no memory, as long as nothing but loads, stores and addresses of par
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, TypeAlias
 
 from llvmlite.ir import Constant, IRBuilder
 from llvmlite.ir.instructions import AllocaInstr, ExtractValue, GEPInstr, InsertValue, LoadInstr, PhiInstr, StoreInstr
 
+#: a value, an address, an instruction, a block or a function of LLVM's language: llvmlite has no types
+Value: TypeAlias = Any
 _WITHOUT_EFFECT = frozenset((ExtractValue, InsertValue, LoadInstr, GEPInstr, AllocaInstr))
 _PLACES = frozenset((GEPInstr, AllocaInstr))
 
@@ -20,12 +22,12 @@ _PLACES = frozenset((GEPInstr, AllocaInstr))
 class LeanBuilder(IRBuilder):  # type: ignore[misc]
     """Numba's way to write instructions, but those whose result is known."""
 
-    def __init__(self, block: Any = None) -> None:
+    def __init__(self, block: Value = None) -> None:
         super().__init__(block)
-        self._stored: dict[Any, tuple[Any, Any]] = {}  # by place in memory: the block that has stored a whole there, and the whole
-        self._seen_elsewhere: set[Any] = set()  # places that others may write to
+        self._stored: dict[Value, tuple[Value, Value]] = {}  # by place in memory: the block that has stored a whole there, and the whole
+        self._seen_elsewhere: set[Value] = set()  # places that others may write to
 
-    def extract_value(self, agg: Any, idx: Any, name: str = "") -> Any:
+    def extract_value(self, agg: Value, idx: Value, name: str = "") -> Value:
         """A part of a value; if that has just been put together, what was put there."""
         wanted = list(idx) if isinstance(idx, tuple | list) else [idx]
         while isinstance(agg, InsertValue):
@@ -41,7 +43,7 @@ class LeanBuilder(IRBuilder):  # type: ignore[misc]
                     return agg
         return super().extract_value(agg, wanted, name)
 
-    def load(self, ptr: Any, *args: Any, **kwargs: Any) -> Any:
+    def load(self, ptr: Value, *args: Value, **kwargs: Value) -> Value:
         """What lies there; if it was just stored, what was stored."""
         place, path = _place_of(ptr)
         block, whole = self._stored.get(place, (None, None))
@@ -49,7 +51,7 @@ class LeanBuilder(IRBuilder):  # type: ignore[misc]
             return super().load(ptr, *args, **kwargs)
         return self.extract_value(whole, path) if path else whole
 
-    def _insert(self, instr: Any) -> None:
+    def _insert(self, instr: Value) -> None:
         if isinstance(instr, StoreInstr):
             value, pointer = instr.operands
             self._see([value])
@@ -60,7 +62,7 @@ class LeanBuilder(IRBuilder):  # type: ignore[misc]
             self._see([instr.pointer])
         super()._insert(instr)
 
-    def _note_store(self, value: Any, pointer: Any) -> None:
+    def _note_store(self, value: Value, pointer: Value) -> None:
         place, path = _place_of(pointer)
         if place is None:
             if isinstance(pointer, PhiInstr):
@@ -70,7 +72,7 @@ class LeanBuilder(IRBuilder):  # type: ignore[misc]
         else:
             self._stored[place] = self._block, value
 
-    def _see(self, values: Any) -> None:
+    def _see(self, values: Value) -> None:
         """Others are given these values: what lies at an address among them may change from now on."""
         for value in values:
             if type(value) in _PLACES:
@@ -80,7 +82,7 @@ class LeanBuilder(IRBuilder):  # type: ignore[misc]
                     self._stored.pop(place, None)
 
 
-def _place_of(pointer: Any) -> tuple[Any, list[int]]:
+def _place_of(pointer: Value) -> tuple[Value, list[int]]:
     """The variable in memory that an address belongs to, and which part of it; none: it cannot be told."""
     path: list[int] = []
     while isinstance(pointer, GEPInstr):
@@ -92,7 +94,7 @@ def _place_of(pointer: Any) -> tuple[Any, list[int]]:
     return (pointer, path) if isinstance(pointer, AllocaInstr) else (None, [])
 
 
-def leave_out_unread(function: Any) -> None:
+def leave_out_unread(function: Value) -> None:
     """Remove what only reads or computes, if nothing uses the result, and what is stored where nothing reads."""
     everything = [one for block in function.blocks for one in block.instructions]
     uses = {one: 0 for one in everything if type(one) in _WITHOUT_EFFECT}
@@ -118,7 +120,7 @@ def leave_out_unread(function: Any) -> None:
         block.instructions[:] = [one for one in block.instructions if one not in unread]
 
 
-def _read_by(instruction: Any) -> list[Any]:
+def _read_by(instruction: Value) -> list[Value]:
     """What an instruction uses; to store something in a variable does not use the variable."""
     if isinstance(instruction, PhiInstr):
         return [value for value, _ in instruction.incomings]

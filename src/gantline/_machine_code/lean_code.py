@@ -10,7 +10,6 @@ out.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
 from numba.core import ir
 from numba.core.analysis import must_use_alloca
@@ -18,13 +17,13 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
 
-from gantline._machine_code.lean_builder import LeanBuilder, leave_out_unread
+from gantline._machine_code.lean_builder import LeanBuilder, Value, leave_out_unread
 
 
 class LeanLower(Lower):
     """From Numba's language to LLVM's. Nothing is deleted, because nothing is counted."""
 
-    def setup_function(self, fndesc: Any) -> None:
+    def setup_function(self, fndesc: Value) -> None:
         super().setup_function(fndesc)
         self.builder = LeanBuilder(self.entry_block)
         self.call_helper = self.call_conv.init_call_helper(self.builder)
@@ -48,7 +47,7 @@ class LeanLower(Lower):
             if len(found) == 1 and name not in in_memory and all(at in above[reader] and at < reader for reader in readers[name]):
                 self._singly_assigned_vars.add(name)
 
-    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+    def storevar(self, value: Value, name: str, argidx: Value = None) -> None:
         if name in self._singly_assigned_vars:
             self._blk_local_varmap[name] = value
         else:
@@ -57,7 +56,7 @@ class LeanLower(Lower):
     def delvar(self, name: str) -> None:
         """Nothing to do."""
 
-    def lower_function_body(self) -> Any:
+    def lower_function_body(self) -> Value:
         tail = super().lower_function_body()
         leave_out_unread(self.function)
         return tail
@@ -70,5 +69,5 @@ class LeanLowering(BaseNativeLowering):
     _name = "lean_lowering"  # type: ignore[assignment]
 
     @property
-    def lowering_class(self) -> Any:
+    def lowering_class(self) -> Value:
         return LeanLower
