@@ -145,6 +145,30 @@ def test_an_array_leaves_whole_and_what_others_wait_for_stays(tmp_path: Path) ->
         assert {record["launch"].get("array_index", -1) for record, _ in retention.archive.records()} == {-1, 0, 1, 2}
 
 
+def test_for_an_old_job_that_must_stay_no_newer_one_leaves(tmp_path: Path) -> None:
+    with service(tmp_path, jobs=2) as retention:
+        scheduler = retention.scheduler
+        (first,) = run(scheduler, 1)
+        (runs,) = scheduler.submit(shell("sleep 1000"), "ann")
+        (waits,) = scheduler.submit(shell("true", after=((first, "ok"), (runs, "ok"))), "ann")
+        (_, *newest) = [run(scheduler, 1)[0] for _ in range(3)]
+        assert retention.look() == 1, "the second alone: the first is waited for"
+        assert set(scheduler.view().jobs) == {first, runs, waits, *newest}
+        assert retention.look() == 0
+
+
+def test_an_array_stays_as_long_as_one_of_its_tasks_is_among_the_newest(tmp_path: Path) -> None:
+    with service(tmp_path, jobs=2) as retention:
+        scheduler = retention.scheduler
+        tasks = scheduler.submit(shell("true", count=3), "ann")
+        ended(scheduler, *tasks)
+        run(scheduler, 1)
+        assert retention.look() == 0
+        run(scheduler, 1)
+        assert retention.look() == 3
+        assert set(retention.archive.jobs(tasks)) == set(tasks)
+
+
 @pytest.mark.parametrize("ends_again", [False, True])
 def test_a_job_that_comes_back_while_it_is_being_archived_stays(tmp_path: Path, ends_again: bool) -> None:
     with service(tmp_path, age=1e-9) as retention:

@@ -119,12 +119,11 @@ class Retention:
         units = [[job.id] for job in book if not job.launch.array] + [list(ids) for ids in book.arrays.values()]
         over = [(max(book[id].finished for id in unit), unit) for unit in units if all(book[id].ended for id in unit)]
         over.sort(key=lambda one: one[0])
-        too_many = sum(len(unit) for _, unit in over) - self.keep.jobs
-        found = []
+        newer, found = sum(len(unit) for _, unit in over), []
         for ended, unit in over:
-            if (too_many > 0 or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
-                found.append(unit)
-                too_many -= len(unit)
+            newer -= len(unit)
+            if (newer >= self.keep.jobs or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
+                found.append(unit)  # by its own place in the order: for an older one that must stay no newer one leaves
         self._ended = {id: book[id].finished for unit in found for id in unit}
         self._expect(self.scheduler.observer.over - len(self._ended))
         return found
