@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.runtime.specs import Spec, ended, running, shell, state, until
@@ -16,6 +17,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.files import read_json, write_json
+from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.records import Entry, MemoryStore
 
 
@@ -101,6 +104,48 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
         assert scheduler.view().jobs[job].exit_code == 6
         (later,) = scheduler.submit(shell("true"))
         assert ended(scheduler, later) == ["succeeded"]
+
+
+def test_a_gang_that_cannot_be_told_of_a_loss_keeps_no_other_from_hearing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    full: set[str] = set()
+    tried: list[str] = []
+
+    def write(path: str, value: Any) -> None:
+        job = Path(path).parent.parent.name
+        if job in full:
+            tried.append(job)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_json(path, value)
+
+    monkeypatch.setattr("gantline.runtime.local.incarnation.write_json", write)
+    with running(tmp_path, "cpu:2") as scheduler:
+        first, second = (scheduler.submit(shell("sleep 1000"))[0] for _ in range(2))
+        until(lambda: state(scheduler, first) == state(scheduler, second) == "running")
+        one, other = (scheduler.runner.known[job] for job in (first, second))
+        full.add(first)
+        scheduler.runner.fail(0, frozenset({0, 1}), 0.0)
+        until(lambda: other.over and len(tried) >= 3, "the other is stopped, and it is tried again")
+        assert not one.over
+        full.clear()
+        until(lambda: one.over, "it is stopped when there is room")
+    assert sum("while carrying out Loss" in record.message for record in caplog.records) == 1
+
+
+def test_an_order_to_stop_that_could_not_be_written_is_written_when_it_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Incarnation("7", 1, tmp_path)
+
+    def full(path: str, value: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gantline.runtime.local.incarnation.write_json", full)
+        with pytest.raises(OSError, match="No space"):
+            one.write_order(want="stop")
+    assert one.order.get("want") != "stop", "nobody has been told"
+    one.write_order(want="stop")
+    assert read_json(str(tmp_path / "order.json")) == one.order == {"want": "stop"}
 
 
 def test_time_does_not_follow_the_wall_clock_and_never_goes_back() -> None:

@@ -95,9 +95,7 @@ class Execution:
     def carry_out(self, order: Order | Loss) -> None:
         """Do what an order says, or say what is known where it is older than that."""
         if isinstance(order, Loss):
-            for one in self.known.alive():
-                if one.occupies(order.devices):
-                    one.write_order(want="stop", grace=0.0)
+            self._lose(order)
             return
         task = self.contact.task(order.row)
         known = self.known.get(task.job)
@@ -122,6 +120,22 @@ class Execution:
             self._stop(known, order)
         else:
             self._never(order, task)
+
+    def _lose(self, loss: Loss) -> None:
+        """Stop the gangs on lost devices, each by itself; those to whom it cannot be written now hear of it with the next orders."""
+        missed: list[Incarnation] = []
+        failure: OSError | None = None
+        for one in loss.missed or self.known.alive():
+            try:
+                if one.occupies(loss.devices):
+                    one.write_order(want="stop", grace=0.0)
+            except OSError as error:
+                missed.append(one)
+                failure = failure or error
+        if missed:
+            self.orders.append(Loss(loss.devices, tuple(missed)))
+        if failure is not None and not loss.missed:
+            raise failure  # said once, however often it is tried again
 
     def start(self, order: Order) -> None:
         """Start a new incarnation, unless another one is in its way."""

@@ -67,11 +67,12 @@ class Incarnation:
         self.pidfd, self.is_above = fork_server.begin(str(self.folder)), True
 
     def write_order(self, **news: Any) -> None:
-        """Change the order, and signal the keeper to read it."""
-        self.order |= news
+        """Change the order, and signal the keeper to read it. OSError: the order is as it was, and may be repeated."""
+        order = {**self.order, **news}
         if news.get("want") == "stop" and not self.stopping:
             self.stopping = time.monotonic()
-        write_json(str(self.folder / "order.json"), self.order)
+        write_json(str(self.folder / "order.json"), order)
+        self.order = order
         if self.state.get("phase") != "over":
             if self.stopping:
                 self.signal(signal.SIGCONT)  # it, or the process above it, may be halted

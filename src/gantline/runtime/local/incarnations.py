@@ -15,6 +15,7 @@ class Loss:
     """Devices that are declared lost. It stands among the orders: what was ordered before it may be about to start there."""
 
     devices: frozenset[int]
+    missed: tuple[Incarnation, ...] = ()  # gangs there that have not heard of it yet; who starts there by now is none of them
 
 
 class Incarnations:
