@@ -183,6 +183,23 @@ def test_what_is_read_changes_the_run(regime: str, policy: str, setting: dict[st
     assert usual.jobs["finish"].to_list() != other.jobs["finish"].to_list()
 
 
+@pytest.mark.parametrize("regime", WORLDS)
+def test_a_policy_that_the_original_does_not_have_is_refused_alike_everywhere(regime: str) -> None:
+    with pytest.raises(RefusedError, match="policy 'quincy'") as told:
+        scope_of(regime).check(regime, MyQuincy(), {})
+    assert (told.value.where, told.value.exit_code) == (f"--regime {regime}", 4)
+
+
+@dataclass(frozen=True)
+class MyQuincy(Policy):
+    """A policy of one's own that no original has."""
+
+    name = "quincy"
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([])
+
+
 @dataclass(frozen=True)
 class MyPollux(Pollux):
     """A policy of one's own, derived from Pollux."""

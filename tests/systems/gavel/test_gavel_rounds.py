@@ -162,7 +162,7 @@ def test_what_the_regime_does_not_know_is_refused(options: dict[str, Any], words
 
 
 def test_a_policy_without_shares_is_refused() -> None:
-    with pytest.raises(UsageError, match="policy 'fifo' gives no shares"):
+    with pytest.raises(RefusedError, match="policy 'fifo' gives no shares"):
         simulate(trace(("big", 100.0, 0.0)), "v100:1", "fifo", throughputs=table(), regime="gavel")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.imitations.scope import Scope
 from gantline.systems.gavel.policies.policy import GavelPolicy
@@ -16,8 +16,8 @@ class GavelScope(Scope):
     def check_class(self, policy: Policy, where: str) -> None:
         name = policy.name or type(policy).__name__
         if not isinstance(policy, GavelPolicy):
-            raise UsageError(f"policy '{name}' gives no shares of time, which regime 'gavel' makes rounds of", where="--regime",
-                             fix="use a policy gavel.NAME, or another regime")  # fmt: skip
+            raise RefusedError(f"policy '{name}' gives no shares of time, which regime 'gavel' makes rounds of", where=where,
+                               fix="use a policy gavel.NAME, or another --regime")  # fmt: skip
         if type(policy).decide is not GavelPolicy.decide:
             what = f"decide() of class '{type(policy).__name__}' would not be called: {self.simulator} asks for shares()"
             raise RefusedError(what, where=where, fix="write shares(), or use another --regime")
