@@ -144,6 +144,28 @@ def test_a_mistake_is_told_before_anything_runs(
 
 
 @pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        ("1x4 --also 2x4 --also 1x2", "job 'b' asks for 9 GPUs and can never run on '1x4' with 4 of a kind, nor on '2x4', '1x2' ("),
+        ("4x4 --also 1x4", "log.csv:3: field 'gpus': job 'b' asks for 9 GPUs and can never run on '1x4' with 4 of a kind ("),
+        ("1x4 --also 1x1", "on '1x4' with 4 of a kind; job 'a' asks for 2 GPUs and can never run on '1x1' with 1 of a kind (2 such jobs)"),
+    ],
+)  # fmt: skip
+def test_a_job_that_clusters_cannot_hold_is_told_once_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], clusters: str, said: str
+) -> None:
+    (tmp_path / "log.csv").write_text("job,arrival,gpus,duration\na,0,2,10\nb,0,9,10\n", encoding="utf-8")
+    words = ["advise", str(tmp_path / "log.csv"), "--policy", "fifo,srtf", "--grow", "0", "--out", str(tmp_path / "runs"), "--cluster"]
+    assert main([*words, *clusters.split()]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("job 'b' asks for 9 GPUs") == 1
+    assert not (tmp_path / "runs").exists()
+    with pytest.raises(UsageError, match="job 'b' asks for 9 GPUs"):
+        advise(tmp_path / "log.csv", "1x4", "fifo,srtf")
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ("--metric jct_mean --metric jct_mean", "metrics: 'jct_mean' is named twice"),

@@ -96,6 +96,7 @@ def advise(
     from gantline.experiment.advice import SHOWN, advise_runs, grid_of
     from gantline.experiment.grid import policies_of
     from gantline.experiment.history import check_against, with_what_happened
+    from gantline.experiment.jobs_that_fit import check_jobs_fit
     from gantline.experiment.remarks import usable
 
     check_page_target(page, "--page")
@@ -106,7 +107,8 @@ def advise(
         wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
         grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
         check_against(against, grid.policies)
-        sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), runs, workers)), base)
+        check_jobs_fit(cases := grid.cases())
+        sweep, left_out = with_what_happened(usable(run_watched(cases, runs, workers)), base)
         found = advise_runs(sweep, base, against=against, left_out=left_out)
         if seen is not None:
             found = found.resting_on(seen.rests_on)

@@ -28,6 +28,7 @@ from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
 from gantline.experiment.history import check_against, with_what_happened
+from gantline.experiment.jobs_that_fit import check_jobs_fit
 from gantline.experiment.knowledge import truth_known
 from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
 from gantline.experiment.setting import MANY, Setting
@@ -153,6 +154,7 @@ def advise(
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
     grid = grid_of(base, choices_of(policies), also, grow, wanted)
     check_against(against, grid.policies)
+    check_jobs_fit(grid.cases())
     found, left_out = place.run_beside_log(grid, base, workers)
     return advise_runs(found, base, against=against, left_out=left_out)
 
