@@ -55,6 +55,25 @@ def test_empty_and_double_axes_are_refused(more: dict[str, object], message: str
 
 
 @pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"round": ["60", "1m"]}, "vary: round: '60' and '1m' mean the same"),
+        ({"round": ["5m", "1m", "300"]}, "vary: round: '5m' and '300' mean the same"),
+        ({"las.limits": ["3600,7200", "3600.0,7200"]}, "vary: las.limits: '3600,7200' and '3600.0,7200' mean the same"),
+    ],
+)
+def test_values_that_mean_the_same_are_refused(vary: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("tiresias", name="las")), seeds=(0, 1), vary=vary).cases()
+
+
+def test_policies_that_mean_the_same_may_stand_beside_each_other() -> None:
+    """Such as a policy and the one that a search has found, which is the same in the end."""
+    policies = (PolicyChoice("las"), PolicyChoice("las", {"service": "time"}, name="found"))
+    assert len(Grid(BASE, policies, vary={"round": ["1m", "5m"], "found.service": ["time"]}).cases()) == 4
+
+
+@pytest.mark.parametrize(
     ("policy", "vary", "message"),
     [
         ("fifo", {"rund": [1]}, "did you mean 'round'"),

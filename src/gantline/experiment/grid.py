@@ -115,7 +115,19 @@ class Grid:
             axes = dict(zip(outer, values))
             for choice in self.policies:
                 found += self._of_policy(choice, {name: value for name, value in axes.items() if value is not None})
+        self._refuse_same_values(found)
         return found
+
+    def _refuse_same_values(self, cases: Sequence[Case]) -> None:
+        """Refuse values of an axis that mean the same, such as 60 and 1m: they would be one run under two names."""
+        first: dict[tuple[str, frozenset[str]], dict[str, Any]] = {}
+        for case in cases:
+            place = {**case.axes, **case.parameters}
+            other = first.setdefault((case.hash, frozenset(place)), place)
+            for name in self.vary:
+                if name in place and str(place[name]) != str(other[name]):
+                    what = f"'{other[name]}' and '{place[name]}' mean the same"
+                    raise UsageError(what, where=f"vary: {name}", fix="leave one of them out")
 
     def _of_policy(self, choice: PolicyChoice, axes: dict[str, Any]) -> list[Case]:
         own = {name: values for name, values in self.vary.items() if self._owner(name) == choice.title}
