@@ -45,6 +45,23 @@ def test_a_cluster_file_grows_too_unless_it_is_wired(tmp_path: Path) -> None:
         grown_cluster(str(file), 0.1)
 
 
+def test_a_grown_cluster_file_goes_by_the_name_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(tmp_path, wait=5)
+    (tmp_path / "racks.yaml").write_text("nodes:\n  - {count: 2, type: v100, gpus: 4, cpus: 32, rack: r1}\n", encoding="utf-8")
+    words = "advise log.csv --cluster racks.yaml --policy fifo,srtf --grow 50% --prices v100=2 --workers 1 --page a.html -o json"
+    assert main(words.split()) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["cluster"] for row in told["means"]} == {"racks.yaml", "racks.yaml +50 %"}
+    assert any(sentence.startswith("racks.yaml +50 % (+50 % GPUs) in place of racks.yaml") for sentence in told["advice"])
+    assert told["advice"][-1] == "racks.yaml +50 % costs 17,520 a month, +5,840 against racks.yaml."
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "racks.yaml +50 %" in page
+    assert "v100:3x4" not in page
+
+
 def test_what_happened_is_no_policy_to_advise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The log's own mean is best; the answer names a policy all the same, what a larger cluster does for it, and what it knew."""
     monkeypatch.chdir(tmp_path)

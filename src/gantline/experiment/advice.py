@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
 from gantline.experiment.compare import METRICS, Comparison, compare
 from gantline.experiment.difference import Difference
@@ -21,7 +22,7 @@ from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.setting import Setting
 from gantline.experiment.significance import holm
 from gantline.experiment.sweep import Sweep
-from gantline.files.clusters import grown_cluster, read_cluster
+from gantline.files.clusters import grown_cluster, is_cluster_file, read_cluster
 from gantline.files.prices import read_prices
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import spell
@@ -55,10 +56,18 @@ def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequenc
     """Every policy on the cluster, on it grown by a share, and on other ones."""
     if base.cluster in clusters:
         raise UsageError(f"'{base.cluster}' is the cluster itself", where="--also", fix="name another one")
-    others = [*clusters, *([grown_cluster(base.cluster, grow)] if grow else [])]
+    larger = grown_cluster(base.cluster, grow) if grow else ""
+    others = [*clusters, *([larger] if larger else [])]
     if not others:
         raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8; on one cluster: gantline compare")
-    return Grid(base, policies, seeds=seeds, vary={"cluster": list(dict.fromkeys([base.cluster, *others]))})
+    titles = {larger: f"{base.cluster} {100 * grow:+,g} %"} if larger and is_cluster_file(base.cluster) else {}
+    return Grid(base, policies, seeds=seeds, vary={"cluster": list(dict.fromkeys([base.cluster, *others]))}, titles=titles)
+
+
+def _clusters(sweep: Sweep) -> dict[str, Cluster]:
+    """The clusters of the runs, by what tables call them."""
+    named = {str(case.axes["cluster"]): case.setting.cluster for case in sweep.cases}
+    return {name: read_cluster(cluster) for name, cluster in named.items()}
 
 
 def across(sweep: Sweep, axis: str) -> Sweep:
@@ -107,10 +116,11 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
     for happened in done.filter(pl.col("policy") == NAME)["jct_mean"].head(1):
         change = f" ({100 * (value / happened - 1):+.0f} % under {best})" if happened > 0 else ""
         found.append(f"As it happened, mean JCT was {spell(BY_KEY['jct_mean'], happened)}{change}; that is one run, which decides nothing.")
+    gpus = {name: sum(node.gpus for node in cluster.nodes) for name, cluster in _clusters(sweep).items()}
     for one in clusters:
         for item in one.differences:
             if one.place["policy of"] == best and item.metric == "jct_mean":
-                found.append(_grown(item, best))
+                found.append(_grown(item, best, gpus))
     return found
 
 
@@ -127,9 +137,8 @@ def _compared(rows: pl.DataFrame, best: str, others: Sequence[str]) -> str:
     return f", {counted}; not told apart from {', '.join(alike)}" if alike else f", {counted}, told apart from all others"
 
 
-def _grown(item: Difference, best: str) -> str:
+def _grown(item: Difference, best: str, gpus: Mapping[str, int]) -> str:
     """What another cluster does for the policy; no verb without an interval."""
-    gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
     more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
     grew = f" ({f'{round(more, 1):+,g} %' if more else 'as many'} GPUs)" if math.isfinite(more) else ""
     helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
@@ -143,9 +152,9 @@ def monthly_costs(sweep: Sweep, base: Setting) -> dict[str, float]:
     prices = read_prices(base.prices or None)
     if not prices:
         return {}
-    clusters = dict.fromkeys(str(case.axes["cluster"]) for case in sweep.cases)
     return {
-        name: sum(prices.get(node.type, math.nan) * node.gpus for node in read_cluster(name).nodes) * HOURS_PER_MONTH for name in clusters
+        name: sum(prices.get(node.type, math.nan) * node.gpus for node in cluster.nodes) * HOURS_PER_MONTH
+        for name, cluster in _clusters(sweep).items()
     }
 
 

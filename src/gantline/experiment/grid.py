@@ -83,6 +83,8 @@ class Grid:
     loads: tuple[float, ...] = ()
     seeds: tuple[int, ...] = (0,)
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Values of `vary` that tables call otherwise."""
 
     def __post_init__(self) -> None:
         titles = [choice.title for choice in self.policies]
@@ -144,7 +146,8 @@ class Grid:
             one.check()
             label = " ".join([choice.title, *(f"{name}={_shown(value)}" for name, value in given.items())])
             parameters = {name: _shown(value) for name, value in zip(own, values)}
-            found.append(Case(label, {name: _shown(value) for name, value in axes.items()}, parameters, one, one.hash))
+            shown = {name: self.titles.get(str(value), _shown(value)) for name, value in axes.items()}
+            found.append(Case(label, shown, parameters, one, one.hash))
         return found
 
     def _owner(self, name: str) -> str | None:

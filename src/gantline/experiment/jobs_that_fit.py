@@ -13,8 +13,10 @@ def check_jobs_fit(cases: Sequence[Case]) -> None:
     """Refuse once what all runs on some of the clusters would refuse. Jobs of the first seed are looked at, as the simulator does."""
     if any(_changes_jobs(case.setting) for case in cases):
         return  # which jobs there are, and what they ask for, differs from run to run
-    clusters = {case.setting.cluster: case.setting for case in reversed(cases)}
-    found = {name: error for name, setting in reversed(clusters.items()) if (error := _mistake(setting)) is not None}
+    clusters: dict[str, Setting] = {}
+    for case in cases:
+        clusters.setdefault(str(case.axes["cluster"]), case.setting)
+    found = {name: error for name, setting in clusters.items() if (error := _mistake(setting)) is not None}
     if found:
         raise _together(found)
 
