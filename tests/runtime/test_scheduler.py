@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core import columns as c
-from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
+from gantline.drivers.message_queue import Message
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.execution import LocalKeepers
 from gantline.runtime.local.incarnation import Incarnation
@@ -27,6 +30,42 @@ def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
         assert jobs[good].exit_code == 0
         assert (jobs[bad].exit_code, jobs[bad].reason, jobs[bad].lines) == (3, "exit-code", ("oh no",))
         assert (tmp_path / "jobs" / good / "1" / "log").read_text() == f"hello from {good}\n"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_who_waits_for_an_answer_is_told_at_once_when_the_service_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is being answered when the thread dies, two have asked behind it, one comes too late."""
+    with running(tmp_path) as scheduler:
+        dies, posted, told = threading.Event(), threading.Semaphore(0), []
+        post = scheduler.loop.messages.post
+
+        def die() -> None:
+            dies.wait()
+            raise SystemExit
+
+        def noted(message: Message) -> None:
+            post(message)
+            posted.release()
+
+        monkeypatch.setattr(scheduler.loop.messages, "post", noted)
+
+        def ask(question: Callable[[], object]) -> None:
+            with pytest.raises(UnreachableError) as caught:
+                question()
+            told.append(str(caught.value))
+
+        questions: list[Callable[[], object]] = [partial(scheduler.ask, die), scheduler.snapshot, partial(scheduler.submit, shell("true"))]
+        asking = [threading.Thread(target=ask, args=(question,)) for question in questions]
+        for thread in asking:
+            thread.start()
+            posted.acquire()
+        dies.set()
+        for thread in asking:
+            thread.join()
+        assert len(told) == 3
+        assert all("the service has ended before it could answer" in words for words in told)
+        ask(scheduler.snapshot)
+        assert "not running" in told[-1]
 
 
 def test_who_does_not_fit_waits_for_who_runs(tmp_path: Path) -> None:

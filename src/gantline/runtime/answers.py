@@ -22,7 +22,9 @@ def settle(future: Future[Any], error: BaseException | None, value: Any) -> None
 
 
 def copy_result(source: Future[Any], target: Future[Any]) -> None:
-    """Copy the result or error of one future to another."""
+    """Copy the result or error of one future to another, unless that has been told meanwhile that the service has ended."""
+    if target.done():
+        return
     error = source.exception()
     if error is not None:
         target.set_exception(error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, SetJob
 from gantline.drivers.message_queue import Message
-from gantline.runtime.answers import settle, wait
+from gantline.runtime.answers import settle
 from gantline.runtime.book import Job
 from gantline.runtime.records import Entry
 
@@ -54,7 +54,7 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
         scheduler.republish()
 
     scheduler.post(Message((), done, open_, alone=True))
-    wait(future)
+    scheduler.thread.wait(future)
     scheduler.ask(show)
 
 

@@ -10,7 +10,7 @@ from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
 from gantline.drivers.message_queue import Message
 from gantline.engine.state import State
-from gantline.runtime.answers import settle, wait
+from gantline.runtime.answers import settle
 from gantline.runtime.loop_thread import LoopThread
 
 
@@ -29,7 +29,7 @@ def drain(thread: LoopThread, timeout: float) -> None:
         settle(future, error, None)
 
     thread.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
-    wait(future)
+    thread.wait(future)
 
 
 def _stop_all(thread: LoopThread) -> None:
@@ -41,7 +41,7 @@ def _stop_all(thread: LoopThread) -> None:
         return [JobRequest(at, Action.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
 
     thread.post(Message((), lambda error: settle(future, error, None), open_, alone=True))
-    wait(future)
+    thread.wait(future)
 
 
 def _nodes_up(state: State) -> list[str]:

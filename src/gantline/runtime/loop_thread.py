@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Input
@@ -21,6 +22,8 @@ class LoopThread:
         self.failure: BaseException | None = None  # what ended it, where it was not stopped
         self._thread: threading.Thread | None = None
         self._ended = False
+        self._changing = threading.Lock()  # of what is waited for, and whether it has ended
+        self._awaited: set[Future[Any]] = set()
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
@@ -33,7 +36,15 @@ class LoopThread:
             self.failure = error
             raise
         finally:
-            self._ended = True
+            self._tell_who_waits()
+
+    def _tell_who_waits(self) -> None:
+        """It has ended, and answers nobody any more."""
+        with self._changing:
+            self._ended, left = True, [future for future in self._awaited if not future.done()]
+        for future in left:
+            if not future.done():  # one may be answered by another: two that have asked for the same
+                future.set_exception(_no_answer())
 
     @property
     def alive(self) -> bool:
@@ -55,11 +66,28 @@ class LoopThread:
         """Apply inputs together, and wait until they are applied."""
         future: Future[None] = Future()
         self.post(Message(values, lambda error: settle(future, error, None), alone=True))
-        wait(future)
+        self.wait(future)
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """The answer to a question, put between two steps."""
         future: Future[Answer] = Future()
         found: list[Answer] = []
         self.post(Message((), lambda error: settle(future, error, found[0] if found else None), call=lambda: found.append(question())))
-        return wait(future)
+        return self.wait(future)
+
+    def wait(self, future: Future[Answer]) -> Answer:
+        """The answer to what was posted; refused as soon as the thread has ended without one."""
+        with self._changing:
+            if self._ended and not future.done():
+                raise _no_answer()
+            self._awaited.add(future)
+        try:
+            return wait(future)
+        finally:
+            with self._changing:
+                self._awaited.discard(future)
+
+
+def _no_answer() -> UnreachableError:
+    fix = "start it with gantline up, and ask again; requests with an id are safe"
+    return UnreachableError("the service has ended before it could answer", where="scheduler", fix=fix)

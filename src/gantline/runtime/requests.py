@@ -13,7 +13,7 @@ from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.core.phases import Phase
 from gantline.drivers.message_queue import Message
 from gantline.runtime.after_step import Observer
-from gantline.runtime.answers import copy_result, settle, wait
+from gantline.runtime.answers import copy_result, settle
 from gantline.runtime.book import Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.endings import Endings
@@ -78,7 +78,7 @@ class Requests:
                 settle(future, error, [job.id for job in entered])
 
         self.thread.post(Message((), done, open_))
-        return wait(future)
+        return self.thread.wait(future)
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and change nothing."""
@@ -168,7 +168,7 @@ class Requests:
             settle(future, error, None)
 
         self.thread.post(Message((), done, open_, alone=True))
-        wait(future)
+        self.thread.wait(future)
 
     def _is_over(self, job: Job) -> bool:
         """Whether it has ended: by the book, which may be a step behind, or by the engine, which forgets those that have."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gantline.core.inputs import Input, Reserve, Unreserve
 from gantline.core.windows import AdvanceWindow
 from gantline.drivers.message_queue import Message
-from gantline.runtime.answers import settle, wait
+from gantline.runtime.answers import settle
 from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.records import Entry
 
@@ -24,4 +24,4 @@ def take_in(thread: LoopThread, value: Reserve | Unreserve) -> AdvanceWindow:
         return [Reserve(at, found[0]) if isinstance(value, Reserve) else value], []
 
     thread.post(Message((), lambda error: settle(future, error, found[0] if found else None), open_, alone=True))
-    return wait(future)
+    return thread.wait(future)

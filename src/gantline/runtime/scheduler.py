@@ -32,7 +32,7 @@ from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
 from gantline.runtime.after_step import Observer
-from gantline.runtime.answers import Answer, settle, wait
+from gantline.runtime.answers import Answer, settle
 from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
 from gantline.runtime.draining import drain as drain_jobs
@@ -221,7 +221,7 @@ class Scheduler:
         self.rehearse(policy, settings)
         future: Future[None] = Future()
         self.post(self._use_message(Use(0.0, policy, dict(settings or {})), future))
-        wait(future)
+        self.thread.wait(future)
         self.ask(self.republish)
 
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
