@@ -31,6 +31,12 @@ def test_a_gpu_in_slices_is_a_node_and_every_slice_a_device() -> None:
     assert [machine.cuda_of(name, 3) for name in ("a100.25pct-0", "a100.25pct-1", "cpu")] == ["0", "1", None]
 
 
+def test_gpus_of_several_groups_are_numbered_one_after_the_other() -> None:
+    machine = declared("h200:2,cpu:3,a100:1/4,l4:2")
+    numbers = {node.name: [machine.cuda_of(node.name, k) for k in range(node.gpus)] for node in machine.cluster.nodes}
+    assert numbers == {"h200": ["0", "1"], "cpu": [None] * 3, "a100.25pct-0": ["2"] * 4, "l4": ["3", "4"]}
+
+
 def test_slices_of_two_sizes_are_two_nodes_on_one_gpu() -> None:
     machine = declared("H200/8%x4+16%x4")
     assert [(node.type, node.gpus) for node in machine.cluster.nodes] == [("h200.8pct", 4), ("h200.16pct", 4)]
