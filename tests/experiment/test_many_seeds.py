@@ -84,7 +84,7 @@ def advised(rows: list[tuple[str, int, float, str]]) -> str:
         "policy", "seed", pl.lit("1x4").alias("cluster"), pl.lit("").alias("hash"), "jct_mean", "doubts", state=pl.lit("done"), log_hash=own
     )
     base = Setting(TraceSource(generator="day"), "1x4", "fifo")
-    return advice._answer(SimpleNamespace(results=frame), base, ())[0]  # type: ignore[arg-type]
+    return advice._answer(SimpleNamespace(results=frame, cases=()), base, ())[0]  # type: ignore[arg-type]
 
 
 def test_advice_never_compares_means_over_different_seeds() -> None:

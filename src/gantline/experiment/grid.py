@@ -122,7 +122,7 @@ class Grid:
 
     def _refuse_same_values(self, cases: Sequence[Case]) -> None:
         """Refuse values of an axis that mean the same, such as 60 and 1m: they would be one run under two names."""
-        first: dict[tuple[str, frozenset[str]], dict[str, Any]] = {}
+        first: dict[tuple[str, frozenset[str]], dict[str, object]] = {}
         for case in cases:
             place = {**case.axes, **case.parameters}
             other = first.setdefault((case.hash, frozenset(place)), place)

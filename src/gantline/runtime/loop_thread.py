@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
 
 from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Input
@@ -23,7 +23,7 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._ended = False
         self._changing = threading.Lock()  # of what is waited for, and whether it has ended
-        self._awaited: set[Future[Any]] = set()
+        self._awaited: set[Callable[[], None]] = set()  # each says that there is no answer
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
@@ -41,10 +41,9 @@ class LoopThread:
     def _tell_who_waits(self) -> None:
         """It has ended, and answers nobody any more."""
         with self._changing:
-            self._ended, left = True, [future for future in self._awaited if not future.done()]
-        for future in left:
-            if not future.done():  # one may be answered by another: two that have asked for the same
-                future.set_exception(_no_answer())
+            self._ended, left = True, list(self._awaited)
+        for refuse in left:
+            refuse()
 
     @property
     def alive(self) -> bool:
@@ -80,12 +79,18 @@ class LoopThread:
         with self._changing:
             if self._ended and not future.done():
                 raise _no_answer()
-            self._awaited.add(future)
+            refuse = partial(_refuse, future)
+            self._awaited.add(refuse)
         try:
             return wait(future)
         finally:
             with self._changing:
-                self._awaited.discard(future)
+                self._awaited.discard(refuse)
+
+
+def _refuse(future: Future[Answer]) -> None:
+    if not future.done():  # one may be answered by another: two that have asked for the same
+        future.set_exception(_no_answer())
 
 
 def _no_answer() -> UnreachableError:
