@@ -3,8 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Many tests wait for processes, so that one worker more than cores keeps all of these busy.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(9, 1 + (os.cpu_count() or 1)))')
+WORKERS ?= 2
 STORIES ?= 10000
 CHAOS_SECONDS ?= 600
 PYTEST_ARGS ?=
