@@ -35,7 +35,7 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
         row = int(np.flatnonzero(counts == 0)[0])
         more = f" ({int((counts == 0).sum())} such jobs)" if (counts == 0).sum() > 1 else ""
         raise _fault(trace, row, f"{names[row]} has speed 0 on every device type it may use{more}", "correct the table or the cluster")
-    tables.options = OptionTable(tables.options.F[:, kept], tables.options.I[:, kept])
+    tables.options = OptionTable(tables.options.F.compress(kept, axis=1), tables.options.I.compress(kept, axis=1))
     tables.options.F[c.O_RATE] = (speed / model.unit[owner])[kept]
     tables.options.F[c.O_RATE_SPREAD] = (apart / model.unit[owner])[kept]
     tables.I[c.OPTION_COUNT] = counts

@@ -34,12 +34,14 @@ class Inbox:
     executor: Executor | None = None  # None: orders are only counted, because what became of them is known
     received: deque[tuple[float, Report]] = field(default_factory=deque)
     able: Callable[[int], frozenset[Can]] = lambda row: USUAL  # the same in a replay and live
+    on_order: Callable[[Order], None] = lambda order: None  # before one goes out
 
     def can(self, row: int) -> frozenset[Can]:
         return self.able(row)
 
     def send(self, order: Order, now: float) -> None:
         if self.executor is not None:
+            self.on_order(order)
             self.executor.send(order, now)
 
     def next_time(self) -> float:

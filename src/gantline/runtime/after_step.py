@@ -13,6 +13,7 @@ from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.live import Live
+from gantline.engine.executor import Order, Verb
 from gantline.runtime.book import ENDED, Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.device_views import DeviceViews
@@ -30,6 +31,7 @@ _INCIDENTS = 20
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
 _WAITS = (int(Phase.PENDING), int(Phase.HELD))
 _QUOTA = (int(Reason.QUOTA), int(Reason.OVER_QUOTA))
+_ON_DEVICES = ("starting", "running", "resizing")
 _HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date about which jobs hold it
 
 
@@ -74,6 +76,11 @@ class Observer:
     def forget(self, ids: Iterable[str]) -> None:
         """Jobs have left for the archive."""
         self._views.drop(ids)
+
+    def ordered(self, order: Order) -> None:
+        """A gang is to be started: recorded before we look, because its job may have ended by then."""
+        if order.verb is Verb.START and self.book[self.loop.state.tables.ids[order.row]].state not in _ON_DEVICES:
+            self._changed(order.row)
 
     def look(self) -> None:
         """Find the jobs that have changed, write them to the store and wake the threads that wait for them."""

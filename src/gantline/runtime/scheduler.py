@@ -136,6 +136,7 @@ class Scheduler:
         self.endings = Endings(loop, book, self.progress, self.counters, begun.nodes, self._nodes_changed)
         windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
         self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
+        loop.inbox.on_order = self.observer.ordered
         unknown = begun.setup.unknown_queues
         self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.republish)
 
