@@ -21,13 +21,23 @@ PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}
 RUNNABLE_PAGES = [name for name, page in PAGES.items() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))]
 
 
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reader's programs, of which `sleep` sleeps for a tenth of its time."""
+    place = tmp_path_factory.mktemp("quick")
+    (place / "sleep").write_text('#!/bin/sh\nPATH=${PATH#*:} exec sleep "0.$1"\n', encoding="utf-8")
+    (place / "sleep").chmod(0o755)
+    return place
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None, quick: Path) -> Iterator[Path]:
     """An empty folder with the sample files, where the page's commands run."""
     write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the reader's environment is active
+    places = [quick, Path(sys.executable).parent, os.environ["PATH"]]  # the reader's environment is active
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, places)))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # sweeps then run here: starting workers takes longer than their runs
     monkeypatch.setattr(import_module("gantline.cli.live.up"), "_detach", serve_here)
     yield tmp_path
