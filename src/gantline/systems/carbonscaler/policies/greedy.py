@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 from gantline.core.arrays import Floats, Ints
@@ -35,7 +37,7 @@ def greedy(profile: ServerProfile, work: float, carbon: Floats, seconds: Floats,
     heap = [(-_gain(profile, 0, carbon[slot]), slot, 0) for slot in range(len(carbon)) if seconds[slot] > 0]
     heapq.heapify(heap)
     done = [0.0] * len(carbon)
-    while sum(done) < work:
+    while reduce(add, done, 0.0) < work:  # sum() makes up for lost digits from Python 3.12 on, and a plan may just suffice
         if not heap:
             return None
         _, slot, entry = heapq.heappop(heap)
