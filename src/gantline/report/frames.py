@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
 
 from gantline.core.cluster_spec import parse_cluster
@@ -180,7 +181,8 @@ def span_of(run: RunLike) -> tuple[float, float]:
 
 
 def _extreme(column: pl.Series, *, last: bool) -> float:
-    values = column.cast(pl.Float64).drop_nulls().filter(column.cast(pl.Float64).drop_nulls().is_finite())
-    if values.is_empty():
+    values = column.cast(pl.Float64).to_numpy()  # an empty cell is not a number there
+    values = values[np.isfinite(values)]
+    if not values.size:
         return 0.0
-    return float(values.max() if last else values.min())  # type: ignore[arg-type]
+    return float(values.max() if last else values.min())
