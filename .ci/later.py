@@ -4,9 +4,9 @@ At every change some test still reaches every branch that any test reaches, and 
 tests reach: those of other rooms pass through it, but ask something else. Of the functions that will do, those that reach most in a second
 are taken. A slow one that brings hardly a branch of its own waits all the same.
 
-Never wait: what takes less than a tenth of a second a case, tests that draw examples or compare with an oracle, what starts processes
-(nobody sees what these reach), what reaches so little that its strength must lie elsewhere, and what `never_later.txt` names. Comparisons
-with originals may wait: the records hold what they held, and `make records` makes all of them.
+Never wait: what takes less than a twentieth of a second a case, tests that draw examples or compare with an oracle, what starts
+processes (nobody sees what these reach), what reaches so little that its strength must lie elsewhere, and what `never_later.txt` names.
+Comparisons with originals may wait: the records hold what they held, and `make records` makes all of them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ HEAD = """\
 # Tests that wait for `make test-long`, chosen by `make later`: others reach whatever these reach (docs/design/rules-as-tests.md).
 # A test that is not named here runs at every change; whoever names files, folders or words of tests gets all of them.
 """
-BRANCHES_PER_SECOND = 20.0  # of its own; a test which brings fewer waits
+BRANCHES_PER_SECOND = 80.0  # of its own; a test which brings fewer waits
 NEAR = 1  # functions of a room's own tests which reach a branch of it, where there are so many
 SECONDS_OF_ANY_TEST = 0.002  # what pytest itself takes
-WORTH_A_LINE = 0.1  # seconds of a case; what takes less stays: most of it asks something of its own in no time
+WORTH_A_LINE = 0.05  # seconds of a case; what takes less stays: most of it asks something of its own in no time
 COMPARES = re.compile("@given|oracle|optim|solver|clarabel|scipy|plain|against")
 FEW_BRANCHES = 50  # what reaches fewer asks nothing of what it reaches
 
@@ -131,7 +131,7 @@ def main(traced: str, plain: str) -> int:
     waiting = sorted(function.name for function in functions if not function.runs)
     LIST.write_text(HEAD + "\n".join(waiting) + "\n", encoding="utf-8")
     spent, left = (sum(function.seconds for function in functions if function.runs or every) for every in (True, False))
-    print(f"{len(waiting)} of {len(functions)} test functions wait: {spent:.0f} processor seconds become {left:.0f}")
+    print(f"{len(waiting)} of {len(functions)} test functions wait: {spent:.0f} seconds become {left:.0f}")
     return 0
 
 

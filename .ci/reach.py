@@ -1,4 +1,6 @@
-"""A pytest plugin: which branches of our sources each test reaches, and the processor seconds it takes. `make reach` runs it.
+"""A pytest plugin: which branches of our sources each test reaches, and the seconds it takes. `make reach` runs it.
+
+Its seconds are the processor's, or the clock's where it waits for longer: both are what a run of the suite takes.
 
 `-p reach` with GANTLINE_REACH=FILE writes FILE-WORKER.npz. With GANTLINE_REACH_SECONDS=1 nothing is traced, so that the seconds are those
 of a plain run. Neither what kernels do inside nor what child processes reach is seen; which tests have such processes is noted.
@@ -38,7 +40,8 @@ class Reach:
         after = os.times()
         children = sum(after[2:4]) - sum(before[2:4])
         test = self.tests.setdefault(item.nodeid, {"passed": True})
-        test |= {"seconds": sum(after[:2]) - sum(before[:2]) + children, "children": children, "reached": self._reached()}
+        seconds = max(sum(after[:4]) - sum(before[:4]), after.elapsed - before.elapsed)
+        test |= {"seconds": seconds, "children": children, "reached": self._reached()}
         return found
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -1,4 +1,4 @@
-"""What `reach` has written, read again: per test the branches that it reaches, its processor seconds, whether it starts processes."""
+"""What `reach` has written, read again: per test the branches that it reaches, its seconds, whether it starts processes."""
 
 from __future__ import annotations
 

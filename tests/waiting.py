@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT = 240.0  # seconds after which a test gives up waiting, however slow the machine
-_FIRST, _GROWTH, _LONGEST = 0.02, 1.5, 0.25  # seconds between two looks: most of what is waited for comes soon, and a look costs a request
+_FIRST, _GROWTH, _LONGEST = 0.02, 1.3, 0.1  # seconds between two looks: most of what is waited for comes soon, and a look costs a request
 
 
 def until(true: Callable[[], Any], what: str = "") -> Any:

@@ -90,7 +90,7 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
     with running(tmp_path, "cpu:1", store=store) as scheduler:
         (job,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 6"))
         until(lambda: state(scheduler, job) == "running")
-        store.full = True
+        store.full, scheduler.loop.retry = True, 0.05
         with pytest.raises(RefusedError, match="cannot be written"):
             scheduler.submit(shell("true"))
         with pytest.raises(RefusedError, match="cannot be written"):
