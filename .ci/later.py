@@ -1,8 +1,8 @@
 """Choose the tests that wait for the long run, and write their names to `tests/later.txt`: `make later`, after `make reach`.
 
-At every change some test still reaches every branch that any test reaches, and some test of a room every branch of this room that its
-tests reach: those of other rooms pass through it, but ask something else. Of the functions that will do, those that reach most in a second
-are taken. A slow one that brings hardly a branch of its own waits all the same.
+At every change some test still reaches nearly every branch that any test reaches, and some test of a room nearly every branch of this
+room that its tests reach: those of other rooms pass through it, but ask something else. Of the functions that will do, those that reach
+most in a second are taken. A slow one that brings few branches of its own waits all the same.
 
 Never wait: what takes less than a twentieth of a second a case, tests that draw examples or compare with an oracle, what starts
 processes (nobody sees what these reach), what reaches so little that its strength must lie elsewhere, and what `never_later.txt` names.
@@ -26,7 +26,7 @@ from tests.later import LIST, defined_in
 ROOT = Path(__file__).parents[1]
 NEVER = ROOT / ".ci" / "never_later.txt"
 HEAD = """\
-# Tests that wait for `make test-long`, chosen by `make later`: others reach whatever these reach (docs/design/rules-as-tests.md).
+# Tests that wait for `make test-long`, chosen by `make later`: others reach nearly all that these reach (docs/design/rules-as-tests.md).
 # A test that is not named here runs at every change; whoever names files, folders or words of tests gets all of them.
 """
 BRANCHES_PER_SECOND = 80.0  # of its own; a test which brings fewer waits

@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.chaos import POLICIES, Day
 from tests.system.postgres import Postgres, is_installed
 
-SHORT = 3.0
+SHORT = 5.0
 
 
 @pytest.fixture(scope="module")

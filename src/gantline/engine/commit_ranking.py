@@ -48,7 +48,7 @@ class RankingCommit:
         dissolved = self.grants.dissolve() if state.tables.granted else 0
         ran = state.running_rows.copy() if speeds.about_gangs else state.running_rows
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
-        key = key if key.flags.writeable else key.copy()  # a column of the snapshot: else the walk were compiled for it once more
+        key = key if key.flags.writeable else key.copy()  # of the snapshot: the walk would be compiled once more for it
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
         undo = BeforeWalk(state) if state.rule.may_wait else None
