@@ -19,7 +19,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants reach later strength test-lowest test-newest bench docs vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records settled mutants reach later strength test-lowest test-newest bench docs vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000
 
 records: $(DEV) ## compare with the originals again, then write the recorded runs anew that changed; SYSTEMS="gavel sia" for some
 	$(PY) -m tests.records.write $(SYSTEMS)
+
+settled: $(DEV) ## compile every kernel and run all tests; if they pass, name the kernels that need not be compiled again as they are
+	PYTHONPATH=. $(PY) .ci/settle.py
 
 chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, other policies, clock jumps; CHAOS_SECONDS=600
 	$(BIN)/pytest -q tests/runtime/test_chaos.py --chaos-seconds $(CHAOS_SECONDS)

@@ -14,6 +14,7 @@ from tests.combinations import ALL_EXAMPLES, SHARE_OF_EXAMPLES, a_quarter, cases
 from tests.commands_read_once import make_validators_once, read_signatures_once, settle_signatures_once
 from tests.cpu_seconds import CpuSeconds
 from tests.later import tests_that_wait
+from tests.settled import read_settled, run_settled_plainly
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
 # Examples are the same in every run: what fails here fails everywhere; `--hypothesis-profile=search` looks for new ones.
@@ -41,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--later", action="store_true", help="also the tests of tests/later.txt, which wait for the long run, in their small form"
     )
+    parser.addoption("--compiled", action="store_true", help="compile kernels that have not changed, too: `make settled`, and with --long")
     parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption(
@@ -96,6 +98,15 @@ def commands_read_once() -> Iterator[None]:
         read_signatures_once(monkeypatch)
         settle_signatures_once(monkeypatch)
         make_validators_once(monkeypatch)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settled_kernels(long: bool, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels whose machine code was tested as they are now run as Python: tests/settled.py."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if not (long or request.config.getoption("--compiled")):
+            run_settled_plainly(monkeypatch, read_settled())
         yield
 
 
