@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
 from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, boundary, fits, keep, least, split
 from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
@@ -15,29 +15,33 @@ def share_spare(b: Book, order: Ints, now: float, most_first: bool, now_gpus: In
     """Give away what is free now: a start first, then the step that adds least GPU-time per GPU (or most, as the artifact does).
 
     A job with a plan is planned again with its next size now, and only if it is still in time and ends sooner; others have their GPUs until
-    the next breakpoint. Costs are found again when a job's turn comes, which is when they matter. `now_gpus`: GPUs of every job now.
+    the next breakpoint. Costs are found again when a job's turn comes, which is when they matter: only that of the job on top of the heap
+    changes. `now_gpus`: GPUs of every job now.
     """
-    n = order.size
-    cost, fresh, gone = np.empty(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for k in range(n):
-        cost[k] = -np.inf if now_gpus[order[k]] == 0 else 0.0
+    n, steps, waiting = order.size, 0, 0
+    cost, found_at, heap = np.empty(n), np.full(n, -1), np.empty(n, np.int64)  # found_at: after how many steps its cost was found
     if b.free_v[0] > 0:
         for k in range(n):
+            cost[k], useless = -np.inf, False
             if now_gpus[order[k]] > 0:
-                cost[k], gone[k] = _cost(b, order[k], now, now_gpus[order[k]], most_first)
-                fresh[k] = True
-    while b.free_v[0] > 0:
-        best = -1
-        for k in range(n):
-            if not gone[k] and (best < 0 or cost[k] < cost[best]):
-                best = k
-        if best < 0:
-            break
+                cost[k], useless = _cost(b, order[k], now, now_gpus[order[k]], most_first)
+                found_at[k] = 0
+            if not useless:
+                heap[waiting] = k
+                waiting += 1
+        for at in range(waiting // 2 - 1, -1, -1):
+            _sink(heap, waiting, at, cost)
+    while b.free_v[0] > 0 and waiting > 0:
+        best = heap[0]
         job = order[best]
-        if not fresh[best]:
-            value, gone[best] = _cost(b, job, now, now_gpus[job], most_first)
+        if found_at[best] < steps:
+            value, useless = _cost(b, job, now, now_gpus[job], most_first)
             cost[best] = -np.inf if now_gpus[job] == 0 else value
-            fresh[best] = True
+            found_at[best] = steps
+            if useless:
+                waiting -= 1
+                heap[0] = heap[waiting]
+            _sink(heap, waiting, 0, cost)
             continue
         entry = _next(b, job, now_gpus[job])
         if b.plan_count[job] == 0:
@@ -47,8 +51,26 @@ def share_spare(b: Book, order: Ints, now: float, most_first: bool, now_gpus: In
         elif not _replan(b, job, now, entry):
             return FULL
         now_gpus[job] = b.size[entry]
-        fresh[:] = False
+        steps += 1
     return 0
+
+
+@kernel
+def _sink(heap: Ints, count: int, at: int, cost: Floats) -> None:
+    """Let an entry of the heap down to where it belongs: the least cost is on top, of equal ones the first in order."""
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and _before(cost, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(cost, heap[child], heap[at]):
+            return
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
+
+
+@kernel
+def _before(cost: Floats, k: int, other: int) -> bool:
+    return bool(cost[k] < cost[other] or (cost[k] == cost[other] and k < other))
 
 
 @kernel
