@@ -32,7 +32,7 @@ class OptionTable:
     """Options of all jobs as two matrices (see `columns`). New ways are appended; rows from `len` on are room for more, which
     grows by doubling."""
 
-    __slots__ = ("F", "I", "_copied", "_copy", "_frozen", "_used")
+    __slots__ = ("F", "I", "_copied", "_copy", "_frozen", "_only_devices", "_used")
 
     def __init__(self, F: Floats | None = None, I: Ints | None = None) -> None:
         self.F: Floats = np.zeros((c.OF_COLUMNS, 0)) if F is None else F
@@ -41,6 +41,7 @@ class OptionTable:
         self._frozen: OptionTable | None = None
         self._copy: tuple[Floats, Ints] | None = None  # what is lent, with room for more
         self._copied = 0  # options that it has
+        self._only_devices: bool | None = None  # of a frozen table: as it was found when somebody first asked
 
     def __len__(self) -> int:
         return self._used
@@ -88,6 +89,16 @@ class OptionTable:
             self._frozen = OptionTable(self._copy[0][:, : self._used], self._copy[1][:, : self._used])
             self._frozen._frozen = self._frozen
         return self._frozen
+
+    @property
+    def only_devices(self) -> bool:
+        """Whether devices are all that these options want: no CPUs, memory or storage, and no number of nodes."""
+        found = self._only_devices
+        if found is None:
+            found = not (self.I[c.O_NODES].any() or self.F[c.O_CPUS : c.O_CPUS + c.BESIDE].any())
+            if self._frozen is self:  # which never changes, and is asked at every decision
+                self._only_devices = found
+        return found
 
     @staticmethod
     def rigid(types: Ints, gpus: Ints) -> OptionTable:
