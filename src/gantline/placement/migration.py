@@ -24,10 +24,24 @@ def rearrange(sizes: Ints, now: Ints, capacity: Ints, packed: Ints | None = None
 
 def release(sizes: Ints, now: Ints) -> Ints:
     """What is left after jobs ended and others shrank; workers leave from the last node on, as ranks are numbered through the nodes."""
-    behind = now.sum(axis=1, keepdims=True) - np.cumsum(now, axis=1)  # workers on later nodes, which leave first
-    excess = np.maximum(now.sum(axis=1) - sizes, 0)[:, None]
-    left: Ints = now - np.clip(excess - behind, 0, now)
+    left = now.copy()
+    _release(sizes, left)
     return left
+
+
+@kernel
+def _release(sizes: Ints, left: Ints) -> None:
+    jobs, nodes = left.shape
+    for job in range(jobs):
+        excess = -sizes[job]
+        for node in range(nodes):
+            excess += left[job, node]
+        node = nodes - 1
+        while excess > 0 and node >= 0:
+            leave = min(excess, left[job, node])
+            left[job, node] -= leave
+            excess -= leave
+            node -= 1
 
 
 def pack(sizes: Ints, capacity: Ints) -> Ints:
@@ -68,15 +82,21 @@ def _pack(order: Ints, sizes: Ints, free: Ints, layout: Ints) -> None:
 def bind(packed: Ints, now: Ints, capacity: Ints) -> Ints:
     """Give the packed nodes their real places: the assignment with the greatest overlap, on nodes that are large enough."""
     n = len(capacity)
-    overlap = np.zeros((n, n), dtype=np.int64)
-    _overlap(packed, now, np.zeros(n, dtype=np.int64), overlap)
-    worth = overlap * (n + 1) + np.eye(n, dtype=np.int64)  # of equal ones, the place where it was packed
-    used = packed.sum(axis=0)
-    worth[used[:, None] > capacity[None, :]] = -2 * (int(used.sum()) + 1) * (n + 1)
-    rows, places = linear_sum_assignment(worth, maximize=True)
-    layout = np.zeros_like(packed)
-    layout[:, places] = packed[:, rows]
-    return layout
+    worth, used = np.zeros((n, n), dtype=np.int64), packed.sum(axis=0)
+    _overlap(packed, now, np.zeros(n, dtype=np.int64), worth)
+    _weigh(worth, used, capacity, -2 * (int(used.sum()) + 1) * (n + 1))
+    order, (rows, places) = np.empty(n, dtype=np.int64), linear_sum_assignment(worth, maximize=True)
+    order[places] = rows
+    return packed.take(order, axis=1)
+
+
+@kernel
+def _weigh(worth: Ints, used: Ints, capacity: Ints, impossible: int) -> None:
+    """From overlaps to what is most: of equal overlaps the place where it was packed, and no node that is too small."""
+    n = used.size
+    for k in range(n):
+        for place in range(n):
+            worth[k, place] = impossible if used[k] > capacity[place] else worth[k, place] * (n + 1) + (1 if k == place else 0)
 
 
 @kernel

@@ -82,8 +82,8 @@ class TypeLayout:
         if not cluster.device_open[held.device].all() or self.grants.sum() > capacity.sum():
             return {}  # a node or a device is about to go, or more is given than there is: the engine sees to it
         now = np.zeros((len(self.jobs), len(nodes)), dtype=np.int64)
-        np.add.at(now, (held.owner, node[held.device]), 1)
-        if not _spread(now, capacity) and self._fall_into_place(now, capacity):
+        _count(held.owner, node[held.device], now)
+        if not _spread(now, int(capacity.max(initial=1))) and self._fall_into_place(now, capacity):
             return {}
         found, turn = self._laid_out(layout, now, capacity, move_seconds(self.snapshot, move_cost), nodes.tolist())
         return held.named(found, turn, node, shared[np.argsort(node[shared], kind="stable")], capacity)
@@ -103,8 +103,7 @@ class TypeLayout:
 
     def _simple(self) -> bool:
         """Whether devices are all that anybody wants: CPUs, memory and numbers of nodes are the engine's business."""
-        options = self.snapshot.options
-        return not (options.I[c.O_NODES].any() or options.F[c.O_CPUS : c.O_CPUS + c.BESIDE].any())
+        return self.snapshot.options.only_devices
 
     def _rooms(self) -> tuple[Ints, Ints]:
         """The nodes of the type, and of them the devices that these jobs may share: free ones and their own."""
@@ -128,11 +127,12 @@ class TypeLayout:
         changed = self._changed
         pinned = (np.zeros(len(self.jobs), dtype=np.bool_) if self.pinned is None else self.pinned) & ~changed
         stays = pinned | (layout == "defragmented") & ~changed
-        fixed = np.where(stays[:, None], now, 0)
+        any_stays = bool(stays.any())
+        fixed = np.where(stays[:, None], now, 0) if any_stays else now[:0]
         free = capacity - fixed.sum(axis=0)
         sizes = np.where(stays, 0, self.grants)
         packed = place_buddies(sizes, len(free), int(free[0])) if layout == "buddies" and fits_buddies(sizes, free) else pack(sizes, free)
-        found = fixed + rearrange(sizes, now - fixed, free, packed)
+        found = fixed + rearrange(sizes, now - fixed, free, packed) if any_stays else rearrange(sizes, now, free, packed)
         turn = np.lexsort((-sizes, ~stays))
         if layout != "defragmented":
             return found, turn
@@ -162,6 +162,22 @@ class TypeLayout:
         return float(OF[c.O_RATE if few else c.O_RATE_SPREAD, same[0]])
 
 
-def _spread(now: Ints, capacity: Ints) -> bool:
-    """Whether some gang spans more nodes than it would have to."""
-    return bool(((now > 0).sum(axis=1) > -(-now.sum(axis=1) // int(capacity.max(initial=1)))).any())
+@kernel
+def _count(owner: Ints, node: Ints, now: Ints) -> None:
+    """Workers of each job on each node, from the owner and the node of every device."""
+    for k in range(owner.size):
+        now[owner[k], node[k]] += 1
+
+
+@kernel
+def _spread(now: Ints, largest: int) -> bool:
+    """Whether some gang spans more nodes than it would have to, where the largest has so many devices."""
+    jobs, nodes = now.shape
+    for job in range(jobs):
+        workers, spans = 0, 0
+        for node in range(nodes):
+            workers += now[job, node]
+            spans += now[job, node] > 0
+        if spans > -(-workers // largest):
+            return True
+    return False
