@@ -173,10 +173,9 @@ class AdmissionDesk:
 
     def _plans(self, order: Ints) -> dict[int, Plan]:
         book, found = self.book, {}
-        for job in order.tolist():
-            if count := int(book.plan_count[job]):
-                first = int(book.plan_first[job])
-                found[job] = (book.plan_t[first : first + count].copy(), book.plan_v[first : first + count].copy(), float(book.end[job]))
+        for job in order[book.plan_count[order] > 0].tolist():
+            own = slice(book.plan_first[job], book.plan_first[job] + book.plan_count[job])
+            found[job] = (book.plan_t[own].copy(), book.plan_v[own].copy(), float(book.end[job]))
         return found
 
     def _restore(self, plans: dict[int, Plan]) -> bool:
@@ -245,15 +244,15 @@ def _tops(pool: Pool, knee: bool) -> Ints:
     return found
 
 
-def plain(plans: dict[int, Plan], rows: Ints) -> dict[str, Any]:
+def plain(plans: dict[int, Plan], rows: list[int]) -> dict[str, Any]:
     """Plans by row, as a memory can hold them."""
     return {str(rows[job]): [times.tolist(), gpus.tolist(), end] for job, (times, gpus, end) in plans.items()}
 
 
-def restored(stored: dict[str, Any], rows: Ints) -> dict[int, Plan]:
+def restored(stored: dict[str, Any], rows: list[int]) -> dict[int, Plan]:
     """Plans by position, for jobs that are still there."""
     found = {}
-    for job, row in enumerate(rows.tolist()):
+    for job, row in enumerate(rows) if stored else ():  # without deadlines there are none
         if (plan := stored.get(str(row))) is not None:
             times, gpus, end = plan
             found[job] = (np.array(times, dtype=np.float64), np.array(gpus, dtype=np.int64), float(end))

@@ -34,30 +34,29 @@ class _Deadlines(DeadlinePolicy):
         return self._decide_anew(snapshot, found, memory)
 
     def _decide_anew(self, snapshot: Snapshot, found: list[Pool], memory: dict[str, Any]) -> Plan:
-        rules, rows = self.settled(), snapshot.jobs.rows
+        rules, rows = self.settled(), snapshot.jobs.rows.tolist()
         admitted, stored = set(memory.get("admitted", ())), memory.get("plans", {})
         decided: list[Decided] = []
-        for pool in found:
-            mine = rows[pool.jobs]
-            known = [job for job, row in enumerate(mine.tolist()) if row in admitted]
-            decided.append(AdmissionDesk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, restored(stored, mine)).decide())
-        gone = {int(pool.jobs[job]) for pool, one in zip(found, decided) for job in one.refused}
+        places = [pool.jobs.tolist() for pool in found]
+        for pool, mine in zip(found, places):
+            known = [job for job, place in enumerate(mine) if rows[place] in admitted]
+            old = restored(stored, [rows[place] for place in mine])
+            decided.append(AdmissionDesk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, old).decide())
+        gone = {mine[job] for mine, one in zip(places, decided) for job in one.refused}
         stays = [place for place in range(len(rows)) if place not in gone]  # a refused job is not there next time
         place_of = {place: number for number, place in enumerate(stays)}
         until = min([one.until for one in decided], default=math.inf)
         remembered: dict[str, Any] = {
             "cause": [
-                rows[stays].tolist(),
-                [[pool.kind, pool.capacity, *(place_of[k] for k in pool.jobs.tolist() if k in place_of)] for pool in found],
+                [rows[place] for place in stays],
+                [[pool.kind, pool.capacity, *[place_of[k] for k in mine if k in place_of]] for pool, mine in zip(found, places)],
             ],
             "until": until,
-            "gpus": [
-                [int(one.gpus[k]) for k, place in enumerate(pool.jobs.tolist()) if place not in gone] for pool, one in zip(found, decided)
-            ],
+            "gpus": [[gpus for gpus, place in zip(one.gpus.tolist(), mine) if place not in gone] for mine, one in zip(places, decided)],
             "admitted": sorted(
-                {int(rows[pool.jobs[job]]) for pool, one in zip(found, decided) for job in one.admitted} | (admitted & set(rows.tolist()))
+                {rows[mine[job]] for mine, one in zip(places, decided) for job in one.admitted} | admitted.intersection(rows)
             ),
-            "plans": {row: plan for pool, one in zip(found, decided) for row, plan in plain(one.plans, rows[pool.jobs]).items()},
+            "plans": {row: plan for mine, one in zip(places, decided) for row, plan in plain(one.plans, [rows[k] for k in mine]).items()},
         }
         refusals = [
             Refusal(int(pool.jobs[job]), _WHY, {"deadline": due} if math.isfinite(due) else {})
@@ -78,7 +77,8 @@ class _Deadlines(DeadlinePolicy):
 
         def seats(pool: Pool, grants: Ints) -> dict[int, tuple[int, ...]]:
             jobs = pool.snapshot.jobs
-            promised = np.isin(pool.of(jobs.rows), admitted) & np.isfinite(pool.of(jobs.deadline))
+            promised = np.isfinite(pool.of(jobs.deadline))
+            promised[promised] = np.isin(pool.of(jobs.rows)[promised], admitted)
             seconds = self.seconds(pool.snapshot)
             pinned = np.ones(len(pool), dtype=np.bool_) if pool.snapshot.min_run > 0.0 else promised if seconds > 0.0 else None
             return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(seconds))
