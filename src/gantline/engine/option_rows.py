@@ -11,7 +11,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.errors import UsageError
 from gantline.core.options import Option
-from gantline.core.plan import Assignments
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
 from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
@@ -28,6 +28,7 @@ class OptionRows:
         self.tables = tables
         self.derived: dict[tuple[float, ...], int] = {}  # (from which option, type, gpus, nodes, CPUs, memory, storage)
         self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
+        self._told = {"option"}  # what was ever asked; of the rest rows have the defaults
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
         """One option row per assignment that names no parts or devices; -1: there is no such option."""
@@ -39,10 +40,12 @@ class OptionRows:
             chosen = table.column("option")
             found = first + np.maximum(chosen, 0)
             return np.where(chosen < I[c.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
-        asked = [table.column(name) for name in _ASKED]
-        found, known = self._as_before(owner, asked)
+        self._told.update(name for name in _ASKED if table.has(name))
+        found, known = self._as_before(owner, table)
+        if known.all():
+            return found
         fresh = np.flatnonzero(~known)
-        rows, asked = owner[fresh], [column[fresh] for column in asked]
+        rows, asked = owner[fresh], [table.column(name)[fresh] for name in _ASKED]
         keys = self._keys(rows, asked)
         for at, key, row, (option, gpus, kind, span, *beside) in zip(
             fresh.tolist(), keys, rows.tolist(), zip(*(each.tolist() for each in asked))
@@ -50,7 +53,8 @@ class OptionRows:
             derived = self.derived.get(key) if option < 0 and gpus < 0 and kind < 0 and span == 0 else None
             found[at] = self.find(row, option, gpus, kind, beside, span) if derived is None else derived
         for name, column in zip((*_ASKED, "found"), (*asked, found[fresh])):
-            self._last[name][rows] = column
+            if name == "found" or name in self._told:
+                self._last[name][rows] = column
         return found
 
     def _keys(self, rows: Ints, asked: list[np.ndarray]) -> Iterator[tuple[float, ...]]:
@@ -59,17 +63,16 @@ class OptionRows:
         amounts = [np.where(np.isnan(amount), -1.0, amount).tolist() for amount in asked[len(_WHOLE) :]]
         return zip(base.tolist(), *(OI[line][base].tolist() for line in (c.O_TYPE, c.O_GPUS, c.O_NODES)), *amounts)
 
-    def _as_before(self, rows: Ints, asked: list[np.ndarray]) -> tuple[Ints, Bools]:
+    def _as_before(self, rows: Ints, table: Assignments) -> tuple[Ints, Bools]:
         """Options of rows that want the same as last time."""
         size = self.tables.F.shape[1]
         if not self._last or len(self._last["found"]) < size:  # also where there are no rows
-            self._last = {name: np.full(size, np.nan) for name in c.BESIDE_NAMES}
-            self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_WHOLE, "found")}
-            self._last["found"][:] = IMPOSSIBLE
+            self._last = {name: np.full(size, ASSIGNMENT_DEFAULTS[name]) for name in _ASKED}
+            self._last["found"] = np.full(size, IMPOSSIBLE, dtype=np.int64)
             self._last["option"][:] = _NEVER
         known = np.ones(len(rows), dtype=np.bool_)
-        for name, column in zip(_ASKED, asked):
-            last = self._last[name][rows]
+        for name in self._told:
+            last, column = self._last[name][rows], table.column(name)
             known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in c.BESIDE_NAMES else last == column
         return self._last["found"][rows], known
 
