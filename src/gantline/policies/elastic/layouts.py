@@ -21,6 +21,7 @@ from gantline.placement.buddies import fits_buddies, place_buddies
 from gantline.placement.defragment import defragment
 from gantline.placement.migration import pack, rearrange
 from gantline.policies.elastic.held_devices import HeldDevices, NamedDevices
+from gantline.policies.elastic.pools import free_or_held_by
 
 LAYOUTS = {
     "engine": "by the placement rule, one gang at a time; running gangs stay",
@@ -107,10 +108,9 @@ class TypeLayout:
 
     def _rooms(self) -> tuple[Ints, Ints]:
         """The nodes of the type, and of them the devices that these jobs may share: free ones and their own."""
-        cluster, rows = self.snapshot.cluster, self.snapshot.jobs.rows
-        mine = np.append(rows[self.jobs], c.FREE)
+        cluster = self.snapshot.cluster
         usable = (cluster.node_type == self.kind) & cluster.node_up
-        shared = usable[cluster.device_node] & cluster.device_open & np.isin(cluster.device_holder, mine)
+        shared = usable[cluster.device_node] & cluster.device_open & free_or_held_by(self.snapshot, self.jobs)
         return np.flatnonzero(usable), np.flatnonzero(shared)
 
     def _fall_into_place(self, now: Ints, capacity: Ints) -> bool:

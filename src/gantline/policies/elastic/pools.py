@@ -72,8 +72,18 @@ def rooms(pool: Pool) -> dict[int, list[int]]:
 
 def may_share(pool: Pool) -> Bools:
     """Per device of the cluster: whether the pool's jobs may share it."""
-    cluster, mine = pool.snapshot.cluster, np.append(pool.of(pool.snapshot.jobs.rows), c.FREE)
-    found: Bools = (cluster.node_type[cluster.device_node] == pool.kind) & cluster.device_open & np.isin(cluster.device_holder, mine)
+    cluster, holders = pool.snapshot.cluster, free_or_held_by(pool.snapshot, pool.jobs)
+    found: Bools = (cluster.node_type[cluster.device_node] == pool.kind) & cluster.device_open & holders
+    return found
+
+
+def free_or_held_by(snapshot: Snapshot, jobs: Ints) -> Bools:
+    """Per device of the cluster: whether no job holds it, or one of these."""
+    rows, holder = snapshot.jobs.rows[jobs], snapshot.cluster.device_holder
+    held = holder >= 0
+    mine = np.zeros(max(int(rows.max(initial=0)), int(holder.max(initial=0))) + 1, dtype=np.bool_)
+    mine[rows] = True
+    found: Bools = np.where(held, mine[np.where(held, holder, 0)], holder == c.FREE)
     return found
 
 

@@ -42,11 +42,12 @@ class Leftovers:
         sits, node = np.full(len(left), -1), cluster.device_node[device]
         sits[device] = np.where(np.isin(job, list(outside)), -1, job) if outside else job
         sits_on: dict[int, Nodes] = {k: {} for k in before}
-        begins = np.flatnonzero((np.diff(job, prepend=-1) != 0) | (np.diff(node, prepend=-1) != 0))  # of devices side by side on a node
-        for k, on, count in zip(job[begins].tolist(), node[begins].tolist(), np.diff(begins, append=len(job)).tolist()):
+        ends = np.append(np.flatnonzero((job[1:] != job[:-1]) | (node[1:] != node[:-1])) + 1, len(job)) if len(job) else job
+        begins = np.append(0, ends[:-1]) if len(job) else job  # of devices side by side on a node
+        for k, on, count in zip(job[begins].tolist(), node[begins].tolist(), (ends - begins).tolist()):
             if k in sits_on:
                 sits_on[k][on] = sits_on[k].get(on, 0) + count
-        rows = map(str, pool.of(jobs.rows)[list(before)].tolist()) if before else ()
+        rows = map(str, pool.of(jobs.rows)[list(before)].tolist()) if before and leases else ()
         given: dict[int, Sequence[int]] = {k: devices for (k, devices), row in zip(before.items(), rows) if row in leases}
         leased = np.zeros(len(pool), dtype=np.bool_)
         leased[list(given)] = True

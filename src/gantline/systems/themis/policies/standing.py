@@ -126,7 +126,7 @@ class Standing:
         size[jobs] = [sum(nodes.values()) for nodes in on.values()]
         entry = self.pool.curves.at_most(size)[jobs]
         found = dict(zip(jobs, np.where(entry >= 0, np.append(self.pool.curves.rate, 0.0)[entry], 0.0).tolist()))
-        return found | {job: self.rate(job, nodes) for job, nodes in on.items() if self._is_torn(nodes)}
+        return found | {job: self.rate(job, nodes) for job, nodes in on.items() if len(nodes) > 1 and self._is_torn(nodes)}
 
     def _is_torn(self, nodes: dict[int, int]) -> bool:
         """Whether a gang is on more nodes than it needs."""
