@@ -19,7 +19,8 @@ def integral(times: Floats, values: Floats, at: Floats) -> Floats:
     """
     if times.size == 0:
         return np.zeros_like(at)
-    areas = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(times))))
+    areas = np.zeros(times.size)
+    np.cumsum(values[:-1] * (times[1:] - times[:-1]), out=areas[1:])
     row = np.searchsorted(times, at, side="right") - 1
     inside = np.maximum(row, 0)
     return np.where(row < 0, 0.0, areas[inside] + values[inside] * (at - times[inside]))

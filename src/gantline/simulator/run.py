@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gantline.drivers.journal import Journal
 
 ENDED_BY_LOSS = "ended_by_loss"
-_FEW = 500  # intervals
+_FEW = 500  # intervals or jobs
 
 
 @dataclass(repr=False)
@@ -227,5 +227,7 @@ class Run:
 
 def _words(words: Sequence[str], codes: Any) -> pl.Series:
     """The word that each code stands for."""
+    if len(codes) <= _FEW:  # polars takes longer to look at the codes than this takes
+        return pl.Series([words[code] for code in codes.tolist()], dtype=pl.String)
     found: pl.Series = pl.Series(words, dtype=pl.String)[codes]
     return found

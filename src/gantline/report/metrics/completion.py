@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -14,19 +15,21 @@ from gantline.simulator.run_columns import COMPLETED, FUTURE, RUNNING, WAITING, 
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
+_PARTS = ("mean", "median", "p90", "p95", "p99", "max")
 
 
-def distribution(values: pl.Series | Floats) -> dict[str, float]:
-    """Mean, median, 90th, 95th and 99th percentile and maximum of the finite values; NaN where there is none.
+def distribution(values: pl.Series | Floats, parts: Sequence[str] = _PARTS) -> dict[str, float]:
+    """Mean, median, 90th, 95th and 99th percentile and maximum of the finite values, or some of these; NaN where there is none.
 
     Percentiles interpolate linearly between order statistics.
     """
     found = finite(values)
-    names = ("mean", "median", "p90", "p95", "p99", "max")
     if found.size == 0:
-        return dict.fromkeys(names, math.nan)
-    median, others = percentiles(found, (90, 95, 99))
-    return dict(zip(names, [float(found.mean()), median, *others, float(found.max())]))
+        return dict.fromkeys(parts, math.nan)
+    known = {"mean": float(found.mean()), "max": float(found.max())}
+    if not known.keys() >= set(parts):  # only the others need the values in order
+        known["median"], (known["p90"], known["p95"], known["p99"]) = percentiles(found, (90, 95, 99))
+    return {part: known[part] for part in parts}
 
 
 def cdf(values: pl.Series) -> pl.DataFrame:

@@ -154,5 +154,5 @@ def _utilization(run: RunColumns, window: Window, start: float, end: float) -> f
 
 
 def _spread(found: dict[str, float], name: str, values: Floats, parts: tuple[str, ...]) -> None:
-    spread = distribution(values)
+    spread = distribution(values, parts)
     found.update({f"{name}_{part}": spread[part] for part in parts})
