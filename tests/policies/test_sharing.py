@@ -123,7 +123,7 @@ def test_a_pod_list_is_shared_on_the_command_line_and_told_where_it_is_not(tmp_p
     said = capsys.readouterr().err
     assert told in said
     assert "unknown columns" not in said
-    assert main(["compare", trace, "--cluster", "1x2", "--policy", "fifo,sharing"]) == 0
+    assert main(["compare", trace, "--cluster", "1x2", "--policy", "fifo,sharing", "--workers", "1"]) == 0
     said = capsys.readouterr().err
     assert told in said
     assert "sharing does not share" not in said
