@@ -3,8 +3,9 @@
 Compiling every kernel is a third of a run in a new environment, and says nothing new about a kernel whose code and arguments are the same.
 `settled.txt` names the kernels that take longer to compile than to run here, each with a fingerprint of what its machine code depends on,
 and with the types of arguments that it was called with. An edited kernel has another fingerprint, so it is compiled, as is one that is
-called with other types; with other versions of Python, NumPy or Numba than those in the list's first line all of them are. The targets
-`test-long` and `test-system` and `pytest --compiled` compile all; `make settled` writes the list once the whole suite has passed so.
+called with other types; with other versions of Python, NumPy or Numba than those in the list's first line all of them are. Machine code
+that an earlier run or another process has stored is used. The targets `test-long` and `test-system` and `pytest --compiled` compile all;
+`make settled` writes the list once the whole suite has passed so.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 import pytest
 
 from gantline._machine_code import Kernel
+from gantline._machine_code.slots import OTHER_TYPES, describe
 
 LIST = Path(__file__).with_name("settled.txt")
-_INSIDE = threading.local()
 _DIGESTS: dict[object, str] = {}
 
 
@@ -57,30 +58,59 @@ def write_settled(settled: Mapping[str, Settled], head: str, path: Path = LIST) 
 
 
 def run_settled_plainly(monkeypatch: pytest.MonkeyPatch, settled: Mapping[str, Settled]) -> None:
-    """From now on these kernels are not compiled in this process, unless they or the types of their arguments have changed."""
-    call = Kernel.__call__
-    types_when_settled: dict[Kernel, frozenset[str]] = {}
+    """From now on this process does not compile these kernels, unless they or the types of their arguments have changed."""
+    call, make, through_numba = Kernel.__call__, Kernel._make, Kernel._through_numba
+
+    def is_settled(kernel: Kernel, args: tuple[Any, ...]) -> bool:
+        known = settled.get(kernel.full_name)
+        return known is not None and known.fingerprint == kernel.fingerprint and types_of(args) in known.types
 
     def __call__(kernel: Kernel, *args: Any) -> Any:
-        if getattr(_INSIDE, "plain", False):
-            return kernel.py_func(*args)  # called by a kernel that runs plainly
-        types = types_when_settled.get(kernel)
-        if types is None:
-            known = settled.get(kernel.full_name)
-            types = known.types if known is not None and known.fingerprint == kernel.fingerprint else frozenset()
-            types_when_settled[kernel] = types
-        return _run_plainly(kernel.py_func, args) if types and types_of(args) in types else call(kernel, *args)
+        return kernel.py_func(*args) if _THREAD.inside else call(kernel, *args)  # inside: called by a kernel that runs plainly
 
-    monkeypatch.setattr(Kernel, "__call__", __call__)
+    def _make(kernel: Kernel, key: str, args: tuple[Any, ...]) -> Any:
+        return _Plain(kernel.py_func, key) if is_settled(kernel, args) else make(kernel, key, args)
+
+    def _through_numba(kernel: Kernel, args: tuple[Any, ...]) -> Any:
+        compiled = kernel._dispatcher is not None and kernel._dispatcher.overloads
+        return through_numba(kernel, args) if compiled or not is_settled(kernel, args) else _run_plainly(kernel.py_func, args)
+
+    for name, function in (("__call__", __call__), ("_make", _make), ("_through_numba", _through_numba)):
+        monkeypatch.setattr(Kernel, name, function)
+
+
+class _Plain:
+    """Stands where an entry for machine code would: takes the same arguments, and runs the Python."""
+
+    def __init__(self, function: Callable[..., Any], key: str) -> None:
+        self._function, self._key = function, key
+        self._accepted: dict[object, bool] = {}
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        types = _types(args)
+        accepts = self._accepted.get(types)
+        if accepts is None:
+            accepts = self._accepted[types] = describe(args) == self._key
+        return _run_plainly(self._function, args) if accepts else OTHER_TYPES
+
+    def let_python_go_on(self) -> None:
+        """It does so anyway."""
+
+
+class _Thread(threading.local):
+    inside = False
+
+
+_THREAD = _Thread()
 
 
 def _run_plainly(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    _INSIDE.plain = True
+    _THREAD.inside = True
     try:
         with np.errstate(all="ignore"):  # machine code does not warn
             return function(*args)
     finally:
-        _INSIDE.plain = False
+        _THREAD.inside = False
 
 
 def types_of(args: tuple[Any, ...]) -> str:

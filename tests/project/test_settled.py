@@ -12,6 +12,8 @@ from tests import settled
 from tests.settled import Settled, read_settled, run_settled_plainly, types_of, versions, write_settled
 
 from gantline._machine_code import Kernel
+from gantline._machine_code import kernel as kernel_module
+from gantline._machine_code.slots import OTHER_TYPES, describe
 
 CALLED: list[str] = []  # a list cannot be read by machine code, and has no fingerprint
 
@@ -29,11 +31,21 @@ def told(at: int) -> int:
     return at
 
 
+class Code:
+    """Machine code of a kernel for some types: it says where it is from."""
+
+    def __init__(self, kernel: Kernel, key: str, origin: str) -> None:
+        self.key, self.answer = key, f"{kernel.__name__} {origin}"
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        return self.answer if describe(args) == self.key else OTHER_TYPES
+
+
 @pytest.fixture
 def made() -> Iterator[Callable[..., Kernel]]:
-    """Kernels of which nothing is compiled: each tells that it would be."""
+    """Kernels of which no machine code is stored: what is made of them says so."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Kernel, "__call__", lambda kernel, *args: f"{kernel.__name__} compiled")
+        patched.setattr(Kernel, "_make", lambda kernel, key, args: Code(kernel, key, "compiled"))
         yield lambda function: Kernel(function, {"_nrt": False}, storable=True)
 
 
@@ -59,6 +71,16 @@ def test_what_a_kernel_calls_that_runs_as_python_does_so_too(made: Callable[...,
     assert outer(5) == 5
     assert CALLED == ["as Python"]
     assert inner(5) == "told compiled"
+
+
+def test_machine_code_that_is_stored_is_used(made: Callable[..., Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes less time than Python, and is what users run."""
+    kernel, key = made(double), describe((3,))
+    monkeypatch.setattr(kernel_module, "read_entry", lambda kernel, wanted: Code(kernel, key, "stored") if wanted == key else None)
+    both = frozenset([types_of((3,)), types_of((3.0,))])
+    run_settled_plainly(monkeypatch, {kernel.full_name: Settled(kernel.fingerprint, both)})
+    assert kernel(3) == "double stored"
+    assert kernel(3.0) == 6.0
 
 
 def test_numbers_turn_over_as_in_machine_code_without_a_warning(made: Callable[..., Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
