@@ -8,6 +8,8 @@ STORIES ?= 10000
 CHAOS_SECONDS ?= 600
 PYTEST_ARGS ?=
 CONSTRAINTS ?=
+# Images often ask Python to leave no translated modules; every process of every target would translate them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from gantline.workload.aliases import alias_of
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.loss_curves import losses_of
 from gantline.workload.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
-from gantline.workload.schema import COLUMNS, FEW, REQUIRED
+from gantline.workload.schema import COLUMNS, REQUIRED
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,9 @@ def missing_columns(frame: pl.DataFrame) -> Iterator[Finding]:
 
 def contradictions(frame: pl.DataFrame) -> list[Finding]:
     """What the rules find in a typed frame, in the order of the rules, plus identities used twice."""
-    assumed = {"options": pl.lit(""), "cpus": pl.lit(None, dtype=pl.Float64)}
-    present = frame.with_columns(value.alias(name) for name, value in assumed.items() if name not in frame.columns)
-    names = frozenset(present.columns)
-    rules = [rule for rule in RULES if rule.needs <= names]
-    masks = present.select(rule.bad.fill_null(False).alias(str(i)) for i, rule in enumerate(rules))
+    assumed, rules, bad = _questions_to(frozenset(COLUMNS.keys() & frame.columns))
+    present = frame.with_columns(assumed)
+    masks = present.select(bad)
     findings = []
     for rule, mask in zip(rules, masks):
         if mask.any():
@@ -165,6 +163,18 @@ def contradictions(frame: pl.DataFrame) -> list[Finding]:
             rows = tuple(mask.arg_true().to_list())
             findings.append(Finding(rule.field, rule.what, rule.fix, rule.repairable, rows, cells))
     return [*findings, *_no_curves(frame), *_repeated(frame)]
+
+
+@lru_cache(maxsize=64)
+def _questions_to(columns: frozenset[str]) -> tuple[list[pl.Expr], list[Rule], list[pl.Expr]]:
+    """What is assumed of the columns that are missing, the rules that can be asked then, and their conditions.
+
+    A sweep reads thousands of small traces with the same columns, where to build these takes longer than to ask them.
+    """
+    assumed = {"options": pl.lit(""), "cpus": pl.lit(None, dtype=pl.Float64)}
+    rules = [rule for rule in RULES if rule.needs <= columns | assumed.keys()]
+    bad = [rule.bad.fill_null(False).alias(str(i)) for i, rule in enumerate(rules)]
+    return [value.alias(name) for name, value in assumed.items() if name not in columns], rules, bad
 
 
 def _no_curves(frame: pl.DataFrame) -> Iterator[Finding]:
@@ -181,13 +191,17 @@ def _no_curves(frame: pl.DataFrame) -> Iterator[Finding]:
             yield Finding("loss", error.what, error.fix, False, tuple(rows))
 
 
+# Up to so many names, to count them by their hashes takes less time than to compare neighbours.
+_QUICKLY_COUNTED = 20_000
+
+
 def _distinct(names: pl.Series) -> bool:
     """Whether no name is there twice.
 
     Most traces count their jobs, so that each name only has to be compared with the one above it. Else only names whose hashes,
     cut to half for a quick sort, are not alone are compared themselves. In a short list, they all are.
     """
-    if len(names) <= FEW:
+    if len(names) <= _QUICKLY_COUNTED:
         return names.n_unique() == len(names)
     if _counted(names.head(1000)) and _counted(names):
         return True
