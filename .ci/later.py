@@ -4,8 +4,9 @@ At every change some test still reaches nearly every branch that any test reache
 room that its tests reach: those of other rooms pass through it, but ask something else. Of the functions that will do, those that reach
 most in a second are taken. A slow one that brings few branches of its own waits all the same.
 
-Never wait: what takes less than a twentieth of a second a case, tests that draw examples or compare with an oracle, what starts
-processes (nobody sees what these reach), what reaches so little that its strength must lie elsewhere, and what `never_later.txt` names.
+Never wait: what takes less than a twentieth of a second a case or 0.15 seconds in all, tests that draw examples or compare with an
+oracle, what starts processes (nobody sees what these reach), what reaches so little that its strength must lie elsewhere, and what
+`never_later.txt` names.
 Comparisons with originals may wait: the records hold what they held, and `make records` makes all of them.
 """
 
@@ -33,6 +34,7 @@ BRANCHES_PER_SECOND = 80.0  # of its own; a test which brings fewer waits
 NEAR = 1  # functions of a room's own tests which reach a branch of it, where there are so many
 SECONDS_OF_ANY_TEST = 0.002  # what pytest itself takes
 WORTH_A_LINE = 0.05  # seconds of a case; what takes less stays: most of it asks something of its own in no time
+WORTH_WAITING = 0.15  # seconds of all cases: two fifths of what could wait takes less, and a thirtieth of the suite in all
 COMPARES = re.compile("@given|oracle|optim|solver|clarabel|scipy|plain|against")
 FEW_BRANCHES = 50  # what reaches fewer asks nothing of what it reaches
 
@@ -103,7 +105,7 @@ def functions_of(files: list[str], found: list[Test], kept: tuple[str, ...]) -> 
         seconds = sum(test.seconds + SECONDS_OF_ANY_TEST for test in some)
         unseen = any(test.children > 0.001 or not test.passed for test in some)
         inherited = name not in defined_in(name.partition("::")[0])
-        quick = seconds < WORTH_A_LINE * len(some)
+        quick = seconds < max(WORTH_A_LINE * len(some), WORTH_WAITING)
         elsewhere = inherited or unseen or len(mine) < FEW_BRANCHES or _compares(name)
         runs = quick or elsewhere or name.startswith(kept)
         functions.append(Function(name, seconds, mine, own, runs))
