@@ -122,7 +122,7 @@ def test_an_array_is_one_line(cli: Cli, owner: Client) -> None:
 
 
 def test_the_tasks_of_an_array_are_listed_where_that_is_asked_for(cli: Cli, owner: Client) -> None:
-    made = cli("submit", "--array", "0-3", "-o", "name", "--", "true").out.split()
+    made = cli("submit", "--array", "0-3", "-o", "name", "--", "sleep", "600").out.split()
     array = made[0].partition("_")[0]
     assert made == [f"{array}_{index}" for index in range(4)]
     owner.cancel(*made)
