@@ -1,9 +1,9 @@
 """Futures per CPU second from one instant: 100 gangs run, 1,000 wait, work is drawn, everything runs to its end.
 
-    python -m benchmarks rollouts [--policies srtf,fifo,sjf,srsf] [--futures 400] [--engine] [--device cuda]
+    python -m benchmarks rollouts [--policies srtf,fifo,sjf,srsf] [--futures 400] [--engine]
 
 Printed are milliseconds of CPU time for a future that counts devices in a batch on one core, the draws included, and (``--engine``) for one
-that the engine rolls forward. With ``--device cuda``: futures per second of wall time on a GPU, draws and sums included.
+that the engine rolls forward.
 """
 
 from __future__ import annotations
@@ -39,31 +39,17 @@ def instant(running: int = 100, waiting: int = 1000, seed: int = 0) -> Snapshot:
     return decode_snapshot({"now": 3600, "cluster": f"{nodes}x8", "jobs": jobs})
 
 
-def _on_gpu(snapshot: Snapshot, policy: str, futures: int) -> float:
-    """Futures per second of wall time, the best of three batches."""
-    best = np.inf
-    for number in range(3):
-        began = time.perf_counter()
-        rollout(snapshot, policy, draws=futures, seed=number, keep_jobs=False, device="cuda")
-        best = min(best, time.perf_counter() - began)
-    return futures / best
-
-
 def main() -> None:
     """Print one line for each policy."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--policies", default="srtf,fifo,sjf,srsf")
     parser.add_argument("--futures", type=int, default=400)
     parser.add_argument("--engine", action="store_true")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     given = parser.parse_args()
     snapshot = instant()
     print(f"{int(snapshot.jobs.running.sum())} gangs run, {int((~snapshot.jobs.running).sum())} wait, {snapshot.cluster.gpus} devices")
     for name in given.policies.split(","):
-        rollout(snapshot, name, draws=2, device=given.device)
-        if given.device == "cuda":
-            print(f"{name}: {_on_gpu(snapshot, name, given.futures):.0f} futures a second on the GPU", flush=True)
-            continue
+        rollout(snapshot, name, draws=2)
         best = np.inf
         for number in range(3):
             began = time.process_time()

@@ -42,12 +42,6 @@ def kernel_from_zero(function: Function) -> Function:
     return cast(Function, Kernel(function, {"_nrt": False, FROM_ZERO: True}, storable=True))
 
 
-def beside(function: Function) -> Function:
-    """A kernel once more, for a thread of its own: the others go on while it runs. One of these serves one thread."""
-    found: Any = function
-    return cast(Function, Kernel(found.py_func, found.options, storable=True, beside=True))
-
-
 def compiled(function: Function) -> Function:
     """Compile a function that may allocate."""
     return cast(Function, Kernel(function, {}, storable=False))

@@ -1,6 +1,6 @@
 """The arithmetic of instants: on which one a decision falls, and when an order or an answer is looked at again.
 
-Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`, `drivers.futures`), also on a GPU.
+Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`, `drivers.futures`).
 """
 
 from __future__ import annotations

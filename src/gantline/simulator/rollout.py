@@ -18,16 +18,13 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
-from gantline.core.errors import GantlineError, RefusedError, UsageError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures import places as p
-from gantline.drivers.futures.batch import Device, check_device, run_counted
+from gantline.drivers.futures.batch import Counted, run_counted
 from gantline.drivers.futures.case import FutureBounds
-from gantline.drivers.futures.counted import Counted
-from gantline.drivers.futures.draws import Draws
 from gantline.files.placements import GivenPlacement
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
 from gantline.simulator.coming import Coming, coming_rows
@@ -48,7 +45,6 @@ class Futures:
     start: Floats  # when it next holds devices; now, for those that hold some
     finish: Floats
     decisions: Floats  # of each future
-    sums: Floats | None = None  # of each counted future: see `drivers.futures.places.SUM_FINISH`
     counted: bool = True  # whether the compiled loop has counted devices; else the engine has placed gangs
     incidents: tuple[str, ...] = ()
     dollars: Floats | None = None  # of each future: what devices cost from now on, where spending was asked for
@@ -59,14 +55,8 @@ class Futures:
         return len(self.decisions)
 
     def __iter__(self) -> Iterator[Rolled]:
-        self.check_jobs()
         for start, finish, decisions in zip(self.start, self.finish, self.decisions):
             yield Rolled(start, finish, int(decisions), self.incidents)
-
-    def check_jobs(self) -> None:
-        """Refuse a question about jobs where only sums were kept."""
-        if len(self.finish) < len(self):
-            raise RefusedError("what becomes of each job was not kept", where="rollout", fix="leave out keep_jobs=False")
 
 
 @dataclass(frozen=True)
@@ -94,11 +84,7 @@ class Rollout(Sequence[Futures]):
         futures: Futures = self[which]
         if not len(self.ids):
             return np.zeros(len(futures))
-        if len(futures.finish) == len(futures):
-            return np.asarray(np.mean(futures.finish - self.arrival, axis=1))
-        assert futures.sums is not None  # jobs are left out only where futures are counted
-        mean: Floats = futures.sums[:, p.SUM_FINISH] / len(self.ids) - np.mean(self.arrival)
-        return np.where(futures.sums[:, p.UNENDED] > 0.0, np.inf, mean)
+        return np.asarray(np.mean(futures.finish - self.arrival, axis=1))
 
 
 def rollout(
@@ -116,8 +102,6 @@ def rollout(
     held: Sequence[int] = (),
     seconds: float = math.inf,
     spending: bool = False,
-    keep_jobs: bool = True,
-    device: Device = "auto",
 ) -> Rollout:
     """Roll the snapshot forward under each policy; the snapshot is left alone.
 
@@ -132,14 +116,11 @@ def rollout(
     ``held``           positions of jobs that admission has not let in yet, for candidates with an admission limit
     ``spending``       also what devices cost in dollars and kWh (`Futures.dollars`, `Futures.kwh`): the engine rolls these futures forward
     ``seconds``        of CPU time, after which no further futures of a policy are begun; some are made in any case
-    ``keep_jobs``      False: only sums over each future are kept where futures are counted (`Rollout.jct`), not what becomes of each job
-    ``device``         ``cpu``, ``cuda``, or ``auto``: a GPU where there is one and the batch is large. The numbers are the same
     =================  ===============================================================================================
 
     A single policy goes on with the snapshot's memory; of several, each begins without, unless its `Candidate` says otherwise. Of several
     policies one that fails is left out, and its `Futures.lost` says why.
     """
-    check_device(device)
     several = not isinstance(policies, str | Policy | Candidate)
     given: list[Policy | str | Candidate] = [policies] if isinstance(policies, str | Policy | Candidate) else [*policies]
     candidates = [candidate_of(one, None if several else AS_IT_IS) for one in given]
@@ -150,7 +131,7 @@ def rollout(
     events = list(inputs)
     rows = coming_rows(coming if newcomers is not None else coming[:1]) if not events and not spending else None
     is_drawn = not isinstance(draws, np.ndarray) and draws > 0
-    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, keep_jobs, device, is_drawn)
+    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, is_drawn)
     found = []
     for one in candidates:
         one = one if one.placement is not None else replace(one, placement=placement)
@@ -185,12 +166,10 @@ class _Limits:
     known: dict[Any, Any]  # cases and rules that candidates share
     spending: bool
     rows: Coming | None  # the newcomers, where futures that count devices can say all that enters
-    keep_jobs: bool
-    device: Device
     is_drawn: bool  # whether each future has times and speeds of its own
 
 
-def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Draws | Floats:
+def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
     """Total work by (future, job)."""
     if isinstance(draws, np.ndarray):
         if draws.ndim != 2 or draws.shape[1] != len(snapshot.jobs):
@@ -200,11 +179,11 @@ def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, see
         raise UsageError(f"{draws} draws", where="rollout", fix="zero or more")
     if draws == 0:
         return np.array(snapshot.jobs.estimate, dtype=np.float64)[None, :]
-    return uncertainty.draws(snapshot, seed, 0, draws)
+    return uncertainty.draw(snapshot, seed, 0, draws)
 
 
 def _futures(
-    snapshot: Snapshot, one: Candidate, work: Draws | Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
+    snapshot: Snapshot, one: Candidate, work: Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
 ) -> Futures:
     """The futures under one policy: counted, where that is enough."""
     rows = limits.rows
@@ -212,28 +191,25 @@ def _futures(
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
     case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
-        if limits.device == "cuda":
-            text = f"the futures of '{one.name}' are rolled forward by the engine, which no GPU runs"
-            raise RefusedError(text, where="device 'cuda'", fix="use device='auto'; docs/rollouts.md says which futures are counted")
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
     while at < len(work) and not (parts and budget.over):
         part = slice(at, min(at + step, len(work)))
         others = None if rows is None or not rows.sizes else rows.table[part]
-        parts.append(run_counted(case, work[part], others, keep_jobs=limits.keep_jobs, device=limits.device))
+        parts.append(run_counted(case, work[part], others))
         at = part.stop
-    found = Counted.joined(parts)
-    if found.lost:
+    if any(part.gave_up for part in parts):
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
-    return Futures(one.name, found.start, found.finish, found.sums[:, p.SUM_DECISIONS], found.sums)
+    start, finish, decisions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "finish", "decisions"))
+    return Futures(one.name, start, finish, decisions)
 
 
-def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
+def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
     """One future after the other, by the engine."""
     rolled: list[Rolled] = []
     budget, here = CpuBudget(limits.seconds), prepared.from_here(limits.held)
-    for number, (line, events) in enumerate(zip(work.lines() if isinstance(work, Draws) else work, inputs)):
+    for number, (line, events) in enumerate(zip(work, inputs)):
         if rolled and budget.over:
             break
         rolled.append(here.roll(line, limits.until, events, limits.spending, number if limits.is_drawn else None))

@@ -15,7 +15,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.draws import Draws
+from gantline.drivers.futures.draws import draw_work
 from gantline.workload.special_functions import ndtr, ndtri
 
 FEWEST = 20  # ended jobs before their ratios are taken in place of a log-normal
@@ -70,11 +70,7 @@ class Uncertainty:
 
     def draw(self, snapshot: Snapshot, seed: int, first: int, count: int) -> Floats:
         """Total work by (future, job), in `count` futures from number `first` on."""
-        return self.draws(snapshot, seed, first, count).lines()
-
-    def draws(self, snapshot: Snapshot, seed: int, first: int, count: int) -> Draws:
-        """The same, not drawn yet."""
-        return Draws(self.quantiles(snapshot), seed, first, count)
+        return draw_work(self.quantiles(snapshot), seed, first, count)
 
 
 def _log_normal(middle: Floats, width: Floats, done: Floats, place: Floats) -> Floats:

@@ -5,8 +5,6 @@ Sums and products only, in a fixed order: the same draws on every processor, to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from gantline.core.arrays import Floats
@@ -40,36 +38,14 @@ def drawn(quantile: Floats, seed: int, future: int, row: int) -> float:
 
 
 @kernel
-def draw_work(quantile: Floats, seed: int, first: int, out: Floats) -> None:
-    """The work of all jobs in the futures from `first` on."""
+def _fill(quantile: Floats, seed: int, first: int, out: Floats) -> None:
     for future in range(out.shape[0]):
         for row in range(out.shape[1]):
             out[future, row] = drawn(quantile, seed, first + future, row)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The work of all jobs in `count` futures from number `first` on: not drawn yet, so that it can be drawn where it is used."""
-
-    quantile: Floats  # (place, job)
-    seed: int
-    first: int
-    count: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Futures and jobs."""
-        return self.count, self.quantile.shape[1]
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, part: slice) -> Draws:
-        first, end, _ = part.indices(self.count)
-        return replace(self, first=self.first + first, count=end - first)
-
-    def lines(self) -> Floats:
-        """Total work by (future, job)."""
-        work = np.empty(self.shape)
-        draw_work(self.quantile, self.seed, self.first, work)
-        return work
+def draw_work(quantile: Floats, seed: int, first: int, count: int) -> Floats:
+    """The work of all jobs, (future, job), in `count` futures from number `first` on; `quantile` is by (place, job)."""
+    work = np.empty((count, quantile.shape[1]))
+    _fill(quantile, seed, first, work)
+    return work

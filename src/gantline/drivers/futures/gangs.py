@@ -52,7 +52,6 @@ def start(case: FutureCase, room: FutureRoom, row: int, now: float, begins: Floa
     room.n[p.FREE] -= room.i[p.NEED, row]
     run_on(room, row, now + case.cost[int(again), room.i[p.LANE, row]], rate, now)
     room.si[p.MARK, room.n[p.RUNNING] - 1] = p.BEGUN
-    room.n[p.STARTED] += 1
 
 
 @kernel
@@ -79,30 +78,17 @@ def halt(room: FutureRoom, at: int, now: float) -> int:
     for number in range(p.ROW_NUMBERS):
         room.f[number, row] = s[number, at]
     remove(room, at)
-    room.n[p.STOPPED] += 1
     return int(row)
 
 
 @kernel
 def find_soonest(room: FutureRoom) -> None:
-    """The gang that is due first, and when; four at a time, because a chain of comparisons waits for each of them."""
-    s, count = room.s, room.n[p.RUNNING]
-    one, two, three, four = np.inf, np.inf, np.inf, np.inf
-    at = 0
-    while at + 4 <= count:
-        one = min(one, s[p.DUE, at])
-        two = min(two, s[p.DUE, at + 1])
-        three = min(three, s[p.DUE, at + 2])
-        four = min(four, s[p.DUE, at + 3])
-        at += 4
-    while at < count:
-        one = min(one, s[p.DUE, at])
-        at += 1
-    soonest = min(min(one, two), min(three, four))
-    at = 0
-    while at < count and s[p.DUE, at] != soonest:
-        at += 1
-    room.t[p.SOONEST], room.n[p.FIRST_DUE] = soonest, at
+    """Which gang is due first, and when."""
+    due, soonest, first = room.s[p.DUE], np.inf, 0
+    for at in range(room.n[p.RUNNING]):
+        if due[at] < soonest:
+            soonest, first = due[at], at
+    room.t[p.SOONEST], room.n[p.FIRST_DUE] = soonest, first
 
 
 @kernel

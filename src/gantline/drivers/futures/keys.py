@@ -89,19 +89,13 @@ def key_of_running(case: FutureCase, room: FutureRoom, at: int, now: float) -> f
 @kernel
 def _note_lowest(room: FutureRoom, count: int) -> None:
     """The key of the lowest rank that runs."""
-    keys = room.s[p.KEY]
-    one, two = -np.inf, -np.inf
-    at = 0
-    while at + 2 <= count:
-        one = keys[at] if keys[at] > one else one
-        two = keys[at + 1] if keys[at + 1] > two else two
-        at += 2
-    if at < count and keys[at] > one:
-        one = keys[at]
-    highest = room.t[p.LOWEST] = one if one > two else two
+    keys, lowest = room.s[p.KEY], -np.inf
+    for at in range(count):
+        lowest = max(lowest, keys[at])
+    room.t[p.LOWEST] = lowest
     for at in range(count, room.n[p.RUNNING]):  # gangs that have begun in this walk
-        highest = keys[at] if keys[at] > highest else highest
-    room.t[p.HIGHEST] = highest
+        lowest = max(lowest, keys[at])
+    room.t[p.HIGHEST] = lowest
 
 
 @kernel

@@ -1,13 +1,10 @@
-"""A future from an instant to its end: the six steps where devices are only counted. A batch is one call.
-
-The same source is compiled for the processor and for a GPU (`on_gpu`), so that both give the same numbers.
-"""
+"""A future from an instant to its end: the six steps where devices are only counted. A batch is one call."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.gangs import finish_due, run_on
@@ -138,7 +135,7 @@ def _next_wake(case: FutureCase, room: FutureRoom, now: float) -> float:
 
 
 @kernel
-def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> int:
+def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> None:
     """One future to its end; `begins` and `ends` say when each job first gets devices and when it ends (infinity: it does not)."""
     begin(case, room, work, coming, begins, ends)
     n, t, length = room.n, room.t, case.amount[p.ROUND]
@@ -149,12 +146,12 @@ def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats,
         if n[p.NEXT] < entrants:
             due = min(due, room.f[p.ARRIVAL, _entrant(case, n[p.NEXT])])
         if due == np.inf:
-            return p.DONE_ALL
+            return
         now = next_instant(due, t[p.NOW], length, t[p.LAST_DECISION] >= 0.0, False)
         if now > case.amount[p.UNTIL]:
             if case.switch[p.BOUNDARY] == 0:
                 finish_due(case, room, case.amount[p.UNTIL], ends)
-            return p.CUT
+            return
         t[p.NOW] = t[p.LAST_DECISION] = now
         # 2. what has ended, 3. what has arrived
         if length > 0.0 and case.switch[p.BOUNDARY] == 0:
@@ -166,35 +163,15 @@ def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats,
         if n[p.WAITING] > 0:
             n[p.DECISIONS] += 1
             if n[p.DECISIONS] > p.MOST_DECISIONS:
-                return p.GAVE_UP
+                return
             walk(case, room, now, begins)
         # 6. when to look again
         t[p.WAKE] = _next_wake(case, room, now)
-    return p.DONE_ALL
 
 
 @kernel
-def add_up(begins: Floats, ends: Floats, sums: Floats, decisions: int, started: int, stopped: int) -> None:
-    """What a future comes to."""
-    finish, start, last, unended = 0.0, 0.0, 0.0, 0.0
-    for row in range(ends.shape[0]):
-        if ends[row] < np.inf:
-            finish += ends[row]
-            last = max(last, ends[row])
-        else:
-            unended += 1.0
-        if begins[row] < np.inf:
-            start += begins[row]
-    sums[p.SUM_FINISH], sums[p.SUM_START], sums[p.LAST_FINISH], sums[p.UNENDED] = finish, start, last, unended
-    sums[p.SUM_DECISIONS], sums[p.SUM_STARTED], sums[p.SUM_STOPPED] = float(decisions), float(started), float(stopped)
-
-
-@kernel
-def run_batch(
-    case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats, sums: Floats, lost: Ints
-) -> None:
-    """A future for each line of `work`, with the newcomers of that line; `lost` counts futures that were given up."""
+def run_batch(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats, decisions: Floats) -> None:
+    """A future for each line of `work`, with the newcomers of that line."""
     for future in range(work.shape[0]):
-        if run_future(case, room, work[future], coming[future], begins[future], ends[future]) == p.GAVE_UP:
-            lost[0] += 1
-        add_up(begins[future], ends[future], sums[future], room.n[p.DECISIONS], room.n[p.STARTED], room.n[p.STOPPED])
+        run_future(case, room, work[future], coming[future], begins[future], ends[future])
+        decisions[future] = float(room.n[p.DECISIONS])

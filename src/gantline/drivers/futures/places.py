@@ -22,10 +22,10 @@ KEEPS, VICTIM, LOSES, BEGUN = range(4)
 # of a lane (`FutureRoom.lane`): place of its first, how many wait in it
 HEAD, COUNT, LANE_WHOLES = range(3)
 # counters (`FutureRoom.n`)
-(RUNNING, WAITING, FREE, NEXT, HELD, DEMAND, LEFT, DECISIONS, STARTED, STOPPED, ADMITTED) = range(11)
+(RUNNING, WAITING, FREE, NEXT, HELD, DEMAND, LEFT, DECISIONS, ADMITTED) = range(9)
 # of a walk: whether keys of gangs that run are known, how many ran when it began, how many of them stand in the heap of low ranks
 # (below zero: it is not made yet), how many are on trial, how many have been; and the gang that is due first
-RANKED, OLD, LOW, VICTIMS, TAKEN, FIRST_DUE, COUNTERS = range(11, 18)
+RANKED, OLD, LOW, VICTIMS, TAKEN, FIRST_DUE, COUNTERS = range(9, 16)
 # the clock (`FutureRoom.t`)
 # SOONEST: when the gang that is due first is due; LOWEST: the key of the lowest rank that runs
 # HIGHEST: a number that no key of a gang that runs exceeds (infinity: none is known)
@@ -37,12 +37,8 @@ START_NOW, ROUND, QUANTUM, UNTIL, LOAD_LIMIT, MIN_RUN, AMOUNTS = range(7)
 PREEMPT, IN_ORDER, KEEP_EVICTIONS, BOUNDARY, RISES, DEVICES, SINKS, SWITCHES = range(8)
 # what a newcomer brings (`coming`)
 C_ARRIVAL, C_NEED, C_WORK, C_ESTIMATE, C_PRIORITY, COMING = range(6)
-# what is added up of a future (`sums`): ends, starts, the last end, jobs without an end, decisions, gangs started and stopped
-(SUM_FINISH, SUM_START, LAST_FINISH, UNENDED, SUM_DECISIONS, SUM_STARTED, SUM_STOPPED) = range(7)
-SUMS = 7
 
-DONE_ALL, CUT, GAVE_UP = 0, 1, 2  # how a future ends: everything has ended, the bound in time is reached, it goes nowhere
-MOST_DECISIONS = 2_000_000
+MOST_DECISIONS = 2_000_000  # a future that takes more goes nowhere
 
 
 class FutureCase(NamedTuple):
