@@ -67,14 +67,18 @@ def test_a_job_of_any_size_grows_on_its_machine_when_nobody_wins_it() -> None:
     assert len(given(job("wide", 2, min_gpus=1, max_gpus=3))["wide"]) == 3
 
 
-@pytest.mark.parametrize("first", ["late", "early"])
-def test_of_jobs_that_could_grow_the_worst_off_does(first: str) -> None:
-    """Within their leases two devices come free beside two jobs of the same length; the one that has been there longer takes both."""
-    arrival = {"early": 0.0, "late": 550.0}
-    names = [first, *(name for name in arrival if name != first)]
-    jobs = [job(name, 1, arrival=arrival[name], min_gpus=1, max_gpus=3, devices=[k]) for k, name in enumerate(names)]
+@pytest.mark.parametrize(
+    ("first", "second", "wider"),
+    [
+        (job("early"), job("late", arrival=550.0), "early"),
+        (job("long", estimate=36000.0), job("short", estimate=600.0, arrival=300.0), "short"),
+    ],
+)
+def test_of_jobs_that_could_grow_the_worst_off_does(first: dict[str, Any], second: dict[str, Any], wider: str) -> None:
+    """Within their leases two devices come free beside two jobs: the one that waited longer for its length takes both."""
+    jobs = [one | {"gpus": 1, "min_gpus": 1, "max_gpus": 3, "devices": [k]} for k, one in enumerate((first, second))]
     found = given(*jobs, memory={"given": {"0": [0], "1": [1]}, "epoch": 0, "auctions": 1})
-    assert {name: len(devices) for name, devices in found.items()} == {"early": 3, "late": 1}
+    assert {name for name, devices in found.items() if len(devices) == 3} == {wider}
 
 
 def test_leases_end_together_and_are_renewed_in_place() -> None:
