@@ -66,6 +66,9 @@ def test_all_reports_at_once_say_what_one_after_the_other_does(rule: EndingRule,
         ("plateau:0.1@2", [1.0, 0.5, 0.45], False),  # 0.55 in two reports
         ("plateau:0.1@2", [1.0, 0.5, 0.45, 0.42], True),  # 0.08
         ("plateau:10%@2", [1.0, 0.5, 0.45, 0.42], False),  # 16 % of 0.5
+        ("plateau:10%@1", [1.0, 0.905], True),  # 10 % of the earlier loss is 0.1, of the later one it would be 0.0905
+        ("plateau:10%@1", [-1.0, -1.095], True),  # of its size, where the earlier loss is below zero
+        ("plateau:10%@1", [-1.0, -1.105], False),
         ("plateau:0.1@2", [0.5, 0.6, 0.9], True),  # a loss that rises has not fallen
         ("plateau:0.1@2", [0.9, 0.5, 0.95], False),  # one noisy report after a good one
         ("plateau:0@1", [0.5, 0.5], True),

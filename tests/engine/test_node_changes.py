@@ -74,6 +74,19 @@ def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else
             engine.inputs.check(NodeEvent(0.0, name, kind))
 
 
+@pytest.mark.parametrize("change", ["down", "drain"])
+def test_a_cordoned_device_of_a_node_that_is_out_of_use_counts_once(change: str) -> None:
+    """Both devices of the first node are cordoned, then the node goes: the other node is left, neither more nor less."""
+    engine = engine_of(jobs(1, 2), "2x2")
+    commit(engine, [Assignment(A, devices=(0,))])
+    back = 3 if change == "drain" else 2  # the gang on the first device goes on while its node drains
+    for name, kind, left in (("node0:1", "drain", 3), ("node0:0", "drain", 3), ("node0", change, 2), ("node0", "up", back)):
+        engine.apply(NodeEvent(0.0, name, kind))
+        cluster = engine.state.snapshot().cluster
+        assert (cluster.capacity.tolist(), cluster.gpus) == ([left], left), f"after {kind} {name}"
+        assert check_books(engine.state, engine.grants) == []
+
+
 # --- failures -------------------------------------------------------------------------------------------------------------
 def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> None:
     engine = engine_of(jobs(4, 1), "3x2", checkpoint=30.0)

@@ -46,6 +46,15 @@ def test_growth_keeps_to_the_quota():
         both_clocks(jobs, "1x4", "fifo", queues="q=2:0", inputs=[JobRequest(10.0, Action.RESIZE, "a", 3)])
 
 
+@pytest.mark.parametrize(("quota", "at_once"), [(4, 3), (3, 0)])
+def test_growth_keeps_to_the_quota_of_the_user_and_uses_all_of_it(quota, at_once):
+    """Of four devices 'a' asks for three while its user's other job holds one."""
+    jobs = [job("a", 1, user="ann"), job("b", 1, user="ann", duration=200.0)]
+    run = both_clocks(jobs, "1x4", "fifo", admission=f"quota:user={quota}", inputs=[JobRequest(10.0, Action.RESIZE, "a", 3)])
+    assert (held(run, "a", 50.0), held(run, "a", 250.0)) == (at_once, 3)
+    assert (run.jobs["restarts"].to_list() == [0, 0]) is (at_once == 3), "what fits exactly is no reason to stop"
+
+
 def test_a_gang_that_is_changing_already_is_brought_within_its_bounds_when_that_is_done():
     """The executor takes ten seconds to make a change true; two requests come within that time."""
     requests = [JobRequest(50.0, Action.RESIZE, "a", 3), JobRequest(52.0, Action.RESIZE, "a", 1)]

@@ -55,12 +55,24 @@ def read_checkpoint(path: Path, fits: Mapping[str, Any]) -> tuple[dict[str, Any]
         raise UsageError("is no checkpoint, or a damaged one", where=f"--resume {path}", fix="run again from the start") from None
     if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
         raise RefusedError("was written by another version of Gantline", where=f"--resume {path}", fix="run again from the start")
+    written = _Parts(path, _Parts(path, head)["fits"])
     known = json.loads(json.dumps(dict(fits)))
-    for what, value in head["fits"].items():
-        if known.get(what) != value:
+    for what in known | written:
+        if written[what] != known.get(what):
             raise RefusedError(
-                f"belongs to another run: {what} was {value!r}, now it is {known.get(what)!r}",
+                f"belongs to another run: {what} was {written[what]!r}, now it is {known.get(what)!r}",
                 where=f"--resume {path}",
                 fix="give the same trace, cluster, policy and options",
             )
-    return head, arrays
+    return _Parts(path, head), _Parts(path, arrays)
+
+
+class _Parts(dict[str, Any]):
+    """What a checkpoint holds, by name; a part that is asked for and not there is a damaged file."""
+
+    def __init__(self, path: Path, parts: Mapping[str, Any]) -> None:
+        super().__init__(parts)
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise UsageError(f"is damaged: '{name}' is missing", where=f"--resume {self._path}", fix="run again from the start")

@@ -107,6 +107,24 @@ def test_a_newcomer_never_makes_an_admitted_job_late() -> None:
     assert late(run) == []
 
 
+TIED = [
+    *(("default", settings) for settings in ({}, {"admission": "group"}, {"admission": "off"})),
+    *(("elasticflow", settings) for settings in ({"compat": "elasticflow"}, {"compat": "elasticflow", "admission": "group"})),
+]
+
+
+@pytest.mark.parametrize("policy", ["elasticflow", "edf"])
+@pytest.mark.parametrize(("regime", "settings"), TIED)
+@pytest.mark.parametrize("together", [True, False])
+def test_of_jobs_that_are_due_together_the_first_to_come_goes_first(
+    policy: str, regime: str, settings: dict[str, Any], together: bool
+) -> None:
+    """One GPU has room for four jobs of ten minutes within their common deadline; nobody who runs is stopped for another."""
+    jobs = [job(name, 0.0 if together else 60.0 * k, 600, 3000.0, (1,)) for k, name in enumerate(("d", "b", "a", "c"))]
+    run = simulate(jobs, "gpu:1x1", policy, settings=settings, regime=regime, round=60.0)
+    assert run.allocations.sort("start")["job"].to_list() == ["d", "b", "a", "c"]
+
+
 def test_jobs_without_a_deadline_live_from_what_is_left_and_are_never_refused() -> None:
     jobs = [job("slow", 0, 4000, None, (1, 2, 4)), job("due", 100, 1000, 100 + 1000 / 4**0.8 + 5, (1, 2, 4))]
     run = simulate(jobs, "gpu:1x4", "elasticflow")

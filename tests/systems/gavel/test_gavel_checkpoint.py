@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,33 @@ def test_files_that_are_no_checkpoints_are_told_apart(tmp_path: Path) -> None:
         np.savez(target, head=np.array('{"format": "gantline-checkpoint", "version": 99}'))
     with pytest.raises(RefusedError, match="another version of Gantline"):
         go(resume=file)
+
+
+def without(source: Path, target: Path, name: str, head: bool = True) -> Path:
+    """A checkpoint that lacks one of its parts: a name in its head, or an array."""
+    with np.load(source) as stored:
+        arrays = {each: stored[each] for each in stored.files}
+    if head:
+        told = json.loads(str(arrays["head"]))
+        del (told if name in told else told["fits"])[name]
+        arrays["head"] = np.array(json.dumps(told))
+    else:
+        del arrays[name]
+    with target.open("wb") as file:
+        np.savez(file, **arrays)
+    return target
+
+
+def test_a_checkpoint_that_lacks_a_part_is_damaged_and_says_which(tmp_path: Path) -> None:
+    """Every name in the head, what identifies the run among them, and every array."""
+    whole, file = tmp_path / "run.ckpt", tmp_path / "part.ckpt"
+    go(until=HALF, checkpoint=whole)
+    with np.load(whole) as stored:
+        told, arrays = json.loads(str(stored["head"])), [name for name in stored.files if name != "head"]
+    parts = [*(name for name in told if name not in ("format", "version")), *told["fits"]]
+    for name, head in (*((name, True) for name in parts), *((name, False) for name in arrays)):
+        with pytest.raises(UsageError, match=f"is damaged: '{re.escape(name)}' is missing"):
+            go(resume=without(whole, file, name, head))
 
 
 def test_who_has_no_checkpoints_says_so(tmp_path: Path) -> None:

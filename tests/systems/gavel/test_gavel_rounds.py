@@ -171,3 +171,43 @@ def test_allox_of_the_artifact_refuses_gangs_and_ours_lets_them_fill() -> None:
     with pytest.raises(UsageError, match="single-device jobs only"):
         rounds(jobs, "v100:1x2", "allox")
     assert rounds(jobs, "v100:1x2", "allox", settings={}).summary["completed"] == 2
+
+
+FAIR = "max_min_fairness_perf"
+WAYS = ({}, {"compat": "gavel", "spacing": 0.0})  # shares are computed anew with every arrival and every end
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_what_a_job_is_owed_decides_when_shares_are_computed_anew(settings: dict[str, Any]) -> None:
+    """One device, four jobs of equal shares. 0 has its turn before 3 arrives: of its 120 s it has had 360, 1 and 2 have had none."""
+    run = rounds(trace(*[("flat", 2000.0, 0.0)] * 3, ("flat", 2000.0, 100.0)), policy=FAIR, settings=settings)
+    assert turns(run)[:5] == ["0", "1", "2", "3", "0"]
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_what_a_job_is_owed_adds_up(settings: dict[str, Any]) -> None:
+    """After the second round 2 is owed 120 + 90 s, 3 is owed 90, 4 nothing; 0 and 1 have had 150 too many, and 0 is first in the list."""
+    run = rounds(trace(*[("flat", 3000.0, 0.0)] * 3, ("flat", 3000.0, 100.0), ("flat", 3000.0, 500.0)), policy=FAIR, settings=settings)
+    assert turns(run)[:7] == ["0", "1", "2", "3", "4", "0", "1"]
+
+
+@pytest.mark.parametrize("settings", WAYS)
+def test_what_a_job_is_owed_stays_with_it_when_another_leaves(settings: dict[str, Any]) -> None:
+    """0 ends in its second turn, with 225 s too many. 1 and 2 are owed 115, and 3 has had five too many."""
+    run = rounds(trace(("flat", 700.0, 0.0), *[("flat", 2000.0, 0.0)] * 2, ("flat", 2000.0, 100.0)), policy=FAIR, settings=settings)
+    assert turns(run)[:8] == ["0", "1", "2", "3", "0", "1", "2", "3"]
+
+
+def turns(run: Run) -> list[str]:
+    """Whose turn it was, one after the other."""
+    return run.allocations.sort("start")["job"].to_list()
+
+
+@pytest.mark.parametrize(("settings", "late"), [({}, 2), (COMPAT, 1)])
+def test_late_jobs_are_those_that_end_after_their_deadline(settings: dict[str, Any], late: int) -> None:
+    """On time to the second, a second too late, 15 s too late: the artifact compares the 25 s that the last one took with its instant."""
+    jobs = trace(*[("big", 100.0, 0.0)] * 2, ("big", 100.0, 1000.0), deadline=[25.0, 49.0, 1010.0])
+    run = rounds(jobs, settings=settings)
+    assert finishes(run) == [25.0, 50.0, 1025.0]
+    assert run.summary["slo_violations"] == late
+    assert rounds(jobs, settings=settings, track=(0, 1)).summary["slo_violations"] == 0, "jobs that are not tracked do not count"

@@ -10,9 +10,12 @@ from tests.probes.scenario import spans
 
 from gantline.core import columns as c
 from gantline.core.errors import GantlineError
+from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.pair_tables import read_pair_profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.systems.lucid.policies.profiler import ProfilerShare
+from gantline.systems.lucid.policies.seats import FreeSeats
 
 TINY, JUMBO = "walker/Gridworld/64/fp32", "encoder/Encyclopedia/16/fp32"
 EAGER = {"quiet": 0.0, "profile": 0.0}  # pairs without the rest
@@ -105,6 +108,21 @@ def test_a_burst_of_newcomers_borrows_an_idle_node_and_gives_it_back() -> None:
     tried = {device for span in run.allocations.filter(pl.col("reason") == "limit")["devices"].to_list() for device in span}
     assert tried == {8, 9, 10, 11, 12, 13, 14, 15}  # the last node and the one before it
     assert spans(run, "after") == [(2000.0, 2100.0, [12, 13, 14, 15], "finished")]
+
+
+@pytest.mark.parametrize(("newcomers", "nodes"), [(10, {3}), (11, {2, 3})])
+def test_a_node_is_borrowed_for_more_than_ten_newcomers(newcomers: int, nodes: set[int]) -> None:
+    run = run_lucid(*(job(f"n{k}", 1, 500, at=1.0) for k in range(newcomers)))
+    tried = {device // 4 for span in run.allocations.filter(pl.col("reason") == "limit")["devices"].to_list() for device in span}
+    assert tried == nodes
+
+
+@pytest.mark.parametrize(("waiting", "borrowed"), [(4, -1), (5, 2)])
+def test_a_borrowed_node_is_given_back_when_fewer_than_five_wait(waiting: int, borrowed: int) -> None:
+    snapshot = decode_snapshot({"cluster": "4x4", "jobs": []})
+    profiler = ProfilerShare.now(snapshot, 1, 2)
+    assert profiler.resized(FreeSeats(snapshot), waiting, True).borrowed == borrowed
+    assert profiler.resized(FreeSeats(snapshot), 0, False).borrowed == 2, "many are expected"
 
 
 def test_slips_are_repaired_already() -> None:

@@ -96,6 +96,15 @@ def test_a_job_that_ends_while_it_is_profiled_is_done(tmp_path: Path) -> None:
     assert (rows["long"]["finish"], rows["long"]["done_in_profiling"]) == (BEGIN + 202, False)  # and the second that follows the work
 
 
+@pytest.mark.parametrize(("waiting", "lent"), [(10, []), (11, [BEGIN + 10])])
+def test_a_node_is_lent_to_the_profiler_when_more_than_ten_wait(tmp_path: Path, waiting: int, lent: list[int]) -> None:
+    wide = [job(f"wide{k}", 8, 500) for k in range(2)]  # all of its two nodes
+    newcomers = [job(f"new{k}", 1, 500, at=10) for k in range(waiting)]
+    run = run_lucid(tmp_path, [*wide, *newcomers, job("last", 1, 30, at=6000)])
+
+    assert [time for time, nodes in run.summary.get("loans", []) if nodes == 1] == lent
+
+
 def test_a_guest_keeps_the_rate_of_the_pair_after_its_host_has_left(tmp_path: Path) -> None:
     rows = rows_of(run_lucid(tmp_path, [job("host", 1, 400), job("guest", 1, 700, at=1)], known=True))
 

@@ -39,7 +39,7 @@ def jobs(*rows: tuple[int, str]) -> pl.DataFrame:
 
 
 def ends(trace: pl.DataFrame, speeds: str, rule: str, policy: str = "fifo", **options: Any) -> list[tuple[float, float]]:
-    run = simulate(trace, "2x2", policy, regime="pal", placement=rule, device_speeds=speeds, round=100, **{"locality": 2.0, **options})
+    run = simulate(trace, "2x2", policy, regime="pal", placement=rule, device_speeds=speeds, **{"round": 100, "locality": 2.0, **options})
     return run.jobs.select("first_start", "finish").rows()
 
 
@@ -69,6 +69,16 @@ def test_jobs_that_the_original_adds_behind_the_trace_compete_and_are_counted(sp
 
     assert run.summary["fillers"] > 0
     assert run.jobs["job"].to_list() == ["0", "1"]
+
+
+def test_a_job_that_has_waited_a_thousand_hours_goes_before_all_others(speeds: str) -> None:
+    """Both want the whole cluster; the longer one comes second, and gets its turn after four rounds of 250 hours."""
+    hour = 3600.0
+    trace = jobs((4, "B"), (4, "B")).with_columns(arrival=pl.lit(0.0), duration=pl.Series([2500 * hour, 2750 * hour]))
+
+    first, second = ends(trace, speeds, "packed", "srtf", round=250 * hour, locality=1.0)
+
+    assert (first[0], second[0]) == (0.0, 1000 * hour)
 
 
 @pytest.mark.parametrize(

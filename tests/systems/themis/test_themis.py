@@ -21,9 +21,11 @@ def job(name: str, gpus: int = 2, estimate: float = 3600.0, **more: Any) -> dict
     return {"id": name, "gpus": gpus, "estimate": estimate, "arrival": 0.0} | more
 
 
-def given(*jobs: dict[str, Any], cluster: str = "1x4", now: float = 600.0, seed: int = 0, **settings: Any) -> dict[str, list[int]]:
+def given(
+    *jobs: dict[str, Any], cluster: str = "1x4", now: float = 600.0, seed: int = 0, memory: Any = None, **settings: Any
+) -> dict[str, list[int]]:
     """Devices per job after one auction."""
-    snapshot = decode_snapshot({"cluster": cluster, "now": now, "seed": seed, "jobs": list(jobs)})
+    snapshot = decode_snapshot({"cluster": cluster, "now": now, "seed": seed, "jobs": list(jobs), "memory": memory})
     plan = make_policy("themis", settings).decide(snapshot)
     return {snapshot.jobs.ids[item.job]: list(item.devices) for item in plan.assignments or ()}
 
@@ -63,6 +65,20 @@ def test_leftovers_are_drawn_by_lot() -> None:
 def test_a_job_of_any_size_grows_on_its_machine_when_nobody_wins_it() -> None:
     assert len(given(job("wide", 2, min_gpus=1, max_gpus=4))["wide"]) == 4
     assert len(given(job("wide", 2, min_gpus=1, max_gpus=3))["wide"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wider"),
+    [
+        (job("early"), job("late", arrival=550.0), "early"),
+        (job("long", estimate=36000.0), job("short", estimate=600.0, arrival=300.0), "short"),
+    ],
+)
+def test_of_jobs_that_could_grow_the_worst_off_does(first: dict[str, Any], second: dict[str, Any], wider: str) -> None:
+    """Within their leases two devices come free beside two jobs: the one that waited longer for its length takes both."""
+    jobs = [one | {"gpus": 1, "min_gpus": 1, "max_gpus": 3, "devices": [k]} for k, one in enumerate((first, second))]
+    found = given(*jobs, memory={"given": {"0": [0], "1": [1]}, "epoch": 0, "auctions": 1})
+    assert {name for name, devices in found.items() if len(devices) == 3} == {wider}
 
 
 def test_leases_end_together_and_are_renewed_in_place() -> None:

@@ -178,6 +178,16 @@ def test_an_hour_of_gpu_time_demotes_and_long_waiting_promotes() -> None:
     assert first["start"].to_list() == pytest.approx([0, 900, 1800, 3600])
 
 
+@pytest.mark.parametrize("name", ["tiresias", "elastic_tiresias"])
+def test_every_promotion_counts_from_the_one_before(name: str) -> None:
+    """An hour of GPU-time more, 900 s of four GPUs, demotes a job again; 1,800 s of waiting promote it again, time after time."""
+    jobs = [job("long", 0, 4, 4, 4, 40000), job("late", 100, 4, 4, 4, 40000)]
+    run = simulate(jobs, "gpu:1x4", f"voda.{name}", settings={"promote": 2.0})
+    late = run.allocations.filter(run.allocations["job"] == "late").sort("start").head(5)
+    assert late["start"].to_list() == pytest.approx([900, 3600, 6300, 9000, 11700])
+    assert late["end"].to_list() == pytest.approx([1800, 4500, 7200, 9900, 12600])
+
+
 def test_a_decision_is_kept_until_something_happens() -> None:
     """Voda reschedules when jobs come or go, not on a timer: in rounds the shares of a quiet stretch do not change."""
     jobs = [job("a", 0, 2, 1, 8, 9000), job("b", 0, 2, 1, 8, 3000), job("c", 0, 2, 1, 8, 6000)]
