@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from gantline.core.errors import NotFoundError, RefusedError
@@ -92,3 +93,41 @@ def test_it_is_refused_where_there_is_no_choice() -> None:
 def test_a_policy_without_a_choice_cannot_be_switched_to() -> None:
     with pytest.raises(RefusedError, match="leave no choice"):
         simulate(STORY, "2x2", "las", victims="least-lost", inputs=[Use(10.0, "afs")])
+
+
+def fits(need: int, free: list[int], whole: bool) -> bool:
+    """Whether a gang finds room: on one node, where it must be on as few as it can, else anywhere."""
+    return max(free) >= need if whole and need <= SIZE else sum(free) >= need
+
+
+SIZE = 8
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("placement", ["first-free", "consolidated"])
+def test_no_gang_is_stopped_that_the_others_make_needless(placement: str, nodes: int, some: Any) -> None:
+    """Whoever is stopped for the urgent job could not have stayed: with its devices and those of all spared, there is no room."""
+    several = 0
+    for seed in some(range(100)):
+        draw = np.random.default_rng(seed)
+        jobs = [job(f"j{k}", 40.0 * k, int(draw.integers(5)), int(draw.integers(1, 6)), 9000.0) for k in range(9)]
+        need = int(draw.integers(2, SIZE + 1))
+        run = simulate(
+            [*jobs, job("urgent", 700.0, 9, need, 50.0)], f"{nodes}x{SIZE}", ByPriority(), costs=f"checkpoint={draw.integers(60, 600)}",
+            until=720.0, victims="least-lost", placement=placement,
+        )  # fmt: skip
+        held = [one for one in run.allocations.select("job", "start", "end", "devices").rows() if one[0] != "urgent"]
+        if any(one[1] == 700.0 for one in held):
+            continue  # what is left over lets another job in, which may stop gangs of its own
+        before = [one for one in held if one[1] < 700.0 <= one[2]]
+        victims = [one for one in before if one[2] == 700.0]
+        free = [SIZE] * nodes
+        for _, _, _, devices in before:
+            for device in devices:
+                free[device // SIZE] -= 1
+        several += len(victims) > 1
+        for spared in victims:
+            others = [device for one in victims if one is not spared for device in one[3]]
+            room = [count + sum(device // SIZE == node for device in others) for node, count in enumerate(free)]
+            assert not fits(need, room, placement == "consolidated"), f"seed {seed}: {spared[0]}"
+    assert several > 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from gantline import simulate
 from gantline.core.errors import UsageError
+from gantline.core.inputs import Action, JobRequest
 from gantline.core.memory import encode, plain
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.fair_share import FairShare
@@ -27,6 +30,83 @@ def served_by(done, who, until):
     held = done.allocations.filter(done.allocations["start"] < until)
     names = dict(done.jobs.select("job", "user").iter_rows())
     return sum(min(end, until) - start for job, start, end in held.select("job", "start", "end").iter_rows() if names[job] == who)
+
+
+def by_the_page(jobs, gpus, half_life, every):
+    """When each job ends if the user who has used least of late, for its weight, comes first: least decayed GPU-seconds, summed anew.
+
+    `every`: seconds between decisions; 0: at arrivals, at ends, and at whole minutes, because the order moves by itself.
+    """
+    used, left, ends, now = [], {job["job"]: job["duration"] for job in jobs}, {}, 0.0
+    users = list(dict.fromkeys(job["user"] for job in jobs))
+
+    def usage(user):
+        """Every second of use counts half as much after `half_life`."""
+        fade = math.log(2.0) / half_life
+        parts = ((amount, now - end, now - start) for whose, start, end, amount in used if whose == user)
+        return sum(n * ((math.exp(-fade * a) - math.exp(-fade * b)) / fade if fade else b - a) for n, a, b in parts)
+
+    while left:
+        here = [job for job in jobs if job["job"] in left and job["arrival"] <= now]
+        weight = {user: max((job["weight"] for job in here if job["user"] == user), default=1.0) for user in users}
+        share = {user: round(usage(user) / weight[user], 6) for user in users}
+        here.sort(key=lambda job: (share[job["user"]], users.index(job["user"]), job["arrival"], jobs.index(job)))
+        free, chosen = gpus, []
+        for job in here:
+            if job["gpus"] <= free:
+                chosen, free = [*chosen, job], free - job["gpus"]
+        grid, coming = every or 60.0, [job["arrival"] for job in jobs if job["arrival"] > now]
+        ending = [now + left[job["job"]] for job in chosen]
+        until = min([(now // grid + 1) * grid, *([] if every else [*coming, *ending])])
+        for job in chosen:
+            end = min(until, now + left[job["job"]])
+            used.append((job["user"], now, end, job["gpus"]))
+            left[job["job"]] -= end - now
+            if left[job["job"]] <= 0:
+                ends[job["job"]] = end
+                del left[job["job"]]
+        now = until
+    return ends
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+@pytest.mark.parametrize("every", [60.0, 0.0])
+def test_all_that_was_used_is_charged_and_fades_from_when_it_was_used(every, executor, some):
+    """Against the page's sentence, over random runs on both clocks."""
+    for seed in some(range(100)):
+        draw = np.random.default_rng(seed)
+        jobs, arrival = [], 0
+        for number in range(int(draw.integers(4, 16))):
+            arrival += int(draw.integers(0, 90))
+            user = str(draw.choice(["ann", "bob", "cy"]))
+            job = {
+                "job": f"j{number}",
+                "arrival": float(arrival),
+                "gpus": int(draw.integers(1, 4)),
+                "duration": float(draw.integers(5, 400)),
+            }
+            jobs.append(job | {"user": user, "weight": {"ann": 1.0, "bob": 2.0, "cy": 1.0}[user]})
+        half_life = float(draw.choice([45.0, 600.0, math.inf]))
+        done = simulate(jobs, "1x4", "fair-share", settings={"half_life": half_life}, round=every or None, executor=executor)
+        found = dict(done.jobs.select("job", "finish").iter_rows())
+        assert found == pytest.approx(by_the_page(jobs, 4, half_life, every), abs=1e-3), f"seed {seed}"
+
+
+def test_jobs_that_end_between_two_rounds_are_charged():
+    """Each of ann's jobs begins and ends within one round, and counts all the same: bob's come in between."""
+    jobs = [{"job": f"{user}{k}", "arrival": 0, "gpus": 1, "duration": 60, "user": user} for user in ("ann", "bob") for k in range(10)]
+    order = [name[:3] for name in run(jobs, round=60).jobs.sort("first_start")["job"]]
+    assert order == ["ann", "bob"] * 10
+
+
+def test_a_job_that_comes_back_is_not_charged_twice():
+    """ana's job is put on hold with its 100 s charged, and let in again: bo, who has had 150 s meanwhile, is behind her."""
+    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 1000, "user": "ana"}]
+    jobs += [{"job": f"b{k}", "arrival": 90, "gpus": 1, "duration": 50, "user": "bo"} for k in range(8)]
+    events = [JobRequest(100.0, Action.HOLD, "a"), JobRequest(250.0, Action.RELEASE, "a")]
+    done = simulate(jobs, "1x1", "fair-share", settings={"half_life": "inf"}, node_events=tuple(events))
+    spells = done.allocations.filter(done.allocations["job"] == "a")["start"].to_list()
+    assert spells[1] == 250.0
 
 
 def test_a_user_with_many_jobs_gets_no_more_than_one_with_few():

@@ -121,6 +121,15 @@ def test_a_finish_that_is_not_seen_before_the_boundary_is_seen_there() -> None:
     assert twins.phase(0) is Phase.COMPLETED
 
 
+def test_what_a_job_used_before_a_checkpoint_is_charged_after_it() -> None:
+    """It ends between two rounds, and the policy is asked again only after the loop was made anew."""
+    twins = Twins("fair-share", round=60.0).receive(submit(1.0, "a", 8, user="ann"), submit(2.0, "b", user="bob"), until=61.0)
+    twins.receive(report(62.0, News.STARTED, 0, 1, 61.0, range(8)), report(91.0, News.FINISHED, 0, 1, 91.0), until=91.0)
+    assert twins.other.state.gone.attained_gpu.tolist() == [240.0]
+    twins.receive(submit(92.0, "c", 8, user="ann"), until=121.0)
+    assert twins.other.state.memory["usage"]["user:ann"] == pytest.approx(240.0, rel=1e-3)
+
+
 class Story:
     """Requests by a seed, and machines that answer when they can: each report is received some time after what it reports."""
 
@@ -168,6 +177,6 @@ class Story:
         return Use(0.0, draw.choice(("las", "srtf", "afs", "gandiva", "fifo")))
 
 
-@pytest.mark.parametrize(("policy", "able"), [("las", RIGID), ("afs", SUPPLE), ("gandiva", SUPPLE)], ids=["las", "afs", "gandiva"])
+@pytest.mark.parametrize(("policy", "able"), [("las", RIGID), ("afs", SUPPLE), ("gandiva", SUPPLE), ("fair-share", SUPPLE)])
 def test_whatever_happens(policy: str, able: frozenset[Can], long: bool) -> None:
     Story(policy, seed=2, able=able).live(requests=20 if long else 10)

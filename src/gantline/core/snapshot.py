@@ -6,7 +6,7 @@ here leads to the engine's own tables: what is handed out are copies that cannot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.jobs_now import Jobs
+from gantline.core.left import NOBODY, Left
 from gantline.core.lending import Lent
 from gantline.core.options import OptionTable
 from gantline.core.plan import Reservation
@@ -44,6 +45,7 @@ class Snapshot:
     ``regime``         the way of counting time, for policies that imitate an artifact in its own regime
     ``learned``        what the performance model has learned so far, a plain value; None: nothing
     ``facts``          what holds throughout the run (`Facts`): ``costs``, ``prices``, ``min_run`` and ``latency``
+    ``left``           the jobs that have left since the last question, with what they used until then (`Left`)
     =================  ===============================================================================================
     """
 
@@ -59,6 +61,7 @@ class Snapshot:
     learned: Any = None
     facts: Facts = NO_FACTS
     lent: Lent = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
+    find_left: Callable[[], Left] = field(repr=False, compare=False, default=lambda: NOBODY)
 
     def rng(self, name: str) -> np.random.Generator:
         """A stream of random numbers of its own, keyed by (seed, decision, name)."""
@@ -83,6 +86,11 @@ class Snapshot:
     def latency(self) -> float:
         """Seconds from this snapshot to the commit of its plan."""
         return self.facts.latency
+
+    @property
+    def left(self) -> Left:
+        """The jobs that were there at the last question and are not any more; like the columns of `jobs`, valid during `decide`."""
+        return self.find_left()
 
     @property
     def users(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from gantline.core.insiders import tables_behind
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
 from gantline.core.json_reader import Reader, check_head, json_number
 from gantline.core.known_rows import KnownRows
+from gantline.core.left import decode_left, encode_left
 from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
@@ -40,6 +41,7 @@ _STATE = (
     "shared",
     "free",
     "jobs",
+    "left",
     "users",
     "queues",
     "apps",
@@ -90,6 +92,8 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
         if names != _names_of(jobs, key):
             found[listed] = list(names)
     found["jobs"] = jobs
+    if len((left := snapshot.left).row):
+        found["left"] = encode_left(left, tables)
     return found
 
 
@@ -128,7 +132,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         decode_job(job, tables, row, now, own, first)
         fill_metrics(job, tables, row)
     decode_nodes(reader, tables)
-    learned = memories.restore(reader.raw("learned"))
+    learned, left = memories.restore(reader.raw("learned")), decode_left(reader, tables)
     return Snapshot(
         now=now,
         decision=reader.whole("decision", 1),
@@ -142,6 +146,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         learned=learned,
         facts=decode_facts(reader),
         lent=tables.lent,
+        find_left=lambda: left,
     )
 
 

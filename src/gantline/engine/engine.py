@@ -19,6 +19,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
+from gantline.core.left import NOBODY
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
@@ -72,6 +73,7 @@ class Engine:
         self.started = 0
         self.stopped = 0
         self.asked: Ints | None = None  # the rows that the last question was about, where they are not all active ones
+        self._present: Ints = self.state.shown  # those that were active then
         self.decided_at = -math.inf  # when a plan was last committed
         self.ranks = False  # whether that plan was an order, which then includes the waiting rows
         self.valid_until: float | None = None
@@ -167,6 +169,7 @@ class Engine:
         if state.tables.windows:
             self.windows.lock()
         snapshot = state.snapshot(self.asked)
+        self._present = snapshot.jobs.rows if self.asked is None else state.rows.copy()
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
@@ -198,7 +201,7 @@ class Engine:
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
         state = self.state
-        state.memory = plan.memory
+        state.memory, state.shown, state.gone = plan.memory, self._present, NOBODY
         self.valid_until, self.decided_at, self.ranks = plan.valid_until, state.now, plan.ranking is not None
         self.notices += [Incident(state.now, state.decision, note) for note in plan.notes]
         if plan.in_charge is not None and (not self.in_charge or self.in_charge[-1].policy != plan.in_charge.policy):

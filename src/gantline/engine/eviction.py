@@ -223,6 +223,8 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
     number[w.CLEARED] = int(target >= 0)
     back, victims = number[w.BACK], number[w.VICTIMS]
     used = _stop_until_it_fits(t, lists, rules, notes, row, option, target, now)
+    if used > 0 and number[w.VICTIMS] > victims + 1 and rules.switch[s.S_LEAST_LOST] == 1 and not keep:
+        used = spare_needless(t, rules, notes, row, option, victims)
     if used > 0 or keep:
         notes.tried[kind] = notes.tried[kind + number[w.TYPES]] = 1 << 60  # more is free than before
     else:
@@ -255,3 +257,33 @@ def _stop_until_it_fits(t: Matrices, lists: Lists, rules: EngineRules, notes: No
         if need <= notes.free[kind] and (target < 0 or t.NI[c.N_FREE, target] >= need):
             used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
     return used
+
+
+@kernel
+def spare_needless(t: Matrices, rules: EngineRules, notes: Notes, row: int, option: int, first: int) -> int:
+    """Let those of the victims, from the `first` on, run on whose devices the gang does not need beside the others'; as `make_room`.
+
+    They were stopped by what they lose, and a larger one behind them may make them needless. Those that lose most are spared first; the
+    last one is needed, because without it there was no room.
+    """
+    I, last = t.I, notes.number[w.VICTIMS]
+    for v in range(last - 2, first - 1, -1):
+        other = notes.victim[v]
+        if restore(t, notes, v):
+            if find_place(t, rules, row, option, False, notes.nodes, notes.counts) > 0:
+                I[c.FLAGS, other] = -I[c.FLAGS, other]
+            else:
+                give_back(t, other)
+    for v in range(last - 1, first - 1, -1):  # all are taken back, and those that are needed stopped again
+        other = notes.victim[v]
+        if I[c.FLAGS, other] < 0:
+            give_back(t, other)
+    for v in range(last - 1, first - 1, -1):
+        other = notes.victim[v]
+        spared = I[c.FLAGS, other] < 0
+        undo(t, notes)
+        notes.victim[v] = -1 if spared else other
+    for v in range(first, last):
+        if notes.victim[v] >= 0:
+            evict(t, notes, notes.victim[v])
+    return find_place(t, rules, row, option, False, notes.nodes, notes.counts)

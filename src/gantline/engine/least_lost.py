@@ -1,7 +1,8 @@
 """Victims by what they lose: of all gangs that rank lower, those are stopped first that have least to do again.
 
 A gang that is stopped loses what it has done since its last save, on all of its devices; one that loses nothing comes first. Among equals
-the lower rank gives way, as it does without this rule. A victim may rank above gangs that were spared: it does not stop these in turn, or
+the lower rank gives way, as it does without this rule. Nobody is stopped in vain: a gang chosen early runs on where those chosen after it
+make room by themselves. A victim may rank above gangs that were spared: it does not stop these in turn, or
 nothing would have been won; it waits for free devices, or stops what has started since. Plans that assign devices name what runs, and leave
 no choice.
 """

@@ -12,7 +12,8 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
 from gantline.core.facts import NO_FACTS, Facts
-from gantline.core.phases import Phase
+from gantline.core.left import NOBODY, Left, joined, read_left, without
+from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Matrices, Tables
@@ -55,6 +56,8 @@ class State:
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
         self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
         self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
+        self.shown: Ints = np.zeros(0, dtype=np.int64)  # the active rows when the policy was asked for the plan in force
+        self.gone = NOBODY  # what left since that question, before this state was made
         self.log = Log()
         self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
@@ -153,6 +156,7 @@ class State:
         """These rows, in order of arrival, are the active ones."""
         self.lists.active[: len(rows)] = rows
         self.lists.number[ls.ACTIVE] = len(rows)
+        self.shown = rows.copy()
 
     def rebuild(self) -> None:
         """Bring the rank lists up to date after changes that did not come from a walk."""
@@ -184,7 +188,13 @@ class State:
         regime, promised = self.regime, self.standing_reservations(rows)
         now = ClusterNow(tables.lent, jobs.rows)
         facts = self.memory, regime.round, promised, regime.name, self.learned, self.facts
-        return Snapshot(self.now, self.decision, self.seed, jobs, now, *facts, tables.lent)
+        return Snapshot(self.now, self.decision, self.seed, jobs, now, *facts, tables.lent, self.left)
+
+    def left(self) -> Left:
+        """The jobs that were active when the policy was asked for the plan in force, and have left since."""
+        phase = self.tables.I[c.PHASE][self.shown]
+        fresh = read_left(self.tables, self.shown[(phase < PENDING) | (phase > STOPPING)])
+        return joined(without(self.gone, self.rows), fresh)
 
     @property
     def matrices(self) -> Matrices:

@@ -8,6 +8,7 @@ both: queues first, then users inside.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,6 +20,9 @@ from gantline.core.policy import Policy
 from gantline.core.queues import ancestors
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
+
+_DIGITS = 6  # usage that is equal to a millionth of a GPU-second is equal: sums have last digits of their own
+_LEAST = 1e-6  # GPU-seconds; what is less is forgotten
 
 
 @dataclass(frozen=True)
@@ -46,48 +50,85 @@ class FairShare(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
-        usage, rows, spent = self._usage(snapshot)
+        account = _Account.recalled(snapshot, self.half_life)
+        usage, memory = account.charged(snapshot)
         rank = jobs.arrival / (snapshot.now + 1.0)  # within [0, 1]: settles order inside an account
         scale = 2.0
-        for account in reversed(self.by.split(",")):
-            names = snapshot.users if account == "user" else snapshot.queues
-            codes = jobs.user if account == "user" else jobs.queue
+        for kind in reversed(self.by.split(",")):
+            names = snapshot.users if kind == "user" else snapshot.queues
+            codes = jobs.user if kind == "user" else jobs.queue
             weight = np.ones(len(names))
-            np.maximum.at(weight, codes, jobs.weight if account == "user" else 1.0)
-            if account == "queue":
+            np.maximum.at(weight, codes, jobs.weight if kind == "user" else 1.0)
+            if kind == "queue":
                 weight = np.array([_weight(snapshot, name) for name in names])
-            share = np.array([usage.get(f"{account}:{name}", 0.0) for name in names]) / weight
+            share = np.array([usage.get(f"{kind}:{name}", 0.0) for name in names]) / weight
             position = np.empty(len(names))
-            position[np.lexsort((np.arange(len(names)), share))] = np.arange(len(names))
+            position[np.lexsort((np.arange(len(names)), np.round(share, _DIGITS)))] = np.arange(len(names))
             rank = position[codes] * scale + rank
             scale *= len(names) + 1.0
-        memory = {"usage": usage, "rows": rows, "spent": spent, "at": snapshot.now}
         return Plan.rank(rank, misfit=Misfit.SKIP, preempt=self.preempt, memory=memory)
 
-    def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], Ints, Floats]:
-        """Decayed GPU-seconds per account, and the active jobs that have been charged, each with how much."""
-        jobs, users, queues = snapshot.jobs, snapshot.users, snapshot.queues
-        ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most waiting jobs have never run
-        rows, spent = jobs.rows[ran], jobs.attained_gpu[ran]
-        memory = _recall(snapshot.memory) or {"usage": {}, "rows": rows[:0], "spent": spent[:0], "at": snapshot.now}
-        fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
-        usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
-        fresh = spent - _known(memory["rows"], memory["spent"], rows)
-        new = np.flatnonzero(fresh > 0.0)
-        columns = (column.tolist() for column in (jobs.user[ran[new]], jobs.queue[ran[new]], fresh[new]))
-        for user, queue, more in zip(*columns):
-            for account in (f"user:{users[user]}", f"queue:{queues[queue]}"):
+
+@dataclass(frozen=True)
+class _Account:
+    """What was remembered: the usage of each user and queue at an instant, and what each started job had used by then."""
+
+    half_life: float
+    usage: Mapping[str, float]
+    at: float
+    rows: Ints
+    spent: Floats  # GPU-seconds
+    ran: Floats  # seconds
+
+    @classmethod
+    def recalled(cls, snapshot: Snapshot, half_life: float) -> _Account:
+        """A service that was upgraded may bring charges by the names of rows, or without seconds, as they were once kept."""
+        kept = snapshot.memory or {"usage": {}, "at": -math.inf, "charged": {}}
+        if "charged" in kept:
+            charged = sorted((int(row), spent) for row, spent in kept["charged"].items())
+            rows, spent = np.array([row for row, _ in charged], dtype=np.int64), np.array([had for _, had in charged], dtype=np.float64)
+        else:
+            rows, spent = kept["rows"], kept["spent"]
+        ran = kept.get("ran", np.full(len(rows), np.nan))
+        return cls(half_life, kept["usage"], kept["at"], rows, spent, ran)
+
+    def charged(self, snapshot: Snapshot) -> tuple[dict[str, float], dict[str, Any]]:
+        """The usage of each account now, and what to remember.
+
+        Between two questions a gang runs without a break, to the end of its run or to now: what it used then has faded by so much.
+        """
+        now, jobs, left = snapshot.now, snapshot.jobs, snapshot.left
+        usage = {name: value * self._faded(now - self.at) for name, value in self.usage.items()}
+        usage = {name: value for name, value in usage.items() if value > _LEAST}
+        started = np.flatnonzero(~np.isnan(jobs.first_start))  # most waiting jobs have never run
+        rows, spent, ran = jobs.rows[started], jobs.attained_gpu[started], jobs.attained[started]
+        known = np.isin(rows, self.rows)
+        new = known | (jobs.first_start[started] >= self.at)  # others were put on hold, or had ended, and are back
+        self._charge(usage, snapshot, rows[new], jobs.user[started][new], jobs.queue[started][new], spent[new], ran[new],
+                     jobs.waiting[started][new])  # fmt: skip
+        self._charge(usage, snapshot, left.row, left.user, left.queue, left.attained_gpu, left.attained, now - left.since)
+        return usage, {"usage": usage, "rows": rows, "spent": spent, "ran": ran, "at": now}
+
+    def _charge(
+        self, usage: dict[str, float], snapshot: Snapshot, rows: Ints, users: Ints, queues: Ints, spent: Floats, ran: Floats, ago: Floats
+    ) -> None:
+        """Charge what these jobs have used since they were last charged; their runs ended so many seconds ago."""
+        fresh, seconds = spent - _known(self.rows, self.spent, rows), ran - _known(self.rows, self.ran, rows)
+        at = np.flatnonzero(fresh)
+        columns = (column[at].tolist() for column in (users, queues, fresh, np.nan_to_num(seconds), ago))
+        for user, queue, more, length, since in zip(*columns):
+            more *= self._faded(since) * self._faded_meanwhile(length)
+            for account in (f"user:{snapshot.users[user]}", f"queue:{snapshot.queues[queue]}"):
                 usage[account] = usage.get(account, 0.0) + more
-        return usage, rows, spent
 
+    def _faded(self, seconds: float) -> float:
+        """What is left of usage after so long."""
+        return 1.0 if math.isinf(self.half_life) else float(0.5 ** (seconds / self.half_life))
 
-def _recall(memory: Any) -> dict[str, Any]:
-    """What was remembered; a service that was upgraded may bring charges by the names of rows, as they were once kept."""
-    if not memory or "charged" not in memory:
-        return memory or {}
-    charged = sorted((int(row), spent) for row, spent in memory["charged"].items())
-    rows, spent = np.array([row for row, _ in charged], dtype=np.int64), np.array([had for _, had in charged], dtype=np.float64)
-    return {**memory, "rows": rows, "spent": spent}
+    def _faded_meanwhile(self, seconds: float) -> float:
+        """What is left at the end of a run of so long of what it used throughout."""
+        halvings = math.log(2.0) * seconds / self.half_life
+        return -math.expm1(-halvings) / halvings if halvings else 1.0
 
 
 def _known(rows: Ints, values: Floats, asked: Ints) -> Floats:

@@ -170,6 +170,7 @@ def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
 def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     t, rows = state.tables, instant.jobs.rows
     state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
+    state.gone = instant.left
     held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
     t.F[c.WORK] = math.inf  # not known
     for row in held:
@@ -226,6 +227,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         state.learned,
         state.facts,
         t.lent,
+        state.left,
     )
     if known is not None:
         known.look(t)

@@ -164,7 +164,7 @@ class FromHere:
 def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
     """The engine's state at that instant, over these tables."""
     state, rows = rules.state(tables, instant.now, instant.decision), instant.jobs.rows
-    state.memory, state.learned = instant.memory, instant.learned
+    state.memory, state.learned, state.gone = instant.memory, instant.learned, instant.left
     state.activate(rows)
     state.reserve(instant.reservations, rows)
     state.rebuild()
