@@ -72,6 +72,8 @@ class QuestionOptions:
 
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
         """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
+        from gantline.files.given_code import only_given
+        from gantline.files.policies import code_named
         from gantline.questions.asked import answer
 
         document = self._document()
@@ -96,7 +98,8 @@ class QuestionOptions:
         shown = {"ratios": document["ratios"]} if in_force and document.get("ratios") else {}
         if self.profiles is not None:
             more["profiles"] = str(self.profiles)
-        return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
+        with only_given(code_named(self.present, self.placement, more.get("other"))):  # the file, or the recording, may be somebody else's
+            return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
 
     @property
     def about_others(self) -> bool:
