@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from gantline.cli.arguments import settings_of
-from gantline.cli.console import show_json
+from gantline.cli.console import printable, show_json
 from gantline.cli.live.connection import HomeOption
 from gantline.core.errors import UsageError
 
@@ -148,5 +148,5 @@ def show_answer(found: dict[str, Any], form: str) -> int:
     if form == "json":
         show_json({key: value for key, value in found.items() if key != "lines"})
     else:
-        print("\n".join(found["lines"]))
+        print("\n".join(map(printable, found["lines"])))
     return 0
