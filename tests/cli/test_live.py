@@ -213,3 +213,22 @@ def test_without_the_libraries_one_message_names_the_extra(cli: Cli, home: Path,
         assert "fastapi, httpx" in failed.err
     assert cli("policy", "list").code == 0
     assert cli("submit", "--help").code == 0
+
+
+def test_what_a_job_wrote_does_not_steer_the_terminal(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape codes clear the screen, set the title and write into the clipboard; a program that reads a pipe receives every byte."""
+    up_here(cli)
+    evil = "\x1b[2Jred\x1b]0;title\x07 \u009b31m \u202e tab\tend"
+    (id,) = cli("submit", "--", "python3", "-c", f"print({evil!r}); raise SystemExit(3)").out.split()
+    cli("wait", id, "--timeout", "100")
+    assert cli("logs", id).out == evil + "\n"
+    monkeypatch.setattr("gantline.cli.console.is_terminal", lambda: True)
+    shown = cli("logs", id).out
+    assert "red" in shown
+    assert "tab\tend\n" in shown
+    for command in (["logs", id], ["describe", "job", id], ["get", "jobs"], ["get", "jobs", "-o", "json"], ["get", "jobs", "-o", "csv"],
+                    ["events"], ["top"], ["explain", id], ["history"], ["describe", "job", id, "-o", "json"]):  # fmt: skip
+        told = cli(*command)
+        seen = (told.out + told.err).replace("\n", "").replace("\t", "")
+        assert seen.isprintable(), (command, [sign for sign in seen if not sign.isprintable()])
+    assert cli("describe", "job", id, "-o", "json").json["lines"] == [evil]

@@ -90,7 +90,7 @@ def test_a_policy_with_hidden_state_is_caught(cli: Cli, folder: Path) -> None:
     (folder / "mine.py").write_text(COUNTING)
     assert record(cli, "run.jsonl", "--policy", "mine.py:Counting", "--round", "30").code == 0
     (folder / "mine.py").write_text(COUNTING.replace("TURNS = []", "TURNS = [1]"))
-    told = cli("replay", "run.jsonl")
+    told = cli("replay", "run.jsonl", "--policy", "mine.py:Counting")
     assert told.code == 1
     assert "decision 1 at" in told.err
     assert "plan.ranking.key[0]: recorded 1.0, replayed 2.0" in told.err
@@ -99,8 +99,8 @@ def test_a_policy_with_hidden_state_is_caught(cli: Cli, folder: Path) -> None:
 def test_memory_is_carried_from_plan_to_plan(cli: Cli, folder: Path) -> None:
     (folder / "mine.py").write_text(COUNTING)
     record(cli, "run.jsonl", "--policy", "mine.py:Remembering", "--round", "30")
-    assert cli("replay", "run.jsonl").code == 0
-    changed = cli("replay", "run.jsonl", "--set", "step=2")
+    assert cli("replay", "run.jsonl", "--policy", "mine.py:Remembering").code == 0
+    changed = cli("replay", "run.jsonl", "--policy", "mine.py:Remembering", "--set", "step=2")
     assert changed.code == 1
     assert "recorded 1.0, replayed 2.0" in changed.err
 

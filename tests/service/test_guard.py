@@ -38,7 +38,13 @@ def raw(service: Running, text: str) -> str:
     return found.decode("latin-1")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "127.0.0.1.evil.example", "", "[::2]", "[::1]evil.com", "[::1]:80:evil.com", "127.0.0.1:80:evil.com", "127.0.0.1:",
+        "127.0.0.1:evil.com", "127.0.0.1@evil.com", "evil.com:80@127.0.0.1", "127.0.0.1/evil.com", "[::1", "localhost:999999",
+    ],
+)  # fmt: skip
 def test_another_host_is_refused(service: Running, host: str) -> None:
     told = get(service, "/v1/status", Host=host)
     assert told.status_code == 409

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from gantline.core.formulas import harmless
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+#: control characters and changes of direction that JSON may hold as they are
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 Form = Annotated[
     Literal["table", "json", "csv"],
     Parameter(name=["--output", "-o"], help="How to print the result: a table for people (tab-separated when piped), or for programs."),
@@ -51,7 +54,7 @@ class Sheet:
 
 def say(message: str) -> None:
     """One line for the person, on stderr."""
-    print("gantline: " + " ".join(message.split()), file=sys.stderr, flush=True)
+    print("gantline: " + printable(" ".join(message.split())), file=sys.stderr, flush=True)
 
 
 def is_watched() -> bool:
@@ -79,7 +82,7 @@ def show(sheet: Sheet, form: str) -> None:
     if form == "json":
         show_json([dict(zip(names, row)) for row in sheet.rows])
     elif form == "csv":
-        sys.stdout.write(csv_text(names, sheet.rows))
+        write(csv_text(names, sheet.rows))
     elif is_watched():
         console().print(table(sheet))
     else:
@@ -92,15 +95,25 @@ def show_object(record: Mapping[str, Any], form: str) -> None:
     if form == "json":
         show_json(record)
     elif form == "csv":
-        sys.stdout.write(csv_text(list(record), [list(record.values())]))
+        write(csv_text(list(record), [list(record.values())]))
     else:
         for key, value in record.items():
             print(f"{key}\t{printable(plain_cell(value))}")
 
 
 def show_json(value: Any) -> None:
-    """Print a value as JSON; what JSON cannot hold (NaN, infinities) becomes null."""
-    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a value as JSON; what JSON cannot hold (NaN, infinities) becomes null, and control characters are written as escapes."""
+    text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
+    print(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def write(text: str) -> None:
+    """Write a text that others wrote: as it is where a program reads it, without control characters on a terminal."""
+    sys.stdout.write(lines_of(text) if is_terminal() else text)
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def show_text(text: RenderableType) -> None:
@@ -189,4 +202,10 @@ def jsonable(value: Any) -> Any:
 
 def printable(text: str) -> str:
     """The text without control characters: a job may be called anything."""
-    return "".join(sign if sign.isprintable() else "�" for sign in text)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def lines_of(text: str) -> str:
+    """The same for a text of several lines, with tabs; a progress bar that goes back to the start of its line begins a new one."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))

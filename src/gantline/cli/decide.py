@@ -43,18 +43,23 @@ def decide(
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
     from gantline.assembly.guard import guard_of
+    from gantline.assembly.rules import rule_of_run
     from gantline.core.snapshot_json import decode_snapshot
     from gantline.engine.lost_turns import describe_error
-    from gantline.files.policies import load_policy
+    from gantline.files.given_code import only_given
+    from gantline.files.placements import placement_of
+    from gantline.files.policies import code_named, load_policy
     from gantline.simulator.outcome import carry_out
 
     chosen = load_policy(policy, settings_of(set_))
     guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)
     document = read_json(snapshot)
     instant = decode_snapshot(document.get("snapshot", document) if isinstance(document, dict) else document)
+    with only_given(code_named(placement)):  # the file may be somebody else's
+        rule = placement_of(placement or rule_of_run(instant))
     try:
         plan = chosen.decide(instant) if guard is None else guard(lambda: chosen.decide(instant))
-        outcomes = carry_out(instant, plan, placement)
+        outcomes = carry_out(instant, plan, rule)
     except (UsageError, NotFoundError, KeyboardInterrupt):
         raise
     except BaseException as error:  # sys.exit() too

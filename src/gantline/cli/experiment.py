@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Form, say
 from gantline.cli.run_options import Workers
+from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.experiment.experiment import Experiment
+    from gantline.experiment.grid import Case
 
 app = App(
     name="experiment",
@@ -18,6 +23,14 @@ app = App(
 )
 
 ExperimentFile = Annotated[Path, Parameter(help="The experiment, a YAML file.")]
+Code = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--policy", "--placement", "--performance"],
+        negative="",
+        help="What the experiment names of a Python file, FILE.py:NAME: code is loaded from here alone.",
+    ),
+]
 
 
 @app.command
@@ -26,6 +39,7 @@ def run(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="The folder of the results; one that exists is gone on with.")],
+    code: Code = None,
     workers: Workers = None,
     keep_runs: Annotated[bool, Parameter(negative="", help="Store every run whole, for 'gantline report'.")] = False,
     output: Annotated[Form, Parameter(name="--output")] = "table",
@@ -39,11 +53,10 @@ def run(
     from gantline.experiment.compare import compare
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.experiment import write_experiment
-    from gantline.experiment.experiment_file import read_experiment
     from gantline.experiment.remarks import usable
 
-    experiment = read_experiment(file)
-    sweep = usable(run_watched(experiment.grid.cases(), out, workers, keep_runs=keep_runs))
+    experiment, cases = _read(file, code)
+    sweep = usable(run_watched(cases, out, workers, keep_runs=keep_runs))
     write_experiment(experiment, out / "experiment.yaml")
     write_figures(charts_of(sweep.results), out / "figures")
     if len({case.policy for case in sweep.cases}) > 1:
@@ -57,10 +70,22 @@ def run(
 
 
 @app.command
-def check(file: ExperimentFile, /) -> None:
+def check(file: ExperimentFile, /, *, code: Code = None) -> None:
     """Check an experiment without running it."""
-    from gantline.experiment.experiment_file import read_experiment
-
-    experiment = read_experiment(file)
-    cases = experiment.grid.cases()
+    experiment, cases = _read(file, code)
     print(f"{experiment.title or file.name}: {len(cases)} runs of {len(experiment.grid.policies)} policies")
+
+
+def _read(file: Path, code: list[str] | None) -> tuple[Experiment, list[Case]]:
+    """The experiment and its runs; the file may be somebody else's, so it names no code that the command line does not name."""
+    from gantline.experiment.experiment_file import read_experiment
+    from gantline.files.given_code import only_given
+    from gantline.files.policies import code_named
+
+    given = code_named(*code or (), same_file=True)
+    with only_given(given):
+        experiment = read_experiment(file)
+        cases = experiment.grid.cases()
+    for one in given.unused:
+        raise UsageError(f"the experiment names no '{one}'", where="--policy", fix="leave it out")
+    return experiment, list(cases)

@@ -53,7 +53,9 @@ def plot(
     check_figure(figure, by, metric or (), where or ())
     if not folders:
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
-    with plotting():
+    from gantline.files.given_code import only_given
+
+    with plotting(), only_given():  # the runs may be somebody else's
         from gantline.report.figures import DARK, LIGHT
         from gantline.report.figures.with_matplotlib import Look, save
 

@@ -119,18 +119,22 @@ def learn_lives(
     /,
     *,
     file: Annotated[str, Parameter(help="The bundle to write to.")] = "profiles.json",
+    policy: Annotated[
+        list[str] | None, Parameter(negative="", help="A policy that a service had from a file: code is loaded from here alone.")
+    ] = None,
 ) -> None:
     """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread."""
     from dataclasses import replace
 
     from gantline.cli.replay import fold_home
     from gantline.files.bundles import read_bundle, write_bundle
+    from gantline.files.policies import code_named
     from gantline.performance.life_spread import spread_of_lives
     from gantline.runtime.recorded_run import RecordedRun
 
     bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
     for home, run in zip(homes, runs):
-        fold_home(home, run=run)
+        fold_home(home, run=run, code=code_named(*policy or ()))
     found = spread_of_lives([[life for life in run.lives if life.kind in bundle.jobs] for run in runs])
     write_bundle(replace(bundle, lives=found), file)
     least, most = min(found), max(found)

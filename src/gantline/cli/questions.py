@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from gantline.cli.arguments import settings_of
-from gantline.cli.console import show_json
+from gantline.cli.console import printable, show_json
 from gantline.cli.live.connection import HomeOption
 from gantline.core.errors import UsageError
 
@@ -72,6 +72,8 @@ class QuestionOptions:
 
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
         """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
+        from gantline.files.given_code import only_given
+        from gantline.files.policies import code_named
         from gantline.questions.asked import answer
 
         document = self._document()
@@ -96,7 +98,8 @@ class QuestionOptions:
         shown = {"ratios": document["ratios"]} if in_force and document.get("ratios") else {}
         if self.profiles is not None:
             more["profiles"] = str(self.profiles)
-        return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
+        with only_given(code_named(self.present, self.placement, more.get("other"))):  # the file, or the recording, may be somebody else's
+            return answer({**question, **shown, "samples": self.samples, "sigma": self.sigma, **more})
 
     @property
     def about_others(self) -> bool:
@@ -145,5 +148,5 @@ def show_answer(found: dict[str, Any], form: str) -> int:
     if form == "json":
         show_json({key: value for key, value in found.items() if key != "lines"})
     else:
-        print("\n".join(found["lines"]))
+        print("\n".join(map(printable, found["lines"])))
     return 0

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
 from gantline.core.errors import UsageError
+from gantline.files.given_code import GivenCode
 
 if TYPE_CHECKING:
     from gantline.drivers.replay_check import Replayed
@@ -29,7 +30,14 @@ def replay(
     record: Annotated[Path, Parameter(help="A record of decisions (JSON lines, .gz allowed), or the folder of a service.")],
     /,
     *,
-    policy: Annotated[str, Parameter(help="The policy, if it is no longer found by the name in the record.")] = "",
+    policy: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="", help="The policy, where the record names a file: code is loaded from here alone; may be repeated for a service."
+        ),
+    ] = None,
+    placement: Annotated[str, Parameter(help="The placement rule, where the record names a file.", show_default=False)] = "",
+    performance: Annotated[str, Parameter(help="The performance model, where the record names a file.", show_default=False)] = "",
     set_: Settings = None,
     times: Annotated[
         bool, Parameter(negative="", help="Give the orders of a service again, with times as profiled: the error of the simulated clock.")
@@ -42,35 +50,50 @@ def replay(
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
 ) -> int:
     """Fold a recorded run through its policy again: the plans must be the same."""
-    from gantline.core.policy import build
-    from gantline.files.policies import policy_class
-    from gantline.simulator.replay import read_record
-    from gantline.simulator.replay import replay as fold
+    from gantline.files.policies import code_named
 
+    policies = tuple(policy or ())
     if not times and (profiles is not None or draws is not None):
         name = "--profiles" if profiles is not None else "--draws"
         raise UsageError("plans are the same whatever the times", where=name, fix="add --times")
     if draws is not None and draws < 1:
         raise UsageError(f"{draws} draws", where="--draws", fix="one or more")
-    if times and (policy or set_):
-        raise UsageError("the orders are given again, no policy decides", where="--policy" if policy else "--set", fix="leave it out")
     if record.is_dir():
-        return _times(record, store, profiles, draws, output) if times else _live(record, store, output)
+        if set_:
+            raise UsageError("a service keeps its parameters in its record", where="--set", fix="leave it out")
+        code = code_named(*policies, placement, performance)
+        return _times(record, store, profiles, draws, code, output) if times else _live(record, store, code, output)
     if times:
         raise UsageError("a simulated run has no measured times", where="--times", fix="name the folder of a service")
     if store:
         raise UsageError("only a service has one", where="--store", fix="name the folder of the service, not a file")
-    found = read_record(record)
-    name = policy or str(found.about["policy"])
-    result = fold(found, build(policy_class(name), {**found.settings, **settings_of(set_)}))
-    return _report({"policy": name}, result, output)
+    if len(policies) > 1:
+        raise UsageError("one policy decides in a simulated run", where="--policy", fix="name one")
+    return _simulated(record, policies[0] if policies else "", placement, performance, settings_of(set_), output)
 
 
-def _live(home: Path, url: str, output: str) -> int:
-    return _report({"home": str(home)}, fold_home(home, url), output)
+def _simulated(path: Path, policy: str, placement: str, performance: str, settings: dict[str, str], output: str) -> int:
+    from gantline.files.given_code import only_given
+    from gantline.files.policies import load_policy, opened
+    from gantline.simulator.replay import read_record
+    from gantline.simulator.replay import replay as fold
+
+    found = read_record(path)
+    name, kept = opened(policy)
+    code = GivenCode(tuple(filter(None, (name, placement, performance))), {name})
+    with only_given(code):
+        chosen = load_policy(name or found.policy, {**found.settings, **kept, **settings})
+    result = fold(found, chosen, code=code)
+    for one in code.unused:
+        raise UsageError(f"the record names no '{one}'", where=str(path), fix="leave it out")
+    return _report({"policy": policy or found.policy}, result, output)
 
 
-def _times(home: Path, url: str, profiles: Path | None, draws: int | None, output: str) -> int:
+def _live(home: Path, url: str, code: GivenCode, output: str) -> int:
+    return _report({"home": str(home)}, fold_home(home, url, code=code), output)
+
+
+def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code: GivenCode, output: str) -> int:
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()
@@ -79,7 +102,7 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, outpu
     from gantline.runtime.recorded_run import RecordedRun
 
     run = RecordedRun()
-    result = fold_home(home, url, run)
+    result = fold_home(home, url, run, code)
     if result.difference is not None:
         return _report({"home": str(home)}, result, output)
     where = str(profiles or run.profiles)
@@ -93,8 +116,11 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, outpu
     return 0
 
 
-def fold_home(home: Path, url: str = "", run: RecordedRun | None = None) -> Replayed:
-    """Fold the record of the service with that folder again; a `run` is filled with its jobs and orders."""
+def fold_home(home: Path, url: str = "", run: RecordedRun | None = None, code: GivenCode | None = None) -> Replayed:
+    """Fold the record of the service with that folder again; a `run` is filled with its jobs and orders.
+
+    `code`: what the record may name of Python code; no other is loaded.
+    """
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()
@@ -111,9 +137,12 @@ def fold_home(home: Path, url: str = "", run: RecordedRun | None = None) -> Repl
         )
     store = SqlStore.open(where, write=False)
     try:
-        return replay_store(store, Archive(Home(home).archive), run)
+        found = replay_store(store, Archive(Home(home).archive), run, code)
     finally:
         store.close()
+    if code is not None and code.names and not code.used:
+        raise UsageError(f"the record names no '{code.names[0]}'", where=str(home), fix="leave it out")
+    return found
 
 
 def _report(about: dict[str, str], result: Replayed, output: str) -> int:

@@ -44,6 +44,16 @@ def report(
         raise UsageError("nowhere to write to", where="report", fix="add -o report.html")
     if chrome_trace is not None and len(runs) > 1:
         raise UsageError("a Chrome trace shows one run", where="--chrome-trace", fix="name one run directory")
+    from gantline.files.given_code import only_given
+
+    with only_given():  # the runs may be somebody else's
+        _report(runs, out, title, track, warmup, prices, watts, chrome_trace)
+
+
+def _report(
+    runs: tuple[Path, ...], out: Path | None, title: str, track: str | None, warmup: str, prices: str | None, watts: str | None,
+    chrome_trace: Path | None,
+) -> None:  # fmt: skip
     from gantline.cli.outputs import check_page_target
     from gantline.experiment.folder import is_sweep, runs_in
     from gantline.report.rundir import read_run

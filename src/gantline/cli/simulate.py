@@ -77,7 +77,7 @@ def simulate(
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.files.clusters import read_cluster
-    from gantline.files.policies import load_policy, policy_class
+    from gantline.files.policies import load_policy, opened, policy_class
     from gantline.simulator.simulate import simulate as run_simulation
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):
@@ -110,7 +110,7 @@ def simulate(
     if record is not None:
         from gantline.simulator.replay import record_lines
 
-        outputs.write_lines(record_lines(run, policy, jobs, place, asked), record)
+        outputs.write_lines(record_lines(run, opened(policy)[0], jobs, place, asked), record)
     _write(run, jobs_out, allocations_out, out, replace)
     if explain_loop:
         simulate_words.explain_loop(run.summary)

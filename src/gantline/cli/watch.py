@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
-from gantline.cli.console import say, show_json
+from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,5 +157,5 @@ def _show(found: dict[str, object], lines: list[str], output: str) -> int:
     if output == "json":
         show_json(found)
     else:
-        print("\n".join(lines))
+        print("\n".join(map(printable, lines)))
     return 0

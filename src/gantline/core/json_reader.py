@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from gantline.core.errors import UsageError, near
@@ -95,6 +96,16 @@ class Reader:
         return self._value[key]
 
 
+@contextmanager
+def damaged(where: str, *more: type[Exception]) -> Iterator[None]:
+    """What a file of ours holds is decoded inside: whatever is missing, or of another type, is one mistake of that file."""
+    try:
+        yield
+    except (AttributeError, LookupError, ArithmeticError, RecursionError, TypeError, ValueError, *more) as error:
+        first = str(error).partition("\n")[0][:200]
+        raise UsageError(f"is damaged ({type(error).__name__}: {first})", where=where, fix="was the file changed?") from error
+
+
 def as_number(value: Any, path: str) -> float:
     """A float from its JSON form."""
     if value is None:
@@ -103,12 +114,15 @@ def as_number(value: Any, path: str) -> float:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UsageError(f"is {_kind(value)}, not a number", where=path, fix='write a number, null (not known) or "inf"')
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise UsageError("is larger than any number here", where=path, fix='write "inf"') from None
 
 
 def as_whole(value: Any, path: str, least: int = 0) -> int:
     """A whole number from its JSON form."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value) or value < least:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0 or value < least:
         raise UsageError(f"is {_kind(value)}, not a whole number of at least {least}", where=path)
     return int(value)
 

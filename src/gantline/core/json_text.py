@@ -15,6 +15,10 @@ def loads(text: str | bytes, *, unique: bool = False) -> Any:
         return json.loads(text, object_pairs_hook=_each_once if unique else None)
     except RecursionError:
         raise json.JSONDecodeError("it is nested too deeply", "", 0) from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError:  # of a number with thousands of digits
+        raise json.JSONDecodeError("a number has too many digits", "", 0) from None
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

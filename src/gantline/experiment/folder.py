@@ -15,6 +15,7 @@ import polars as pl
 import gantline
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.fields import plain_values
+from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record, kept_run, read_record
@@ -23,6 +24,7 @@ from gantline.report.metrics import METRICS
 
 FORMAT = "gantline-sweep"
 VERSION = 1
+_WRITTEN = (".lock", "runs", "by-name", "figures")
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,12 @@ class ExperimentFolder:
     def open(cls, path: Path) -> Iterator[ExperimentFolder]:
         """Make or take over the folder; refuse one that is no sweep's, is newer, or is being written."""
         _check_kind(path)
+        for name in _WRITTEN:
+            if (path / name).is_symlink():
+                raise RefusedError(f"'{name}' is a link: results would be written elsewhere", where=str(path), fix="remove that link")
         try:
             (path / "runs").mkdir(parents=True, exist_ok=True)
-            handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+            handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise UsageError(f"cannot be written: {os.strerror(error.errno or 0)}", where=str(path)) from None
         try:
@@ -123,8 +128,9 @@ def runs_in(path: Path) -> list[Path]:
     if not is_sweep(path):
         return [path]
     _check_kind(path)
-    listed = loads((path / "sweep.json").read_text(encoding="utf-8"))["cases"]
-    found = [kept for case in listed if (kept := kept_run(path / "runs", case["hash"])).is_dir()]
+    with damaged(str(path / "sweep.json")):
+        hashes = [str(case["hash"]) for case in loads((path / "sweep.json").read_text(encoding="utf-8"))["cases"]]
+    found = [kept for one in hashes if one.isalnum() and (kept := kept_run(path / "runs", one)).is_dir()]
     if not found:
         raise RefusedError("this sweep kept no runs", where=str(path), fix="run the same command again with --keep-runs")
     return list(dict.fromkeys(found))
@@ -146,6 +152,7 @@ def _check_kind(path: Path, fix: str = "choose another name") -> None:
         head = loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (OSError, ValueError):
         head = {}
-    if isinstance(head, dict) and int(head.get("schema_version") or 0) > VERSION:
+    version = head.get("schema_version") if isinstance(head, dict) else None
+    if isinstance(version, int) and version > VERSION:
         fix = "upgrade gantline, or choose another folder"
         raise RefusedError(f"was written by a newer Gantline ({head.get('version')})", where=str(path), fix=fix)

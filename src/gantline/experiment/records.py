@@ -18,6 +18,7 @@ import polars as pl
 
 import gantline
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.experiment.digest import program_digest
 from gantline.experiment.outcome import DONE, FAILED, Outcome
@@ -91,17 +92,21 @@ def store_failure(folder: Path, outcome: Outcome, setting: dict[str, Any]) -> No
 def read_record(folder: Path, key: str) -> Record | None:
     """The result stored under the hash, if there is one; refuses what a newer version wrote."""
     file = folder / f"{key[:_DIGITS]}.json"
+    if not key.isalnum() or not file.is_file():
+        return None
     try:
         found = loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError):
         return None  # not whole, so not written by us: run again
     if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("hash") != key:
         return None
-    if found.get("schema_version", 0) > VERSION:
-        raise RefusedError(f"was written by a newer Gantline ({found.get('version')})", where=str(file), fix="upgrade gantline to read it")
-    return Record(key, found["state"], found["program"], found["message"], found["summary"], found["measures"], _jobs_file(folder, key))
+    with damaged(str(file)):
+        if found.get("schema_version", 0) > VERSION:
+            raise RefusedError(
+                f"was written by a newer Gantline ({found.get('version')})", where=str(file), fix="upgrade gantline to read it"
+            )
+        summary, measures = dict(found["summary"]), dict(found["measures"])
+        return Record(key, found["state"], found["program"], str(found["message"]), summary, measures, _jobs_file(folder, key))
 
 
 def kept_run(folder: Path, key: str) -> Path:

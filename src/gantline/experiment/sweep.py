@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gantline.core.errors import UsageError
+from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.experiment.backend import Backend, InThisProcess, outcomes
 from gantline.experiment.folder import ExperimentFolder, read_results
@@ -109,12 +110,13 @@ def run_sweep(
 def read_sweep(folder: Path) -> Sweep:
     """A sweep from its folder, as far as it went: the same cases, records and results as when it ended."""
     results = read_results(folder)
-    stored = {(case["hash"], case["name"]): case for case in loads((folder / "sweep.json").read_text(encoding="utf-8"))["cases"]}
     cases = []
-    for row in results.iter_rows(named=True):
-        one = stored.get((row["hash"], row["name"]), {})
-        if "axes" not in one:
-            raise UsageError("was written by an older Gantline", where=str(folder), fix="run the same command again")
-        cases.append(Case(row["policy"], one["axes"], one["parameters"], Setting.read(one["setting"]), row["hash"]))
+    with damaged(str(folder / "sweep.json")):
+        stored = {(case["hash"], case["name"]): case for case in loads((folder / "sweep.json").read_text(encoding="utf-8"))["cases"]}
+        for row in results.iter_rows(named=True):
+            one = stored.get((row["hash"], row["name"]), {})
+            if "axes" not in one:
+                raise UsageError("was written by an older Gantline", where=str(folder), fix="run the same command again")
+            cases.append(Case(row["policy"], one["axes"], one["parameters"], Setting.read(one["setting"]), row["hash"]))
     place = ExperimentFolder(folder)
     return Sweep(tuple(cases), tuple(place.record(case.hash) for case in cases), folder, len(cases))

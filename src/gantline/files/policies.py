@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy, build
+from gantline.files.given_code import GivenCode, permitted
 from gantline.files.python_file import PartKind, bounded, part_of_file, python_file
 from gantline.policies.registry import find_policy
 
@@ -36,7 +37,13 @@ def opened(name: str) -> tuple[str, dict[str, str]]:
         return name, {}
     from gantline.files.policy_settings import read_settings_file
 
-    return read_settings_file(name)
+    return read_settings_file(permitted(name, "policy", "--policy"))
+
+
+def code_named(*names: str | None, same_file: bool = False) -> GivenCode:
+    """The code that these names of the command line mean, that in a file of settings too."""
+    given = [name for name in names if name]
+    return GivenCode(tuple(dict.fromkeys((*given, *(opened(name)[0] for name in given)))), same_file=same_file)
 
 
 def load_policy(name: str, settings: Mapping[str, object] | None = None) -> Policy:
@@ -94,6 +101,8 @@ def read_settings(settings: Mapping[str, object]) -> dict[str, object]:
 
 def _numbers(name: str, path: Path) -> tuple[float, ...]:
     try:
+        if path.exists() and not path.is_file():  # a pipe or a terminal would be waited for
+            raise OSError("it is not a file")
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(

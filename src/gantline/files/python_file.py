@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from gantline._alarm import TimeOverError, with_alarm
 from gantline.core.errors import GantlineError, NotFoundError, UsageError, near
+from gantline.files.given_code import permitted
 
 LOADING = 60.0
 """Seconds on the clock for importing a file with whatever it imports, and for making one thing of it."""
@@ -50,6 +51,7 @@ def python_file(name: str) -> str:
 
 def part_of_file(name: str, kind: PartKind) -> FilePart:
     """What ``FILE.py:NAME`` means, or ``FILE.py`` where the file defines one thing of that kind."""
+    name = permitted(name, kind.noun, kind.flag)
     file = python_file(name)
     module, attribute = load_module(Path(file), kind.flag), name[len(file) :].removeprefix(":")
     own = {key: value for key, value in vars(module).items() if kind.is_one(value) and _is_from(value, module.__name__)}

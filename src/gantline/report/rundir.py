@@ -38,6 +38,7 @@ from gantline.report.service_run import is_service, read_service
 FORMAT = "gantline-run"
 VERSION = 2
 _HELD = 2  # the version from which on held time is a column, and GPU-hours and queueing come from it
+_MOST_ROWS = 100  # in a byte of a file: more is a claim that no run makes
 FLOATS = cs.float()
 _PLAIN = (str, int, bool, type(None))
 
@@ -100,8 +101,9 @@ def read_run(path: Path) -> StoredRun:
 
 def is_run(path: Path) -> bool:
     """Whether the directory is marked as a run, of any version."""
+    file = Path(path) / "summary.json"
     try:
-        head = loads((Path(path) / "summary.json").read_text(encoding="utf-8"))
+        head = loads(file.read_text(encoding="utf-8")) if file.is_file() else None
     except (OSError, ValueError):
         return False
     return isinstance(head, dict) and head.get("format") == FORMAT
@@ -160,8 +162,11 @@ def _read_frame(file: Path) -> pl.DataFrame:
     if not file.is_file():
         raise UsageError(f"the run is incomplete: {file.name} is missing", where=str(file.parent), fix="run again")
     try:
+        rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+        if rows > _MOST_ROWS * (file.stat().st_size + 1):
+            raise UsageError(f"claims to hold {rows} rows", where=str(file), fix="run again")
         return pl.read_parquet(file).with_columns(FLOATS.fill_null(math.nan))
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else "unreadable"
         raise UsageError(f"is damaged ({first})", where=str(file), fix="run again") from None
 

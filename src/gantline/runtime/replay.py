@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
+from gantline.files.given_code import GivenCode, only_given
 from gantline.runtime.archive import Archive
 from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past
@@ -36,13 +37,21 @@ class _Stopped:
         return self.at
 
 
-def replay_store(store: KeptPast, archive: Archive | None = None, run: RecordedRun | None = None) -> Replayed:
+def replay_store(
+    store: KeptPast, archive: Archive | None = None, run: RecordedRun | None = None, code: GivenCode | None = None
+) -> Replayed:
     """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
 
     A service that is stopped or killed has received its last inputs and not decided yet: what the newest stretch gives beyond the last
     decision of the record is no difference. The next service makes these decisions first, and records them. Of a store that was compacted
     the record begins with its oldest checkpoint; jobs that have left it are found in the archive. A `run` is filled with what was ordered.
+    Of Python code that the record names, `code` alone is loaded.
     """
+    with only_given(code):
+        return _replayed(store, archive, run)
+
+
+def _replayed(store: KeptPast, archive: Archive | None, run: RecordedRun | None) -> Replayed:
     kept = list(store.checkpoints())
     ways, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):

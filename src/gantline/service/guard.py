@@ -25,6 +25,7 @@ BODY_SECONDS = 30.0  # for a body to arrive
 ANSWER_SECONDS = 60.0  # for a client to take a piece of an answer
 log = logging.getLogger("gantline.service")
 _TOKEN = re.compile(r"gl[js]?_[\w.\-]{8,}")
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[\w.\-]+)(:[0-9]{1,5})?", re.ASCII)
 _HEADERS = {  # unless an answer has them already
     b"x-content-type-options": b"nosniff",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
@@ -74,7 +75,7 @@ class Guard:
                 await send(message)
 
         try:
-            self._check_host(headers)
+            self._check_host(scope["headers"])
             limited = _Limited(receive, headers)
             state = scope.setdefault("state", {})
             if scope["method"] in ("GET", "HEAD") and is_shell(scope["path"]):
@@ -92,12 +93,14 @@ class Guard:
             spent = 1000 * (time.perf_counter() - began)
             log.info("%s %s %d %s %.1fms", scope["method"], _plain(scope["path"]), status, _plain(who), spent)
 
-    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+    def _check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Refuse other host names: they come from a page that was made to resolve to this machine (DNS rebinding)."""
-        host = headers.get(b"host", b"").decode("latin-1").strip().lower()
-        origin = headers.get(b"origin", b"").decode("latin-1").strip().lower()
+        hosts, origins = (
+            [value.decode("latin-1").strip().lower() for key, value in headers if key == name] for name in (b"host", b"origin")
+        )
+        host = hosts[0] if len(hosts) == 1 else ""
         # a page of this machine at another port is another page: the origin is ours only if it is the host with its port
-        if _name_of(host) not in self.hosts or (origin and origin.partition("://")[2] != host):
+        if _name_of(host) not in self.hosts or any(origin.partition("://")[2] != host for origin in origins):
             raise RefusedError("this service is not called that", where="host", fix="use the address that gantline up printed")
 
     async def _caller(self, token: str) -> Caller:
@@ -139,9 +142,9 @@ class _Limited:
 
 
 def _name_of(host: str) -> str:
-    """A host without its port."""
-    host = host.strip().lower()
-    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+    """A host without its port; empty for what is no host."""
+    found = _HOST.fullmatch(host)
+    return found["name"] if found else ""
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,24 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster, encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
-from gantline.core.json_reader import Reader
+from gantline.core.json_reader import Reader, damaged
 from gantline.core.json_text import loads
 from gantline.core.policy import Policy
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.drivers.scripted import Scripted
+from gantline.files.given_code import GivenCode, only_given
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
 
 VERSION = 2
+_TYPES = {
+    str(kind): kind
+    for kind in (
+        pl.String(), pl.Boolean(), pl.Null(), pl.Float64(), pl.Float32(), pl.Int64(), pl.Int32(), pl.Int16(), pl.Int8(), pl.UInt64(),
+        pl.UInt32(), pl.UInt16(), pl.UInt8(),
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,8 +54,14 @@ class RunRecord:
     @property
     def settings(self) -> dict[str, Any]:
         """The parameters of the policy."""
-        found: dict[str, Any] = memories.restore(self.about.get("settings", {}))
-        return found
+        with damaged(self.path):
+            found: dict[str, Any] = dict(memories.restore(self.about.get("settings", {})))
+            return found
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, or the file that it came from."""
+        return Reader(self.about, self.path).text("policy")
 
     @property
     def inputs(self) -> list[tuple[float, int, Input]]:
@@ -77,12 +91,16 @@ def _options(spec: RunSpec) -> dict[str, object]:
     found = {}
     for name, known in OPTIONS.items():
         value = getattr(spec, name)
-        if value == known.default or known.single or name in ("node_events", "reserve", "executor"):
+        if value == known.default or not _is_recorded(name):
             continue
         if not isinstance(value, (str, int, float, list, tuple)):
             raise RefusedError(f"'{name}' was given as an object, which no file can hold", where="--record", fix="give it by name")
         found[name] = memories.plain(value)
     return found
+
+
+def _is_recorded(option: str) -> bool:
+    return not OPTIONS[option].single and option not in ("node_events", "reserve", "executor")
 
 
 def _columns(frame: pl.DataFrame) -> dict[str, Any]:
@@ -112,31 +130,46 @@ def read_record(path: Path) -> RunRecord:
     return RunRecord(about, tuple(found), str(path))
 
 
-def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replayed:
-    """Fold a record through engine and policy, up to the first plan that is not the recorded one."""
+def replay(record: RunRecord, policy: Policy, performance: Any = None, code: GivenCode | None = None) -> Replayed:
+    """Fold a record through engine and policy, up to the first plan that is not the recorded one.
+
+    `code`: what the record may name of Python code; no other is loaded.
+    """
     about, check = record.about, Check(record.decisions)
-    types = {name: getattr(pl, column["type"]) for name, column in about["jobs"].items()}
-    values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
-    trace = Trace(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
-    options = {name: memories.restore(value) for name, value in about["options"].items()}
-    reports = [(received, after, value) for received, after, value in record.inputs if isinstance(value, Report)]
-    others = [value for _, _, value in record.inputs if not isinstance(value, Report)]
+    with damaged(record.path, pl.exceptions.PolarsError):
+        types = {name: _TYPES[column["type"]] for name, column in about["jobs"].items()}
+        values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
+        trace = Trace.from_frame(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
+        options = {name: memories.restore(value) for name, value in about["options"].items()}
+        recorded = str(about["log_hash"])
+        entered = record.inputs
+    _check_options(options, record.path)
+    reports = [(received, after, value) for received, after, value in entered if isinstance(value, Report)]
+    others = [value for _, _, value in entered if not isinstance(value, Report)]
     if reports:
         options["executor"] = Scripted(reports)
     if performance is not None:
         options["performance"] = performance
     cluster = decode_cluster(Reader(about, record.path))
     try:
-        run = simulate(trace, cluster, policy, record=check, inputs=others, **options)
+        with only_given(code):
+            run = simulate(trace, cluster, policy, record=check, inputs=others, spec=RunSpec.of(options))
     except PartedError as parted:
         return Replayed(check.decisions - 1, parted.difference)
     if check.decisions < len(record.decisions):
         left = record.decisions[check.decisions]
         return Replayed(check.decisions, PlanDifference(left["decision"], left["now"], "decision", "made", "not made"))
-    if run.summary["log_hash"] != about["log_hash"]:
+    if run.summary["log_hash"] != recorded:
         end = float(run.summary["end"])
-        return Replayed(check.decisions, PlanDifference(check.decisions, end, "log", about["log_hash"], run.summary["log_hash"]))
+        return Replayed(check.decisions, PlanDifference(check.decisions, end, "log", recorded, run.summary["log_hash"]))
     return Replayed(check.decisions)
+
+
+def _check_options(options: Iterable[str], where: str) -> None:
+    """Refuse options that no record has: files to write, and what inputs and reports stand for."""
+    for name in options:
+        if name in OPTIONS and not _is_recorded(name):
+            raise UsageError(f"holds the option '{name}', which no record has", where=where, fix="record the run again")
 
 
 def _line(value: object) -> str:

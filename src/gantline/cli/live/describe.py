@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Sheet, show, show_json, show_object
+from gantline.cli.console import Sheet, printable, show, show_json, show_object
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import moment
 
@@ -36,7 +36,7 @@ def describe_job(
     show(Sheet.of("time event state reason why user", [_line(event) for event in answer["history"]]), "table")
     if answer["lines"]:
         print("\nlast lines")
-        print("\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in answer["lines"]))
+        print("\n".join(map(printable, answer["lines"])))
 
 
 def _line(event: dict[str, Any]) -> list[Any]:

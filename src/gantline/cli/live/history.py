@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import csv_text, say
+from gantline.cli.console import csv_text, say, write
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import RefusedError
 
@@ -33,7 +33,7 @@ def history(
         raise RefusedError("no job has succeeded yet", where="history", fix="ask again later")
     text = csv_text(list(rows[0]), [list(row.values()) for row in rows])
     if out is None:
-        print(text, end="")
+        write(text)
     else:
         draft = out.with_name(out.name + ".part")
         draft.write_text(text, encoding="utf-8")

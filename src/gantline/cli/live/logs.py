@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import say
+from gantline.cli.console import say, write
 from gantline.cli.live.connection import HomeOption, connect
 
 app = App(name="logs")
@@ -27,7 +27,7 @@ def logs(
     """Print what a job has printed."""
     with connect(home) as client:
         for piece in client.logs(id, follow=follow, tail=tail, rank=rank, epoch=epoch):
-            sys.stdout.write(piece)
+            write(piece)
             sys.stdout.flush()
         lost = client.job(id)["lost_output"]
     if lost:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from gantline.cli.console import Column, Sheet, show
+from gantline.cli.console import Column, Sheet, printable, show, show_json
 from gantline.core.units import human_seconds
 
 WideForm = Annotated[
@@ -37,10 +36,10 @@ def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
 def show_rows(rows: Sequence[Mapping[str, Any]], form: str, key: str, names: Sequence[str] = ()) -> None:
     """Any list of records; `names` are the columns of the short table."""
     if form == "json":
-        print(json.dumps(list(rows), indent=2, ensure_ascii=False))  # as it was received
+        show_json(list(rows))
     elif form == "name":
         for row in rows:
-            print(row[key])
+            print(printable(str(row[key])))
     else:
         every = list(dict.fromkeys(name for row in rows for name in row)) or list(names)
         columns = list(names) if names and form == "table" else every

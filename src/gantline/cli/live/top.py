@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Sheet, is_watched, show, show_json
+from gantline.cli.console import Sheet, is_watched, printable, show, show_json
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import WideForm, show_jobs
 
@@ -42,7 +42,7 @@ def _show(status: dict[str, Any], nodes: list[dict[str, Any]], jobs: list[dict[s
             show_jobs(jobs, form)
         return
     counts = ", ".join(f"{count} {state}" for state, count in sorted(status["jobs"].items())) or "no jobs"
-    print(f"{status['policy']}: {counts}\n")
+    print(printable(f"{status['policy']}: {counts}") + "\n")
     rows = [
         (node["name"], node["state"], f"{node['busy']}/{node['gpus']}", _bar(node["busy"], node["gpus"]), ",".join(node["cordoned"]))
         for node in nodes

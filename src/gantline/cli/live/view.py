@@ -30,6 +30,7 @@ def view(
 ) -> None:
     """Show finished simulations on the pages of the dashboard, until Ctrl-C."""
     need_libraries()
+    from gantline.files.given_code import only_given
     from gantline.service.results.viewing import view_server
 
     found = view_server(folder, port)
@@ -37,4 +38,5 @@ def view(
     say("note: the address logs one browser in, within five minutes; Ctrl-C ends it")
     if browser if browser is not None else is_watched():
         open_page(found.url)
-    found.run()
+    with only_given():  # the results may be somebody else's
+        found.run()

@@ -94,7 +94,7 @@ def _found(path: Path, name: str = ".", depth: int = 0) -> Iterator[Result]:
             entries = list(os.scandir(place))
         except OSError:
             continue  # not ours to read
-        kind = next((kind for file, kind in _KINDS.items() if any(entry.name == file for entry in entries)), None)
+        kind = next((kind for file, kind in _KINDS.items() if any(entry.name == file and entry.is_file() for entry in entries)), None)
         if kind is not None:
             left -= 1
             yield Result(name, kind, place)
