@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import RefusedError, UsageError
@@ -40,7 +40,6 @@ def by_general_loop(snapshot: Snapshot, policy: str, monkeypatch: pytest.MonkeyP
         return rollout(snapshot, policy, **how)[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     running=st.integers(0, 8),
