@@ -21,7 +21,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records settled mutants reach later strength test-lowest test-newest bench docs vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,8 +45,8 @@ imports: $(DEV) ## import-linter: imports point downwards only
 unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system $(PYTEST_ARGS)
 
-test-long: $(DEV) ## the same tests with every random example and the large forms of all of them
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system --long $(PYTEST_ARGS)
+test-long: $(DEV) ## the tests that are marked long, which nothing else runs
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system -m long $(PYTEST_ARGS)
 
 test-system: $(DEV) ## tests that need a browser or a database server; installs Debian's packages when root may
 	@bash .ci/test-system $(BIN)/pytest
@@ -60,29 +60,14 @@ access-table: $(DEV) ## ask a service for every route with every role, and write
 fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000); none may be answered with a 5xx
 	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/service/test_random_requests.py
 
-records: $(DEV) ## compare with the originals again, then write the recorded runs anew that changed; SYSTEMS="gavel sia" for some
+records: $(DEV) ## write the recorded runs anew that changed, after comparing with the originals; SYSTEMS="gavel sia" for some
 	$(PY) -m tests.records.write $(SYSTEMS)
-
-settled: $(DEV) ## compile every kernel and run all tests; if they pass, name the kernels that need not be compiled again as they are
-	PYTHONPATH=. $(PY) .ci/settle.py
 
 chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, other policies, clock jumps; CHAOS_SECONDS=600
 	$(BIN)/pytest -q tests/runtime/test_chaos.py --chaos-seconds $(CHAOS_SECONDS)
 
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
-
-reach: $(DEV) ## which branches each test reaches, and its seconds: half an hour, for `make later` and `make strength`
-	$(PIP) coverage
-	mkdir -p build && rm -f build/reach-*.npz build/seconds-*.npz
-	GANTLINE_REACH=build/seconds GANTLINE_REACH_SECONDS=1 PYTHONPATH=.ci $(BIN)/pytest -n $(WORKERS) -p reach --later --ignore=tests/system
-	GANTLINE_REACH=build/reach PYTHONPATH=.ci $(BIN)/pytest -n $(WORKERS) -p reach --later --ignore=tests/system
-
-later: $(DEV) ## choose by what `make reach` found which tests wait for the long run
-	PYTHONPATH=. $(PY) .ci/later.py build/reach build/seconds
-
-strength: $(DEV) ## plant defects where tests wait: do those of every change notice them? DEFECTS=100 SEED=1
-	$(PY) .ci/strength.py build/reach build/seconds --count $(or $(DEFECTS),100) --seed $(or $(SEED),1)
 
 # These two build an environment of their own, anew each time (-B): which versions are lowest or newest changes.
 test-lowest: ## the tests on the lowest versions that pyproject.toml admits, Python's among them

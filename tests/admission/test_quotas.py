@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.admission.quotas import QuotaClaim, QuotaTree
@@ -86,7 +86,6 @@ queues = st.builds(
 claims = st.lists(st.tuples(names, st.integers(1, 4), st.booleans()), max_size=14)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(queues, max_size=5, unique_by=lambda queue: queue.name), claims, st.integers(1, 8), st.booleans())
 def test_the_rule_holds_whatever_is_asked(listed, asked, capacity, strict):
     known = {queue.name: queue for queue in listed}
@@ -111,7 +110,6 @@ def test_the_rule_holds_whatever_is_asked(listed, asked, capacity, strict):
     assert allowed == found.pick(order, strict)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(queues, max_size=5, unique_by=lambda queue: queue.name), claims, st.integers(1, 8))
 def test_a_distribution_is_at_rest(listed, asked, capacity):
     """Whoever was allowed runs from then on, and asking again stops nobody: no queue takes turns with another for nothing."""

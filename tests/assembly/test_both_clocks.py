@@ -72,7 +72,6 @@ def refusal(make: Any, *given: Any) -> str:
     return ""
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["nothing said", "everything said"])
 @pytest.mark.parametrize("policy", policy_names())
 def test_both_clocks_assemble_the_same_for_every_policy(policy: str, options: dict[str, Any]) -> None:

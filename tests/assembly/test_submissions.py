@@ -40,7 +40,6 @@ def bytes_of(run: Run) -> tuple[str, str, str]:
     return run.jobs.write_csv(), run.allocations.write_json(), run.summary["log_hash"]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "tiresias", "fair-share", "equal-share"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"costs": "start=5,resume=9,move=12,checkpoint=40", "placement": "consolidated"}])
 def test_submitted_one_by_one_or_read_from_a_file(policy: str, options: dict[str, Any]) -> None:

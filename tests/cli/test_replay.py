@@ -38,7 +38,6 @@ def record(cli: Cli, target: str, *options: str) -> Result:
     return cli("simulate", "jobs.csv", "--cluster", "2x4", "--record", target, "-o", "json", *options)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("target", ["run.jsonl", "run.jsonl.gz"])
 @pytest.mark.parametrize(
     "options",

@@ -100,14 +100,13 @@ def rows() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "settings"), [*rows()])
-def test_it_keeps_every_rule(name: str, settings: dict[str, Any], long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_keeps_every_rule(name: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     number = ROWS.index((name, settings))
     place = next((family.index(name) for family in FAMILIES if name in family), 0)
-    if place or not long:
-        share = scenarios()[(place or number) % SHARES :: SHARES]
-        monkeypatch.setattr(suite, "scenarios", lambda: share)
+    share = scenarios()[(place or number) % SHARES :: SHARES]
+    monkeypatch.setattr(suite, "scenarios", lambda: share)
     turn, rest = divmod(number, FAULTY)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", (rest,) if long else (turn,) if rest == 0 else ())
+    monkeypatch.setattr(suite, "_FAULTY_STORIES", (turn,) if rest == 0 else ())
     report = check_policy(name, settings, performance=speeds_of_pairs() if name in PACKED else None)
     assert report.passed, f"\n{report}"
 
@@ -204,7 +203,6 @@ def on_one_node(policy: str) -> None:
     assert mine["nodes"].list.len().max() == 1
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("check", [explained, within_quotas, resized, placed, on_one_node])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy(policy: str, check: Callable[[str], None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,8 +14,8 @@ from gantline.placement.rules import find_placement, own_rules
 
 
 @pytest.mark.parametrize("name", own_rules())
-def test_our_rules_keep_all_of_it(name: str, some: Callable[[range], range]) -> None:
-    report = check_placement(name, worlds=len(some(range(60))))
+def test_our_rules_keep_all_of_it(name: str) -> None:
+    report = check_placement(name, worlds=15)
     assert report.passed, str(report)
 
 
@@ -29,10 +28,8 @@ def test_our_rules_keep_all_of_it(name: str, some: Callable[[range], range]) -> 
         ("consolidated", {"counts": True}, "counts"),
     ],
 )
-def test_a_rule_that_declares_what_is_not_so_is_found(
-    name: str, lie: dict[str, object], broken: str, some: Callable[[range], range]
-) -> None:
-    report = check_placement(replace(find_placement(name), **lie), worlds=len(some(range(200))))  # type: ignore[arg-type]
+def test_a_rule_that_declares_what_is_not_so_is_found(name: str, lie: dict[str, object], broken: str) -> None:
+    report = check_placement(replace(find_placement(name), **lie), worlds=50)  # type: ignore[arg-type]
     assert [one.rule for one in report.broken] == [broken]
     assert "a gang of" in report.broken[0].message
     assert "free of each node" in report.broken[0].message
@@ -68,8 +65,8 @@ class Absent(DeviceRule):
     ("rule", "broken"),
     [(First(), {"together"}), (Drawn(), {"deterministic", "purity"}), (Short(), {"whole"}), (Foreign(), {"free"}), (Absent(), {"answers"})],
 )
-def test_a_rule_of_a_user_that_breaks_one_is_found(rule: DeviceRule, broken: set[str], some: Callable[[range], range]) -> None:
-    report = check_placement(rule, worlds=len(some(range(200))))
+def test_a_rule_of_a_user_that_breaks_one_is_found(rule: DeviceRule, broken: set[str]) -> None:
+    report = check_placement(rule, worlds=50)
     assert {one.rule for one in report.broken} == broken
     assert not report.passed
 

@@ -255,12 +255,11 @@ def test_a_job_that_a_faulty_world_never_ends_is_found(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("number", "policy"), list(enumerate([ByArrival, Lottery, Pairs])))
-def test_a_policy_without_fault_passes(number: int, policy: type[Policy], long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every change they share the stories."""
-    if not long:
-        share = suite.scenarios()[number::6]
-        monkeypatch.setattr(suite, "scenarios", lambda: share)
-        monkeypatch.setattr(suite, "_FAULTY_STORIES", (number,) if number else ())
+def test_a_policy_without_fault_passes(number: int, policy: type[Policy], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share the stories."""
+    share = suite.scenarios()[number::6]
+    monkeypatch.setattr(suite, "scenarios", lambda: share)
+    monkeypatch.setattr(suite, "_FAULTY_STORIES", (number,) if number else ())
     report = check_policy(policy())
     assert report.passed, f"\n{report}"
 

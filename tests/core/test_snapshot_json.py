@@ -142,7 +142,7 @@ def workloads(draw: st.DrawFn) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: float(row["arrival"]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     jobs=workloads(),
     cluster=st.sampled_from(["4x2", "a:2x4/8c/64g,b:3x2/4c@r1", "v100:5"]),
@@ -161,7 +161,7 @@ def test_what_an_engine_lends_survives_json(jobs: Any, cluster: str, policy: str
     assert run.incidents == ()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(jobs=workloads())
 def test_shared_devices_and_sizes_nobody_declared_survive_json(jobs: Any) -> None:
     run = simulate(jobs, "2x4", Checked(Packer()), round=20.0, until=400.0)
@@ -315,7 +315,6 @@ def test_a_plan_keeps_columns_that_are_at_their_default() -> None:
     assert not again.assignments.has("gpus")
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     key=st.lists(st.floats(allow_nan=False)),
     misfit=st.sampled_from(Misfit),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.stable_order import stable_order
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 9999), st.integers(0, 140), st.integers(0, 3), st.sampled_from([2, 9, 10**15]), st.booleans())
 def test_equal_numbers_stay_in_the_order_they_had(seed: int, count: int, before: int, values: int, nearly: bool) -> None:
     keys = np.random.default_rng(seed).integers(-values, values, before + count + 2)

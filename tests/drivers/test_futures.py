@@ -73,7 +73,6 @@ def check(snapshot: Snapshot, name: str, settings: dict[str, Any], work: Floats,
         assert start.tolist() == plain.start.tolist(), name
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("more", [{}, {"round": 60.0}, {"regime": "blox", "round": 300.0}], ids=["events", "rounds", "blox"])
 @pytest.mark.parametrize("name", ORDERS)
 def test_counted_futures_are_those_of_the_engine(name: str, more: dict[str, Any]) -> None:

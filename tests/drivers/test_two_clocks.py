@@ -81,7 +81,6 @@ def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
 
 
-@pytest.mark.each_value(times=2)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_every_option(options: dict[str, Any], policy: str) -> None:
@@ -94,7 +93,7 @@ def test_jobs_with_alternatives(policy: str) -> None:
     assert_same(jobs, "2x8,cpu:2x0/8c", policy, costs="resume=3,move=2")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     workload=workloads(whole=False),
     policy=st.sampled_from(["fifo", "srtf", "las", "tiresias", "fair-share", "drf-sjf"]),

@@ -43,8 +43,8 @@ def test_every_story_ends_well(story_seeds):
         assert not overlaps(ending), f"seed {seed}: {overlaps(ending)[:2]}"
 
 
-def test_trials_never_count_whatever_messages_do(some):
-    for seed in some(range(25)):
+def test_trials_never_count_whatever_messages_do():
+    for seed in range(6):
         ending = tell(seed, policy="tries")
         assert not ending.executor.breaches, f"seed {seed}: {ending.executor.breaches[:3]}"
         assert not ending.unfinished, f"seed {seed}: {ending.unfinished} never finished"
@@ -83,7 +83,6 @@ def test_an_order_of_an_older_epoch_is_fenced_off():
     assert [report.news.value for report in executor.receive(200.0) if report.epoch == 1] == []
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "smallest"])
 @pytest.mark.parametrize("seed", range(12))
 def test_without_faults_the_result_is_that_of_the_instant_executor(seed, policy):

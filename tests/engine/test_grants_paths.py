@@ -39,7 +39,7 @@ def twins(placement: str, gpus: list[int], min_run: float, checkpoint: float) ->
     return first, second
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     placement=st.sampled_from(["first-free", "consolidated", "consolidated:preferred"]),
     gpus=st.lists(st.integers(1, 4), min_size=JOBS, max_size=JOBS),
@@ -56,7 +56,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
     assert both[0].state.log.hash() == both[1].state.log.hash()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     named=st.booleans(),
     gpus=st.lists(st.integers(1, 3), min_size=JOBS, max_size=JOBS),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.states import engine_of
 from tests.oracles.books import check_books
@@ -112,7 +112,7 @@ def take(engine: Engine, act: str, what: Any) -> None:
         t.I[c.LOCKED, what] = 1 - t.I[c.LOCKED, what]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3 * settings().max_examples)
 @given(story=st.lists(steps(), min_size=2, max_size=14), min_run=st.sampled_from([0.0, 20.0]), checkpoint=st.sampled_from([0.0, 15.0]))
 def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run: float, checkpoint: float) -> None:
     rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": way} for k, way in enumerate(WAYS)]

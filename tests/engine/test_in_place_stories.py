@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -31,12 +30,11 @@ def well(ending: Ending, seed: int) -> None:
     assert not ending.loop.engine.incidents, f"seed {seed}: {ending.loop.engine.incidents[:2]}"
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["breathers", "rota", "paired rota", "pairs", "wanderers"])
 @pytest.mark.parametrize("able", [EVERYTHING, frozenset(), frozenset({Can.DEVICES, Can.SHARE}), frozenset({Can.SUSPEND, Can.SAVE})])
-def test_every_story_ends_well(policy: str, able: frozenset[Can], some: Callable[[range], range]) -> None:
+def test_every_story_ends_well(policy: str, able: frozenset[Can]) -> None:
     done: Counter[Can] = Counter()
-    for seed in some(range(7)):
+    for seed in range(3):
         ending = tell(seed, policy=policy, able=able, requests=requests(seed))
         well(ending, seed)
         done += ending.executor.in_place

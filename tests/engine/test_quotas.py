@@ -140,7 +140,7 @@ works = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     works, st.sampled_from(["fifo", "srtf", "las", "fair-share", "voda.afs_l", "backfill.easy"]).filter(lambda name: name in EVERY),
     st.sampled_from(["a=2:0,b=3,b/x=1:1", "a=1,b/y=2:0", "a=0:1,b=4:0:2"]), st.sampled_from([0.0, 5.0]),

@@ -108,7 +108,7 @@ def columns(engine: Engine) -> list[Any]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     gpus=st.just(BY_TURNS) | st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
     story=st.lists(st.tuples(plans() | plans(AS_COLUMNS), st.sampled_from([-1, -1, -1, 0, 1]), EVENTS), min_size=1, max_size=6),

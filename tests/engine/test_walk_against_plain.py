@@ -37,7 +37,7 @@ def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
     return found if len(found) == way.gpus else ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     jobs=MANY,
     steps=st.lists(st.one_of(RANKED, RANKED, ASSIGNED, ASSIGNED, NODE, DEVICE), min_size=1, max_size=8),

@@ -57,7 +57,6 @@ def test_gymnasium_finds_nothing_to_complain_about(act: str) -> None:
         check_env(gymnasium.make("gantline/Cluster-v0", trace=WORKLOAD, cluster="4x4", act=act, slots=12).unwrapped, skip_render_check=True)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("objective", ["mean-jct", "worst-rho", "makespan", "0.7*mean-jct+0.3*worst-rho"])
 @pytest.mark.parametrize("act", ACTS)
 def test_rewards_add_up_to_the_objective_beside_fifo(act: str, objective: str) -> None:

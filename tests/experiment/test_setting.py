@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
@@ -30,7 +30,6 @@ def jobs(tmp_path: Path) -> Path:
     return file
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     policy=st.sampled_from(["fifo", "srtf", "las"]),
     round=st.none() | st.floats(0.001, 1e5),

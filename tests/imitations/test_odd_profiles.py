@@ -58,7 +58,6 @@ def few_shapes(name: str, rows: list[Row]) -> list[Row]:
     return [row for row in rows if row[0] in ("1", "2", "11")] if name.startswith("placements") else rows
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize(("policy", "regime", "settings"), RUNS)
 @pytest.mark.parametrize(
     "change", [noise(0.0, 0.0), noise(0.0, 5.0), noise(-1.0, 3.0), noise(1.0, -3.0), falling, few_shapes],

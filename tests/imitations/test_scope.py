@@ -146,7 +146,6 @@ def test_every_option_of_a_run_is_read_or_refused(regime: str) -> None:
             scope.check(regime, policy, {name: OPTIONS[name].flag})
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("regime", WORLDS)
 @pytest.mark.parametrize("name", sorted(OPTIONS.keys() - ALWAYS))
 def test_a_run_is_refused_with_an_option_that_its_regime_does_not_read(

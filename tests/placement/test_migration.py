@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.references import reference
 
@@ -38,7 +38,6 @@ def moments(draw: st.DrawFn) -> tuple[Ints, Ints, Ints]:
 
 
 @given(moments())
-@settings(deadline=None, max_examples=150)
 def test_workers_are_conserved_capacity_is_kept_and_moves_are_minimal(moment: tuple[Ints, Ints, Ints]) -> None:
     sizes, now, capacity = moment
     found = rearrange(sizes, now, capacity)

@@ -197,7 +197,6 @@ PARTS = [
 ]
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rule", sorted(PART_RULES))
 def test_a_placement_for_parts_seats_the_jobs_of_a_policy_that_shares(rule: str) -> None:
     by_placement, by_setting = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -145,7 +145,6 @@ def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] |
 
 
 @given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.integers(1, 12), st.integers(1, 4))
-@settings(deadline=None, max_examples=150)
 def test_preferred_placement_crosses_racks_only_where_no_single_rack_has_room(free: list[int], need: int, per_rack: int) -> None:
     found = spans(f"6x2@{per_rack}/rack", free, need, fit.PREFERRED)
     racks = [sum(free[at : at + per_rack]) for at in range(0, 6, per_rack)]

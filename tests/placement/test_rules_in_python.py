@@ -54,7 +54,6 @@ def test_a_rule_says_which_devices_and_never_whether() -> None:
     assert held(ours) != held(plain)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("rule", [Last(), Anew()])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"latency": 9.0}, {"costs": "move=5"}])
 def test_both_clocks_and_all_loops_give_the_same_devices(rule: DeviceRule, options: dict[str, Any]) -> None:

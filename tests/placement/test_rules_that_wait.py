@@ -71,7 +71,6 @@ def test_no_gang_is_stopped_for_one_that_then_waits() -> None:
     assert run.allocations.select("job", "start").rows() == [("long", 0.0)]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"costs": "30"}, {"latency": 3.0}])
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las"])
 def test_both_clocks_agree_on_what_waits(policy: str, options: dict[str, Any]) -> None:

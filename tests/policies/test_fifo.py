@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -83,7 +83,6 @@ JOBS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 
 
 
 @given(JOBS)
-@settings(max_examples=60, deadline=None)
 def test_with_right_estimates_conservative_backfilling_delays_nobody(drawn):
     """Against plain first come, first served, every job starts no later (Mu'alem, Feitelson 2001, section 2)."""
     ordered = sorted(drawn, key=lambda job: job[0])

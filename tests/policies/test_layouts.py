@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -50,7 +50,6 @@ def moments(draw: st.DrawFn) -> tuple[int, int, list[list[int]], list[int]]:
 
 
 @given(moments(), st.sampled_from([name for name in LAYOUTS if name != "engine"]), st.integers(0, 7))
-@settings(deadline=None, max_examples=150)
 def test_devices_are_as_many_as_granted_apart_and_moved_as_little_as_can_be(
     moment: tuple[int, int, list[list[int]], list[int]], layout: str, bits: int
 ) -> None:
@@ -152,7 +151,6 @@ def test_elasticflow_makes_room_for_buddies_but_moves_nobody_who_was_promised_a_
     assert all(finish[job["job"]] <= job.get("deadline", np.inf) for job in jobs)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize("policy", ["afs", "voda.elastic_tiresias", "elasticflow", "sia", "edf"])
 def test_every_layout_runs_every_job_of_a_busy_cluster(policy: str, layout: str) -> None:

@@ -17,7 +17,6 @@ def test_a_lone_long_job_in_short_rounds_is_asked_about_when_it_comes_and_goes(p
     assert run.summary["decisions"] <= 3
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["gavel.max_min_fairness", "gavel.finish_time_fairness", "optimus"])
 @pytest.mark.parametrize("seed", range(4))
 def test_skipping_equals_stepping(policy: str, seed: int) -> None:

@@ -77,7 +77,7 @@ def test_the_scripts_of_ci_stop_at_the_first_failure(script: str) -> None:
 
 def test_ci_runs_what_a_person_runs() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    called = [word for line in lines if line.startswith("make ") for word in line.partition("||")[0].split()[1:]]
+    called = [word for line in lines if line.startswith("make ") for word in line.partition("||")[0].split()[1:] if "=" not in word]
     parts = re.search(r"^test: (.*) ##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert parts
     assert called == [*parts[1].split(), "test-system", "docs"]

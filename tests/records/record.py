@@ -17,6 +17,7 @@ from gantline.simulator.run import Run
 
 FOLDER = Path(__file__).parent
 COMMAND = "make records"
+NOT_COMPARED = "not compared: the results of the original were not there when this was written"
 COLUMNS = "run | hash | mean jct | makespan | completed | preemptions | ends of the first, the middle and the last job"
 JOBS = ("job", "state", "first_start", "finish", "gpu_seconds", "preemptions", "restarts")
 #: runs, by how their names begin, in which the last digit of a processor's arithmetic decides, between equal optima of a program or
@@ -100,7 +101,7 @@ def recorded_systems() -> list[str]:
 
 def advice(system: str) -> str:
     """What to do where a run is not what was recorded."""
-    held = " after the comparisons with the original have held again" if system in COMPARISONS else ""
+    held = ", after the comparisons with the original where its results are there" if system in COMPARISONS else ""
     return f"if that is what you want, `{COMMAND} SYSTEMS={system}` writes tests/records/{system}.txt anew{held}"
 
 

@@ -176,7 +176,6 @@ def test_every_axis_says_what_it_shows(name):
             assert axis.unit or axis.percent or axis.ticks or "index" in axis.label.lower()
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_is_drawn_on_paper_and_on_a_page(name, theme):

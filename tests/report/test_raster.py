@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks.gantt_raster import filled_cluster
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.example_runs import example_run
 
@@ -61,7 +61,6 @@ def test_what_lies_outside_the_picture_is_cut_off():
 interval = st.tuples(st.floats(-1, 5), st.floats(0, 3), st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(interval, min_size=1, max_size=8))
 def test_opacity_equals_the_covered_area(drawn):
     intervals = [(start, start + length, devices, i % 3) for i, (start, length, devices) in enumerate(drawn)]

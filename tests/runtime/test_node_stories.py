@@ -12,6 +12,7 @@ from tests.runtime.node_stories import Story
 from tests.runtime.pretend import Machines, PretendRunner
 from tests.runtime.racks import RANK, Rack, RackNode, RackRunner
 from tests.runtime.specs import Spec, end_all, shell
+from tests.simulator.references import one_in
 
 from gantline.runtime.runner import Runner
 from gantline.runtime.scheduler import Scheduler
@@ -99,16 +100,14 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     opened.close()
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", one_in(4, range(20)))
 def test_pretended_gangs_outlive_their_nodes(store: SqlStore, seed: int) -> None:
     story = Story(PretendStage(), store, seed)
     story.tell()
     assert all(move.is_prompt for move in story.moves()), story.moves()
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", one_in(4, range(20)))
 def test_gangs_of_real_processes_outlive_their_nodes(tmp_path: Path, store: SqlStore, seed: int) -> None:
     stage = RealStage(tmp_path)
     story = Story(stage, store, seed)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.runtime.specs import ended, running
 
@@ -365,7 +365,6 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from([*JobSpec.model_fields]), _VALUES, max_size=4))
 def test_any_value_is_a_specification_or_one_mistake(value: dict[str, object]) -> None:
     with contextlib.suppress(UsageError):

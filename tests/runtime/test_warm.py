@@ -18,7 +18,6 @@ class Broken(OrderPolicy):
         raise ValueError("no idea")
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("cluster", ["cpu:1x4", "1x1", "h200:1x1,cpu:1x16", "cpu:1x0/4c"])
 @pytest.mark.parametrize("policy", ["fifo", "las", "gavel.max_min_fairness_perf"])
 def test_it_serves_made_up_jobs_to_their_end(policy, cluster):

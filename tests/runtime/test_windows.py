@@ -13,7 +13,6 @@ from gantline.runtime.replay import replay_store
 from gantline.runtime.store import SqlStore
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("every", [3, 10_000], ids=["checkpoints", "journal"])
 @pytest.mark.parametrize("policy", ["srtf", "equal-share"])
 def test_a_window_survives_a_restart_and_the_past_gives_the_same_plans(tmp_path: Path, policy: str, every: int) -> None:

@@ -89,7 +89,6 @@ def whole(audience: Audience) -> Mirror:
     return Mirror(json.loads(gzip.decompress(audience.whole()[1])))
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("user", [None, "ann", "stranger"])
 @pytest.mark.parametrize("seed", range(8))
 def test_changes_add_up_to_the_whole_board(user: str | None, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,8 +134,8 @@ def test_nothing_is_shown_without_a_session_and_nothing_can_be_changed(client: h
     assert client.get("/v1/runs", headers={"Host": "evil.example"}).status_code == 409
 
 
-def test_a_hundred_thousand_results_are_listed_and_only_a_page_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> None:
-    count = 100_000 if long else 3_000
+def test_thousands_of_results_are_listed_and_only_a_page_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 3_000
     for k in range(count):
         os.mkdir(tmp_path / f"r{k:06}")
         os.link(_summary(tmp_path), tmp_path / f"r{k:06}" / "summary.json")

@@ -113,7 +113,6 @@ def asked(name: str) -> Any:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(), setup=setups(0.0, 60.0, 0.0, 100.0))
-@settings(max_examples=60, deadline=None)
 def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name: str, workload: Workload, setup: Setup) -> None:
     run = setup.compiled(workload, name)
     assert setup.compiled(workload, name, policy=asked(name)).summary["log_hash"] == run.summary["log_hash"]
@@ -129,7 +128,7 @@ def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(whole=False), setup=setups(60.0, 100.0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 def test_skipping_rounds_equals_stepping_through_them_in_both_loops(name: str, workload: Workload, setup: Setup) -> None:
     for more in ({}, {"policy": asked(name)}):
         skipping = setup.compiled(workload, name, **more)

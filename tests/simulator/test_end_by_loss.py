@@ -59,7 +59,6 @@ def test_policies_go_by_the_whole_job() -> None:
     assert run.jobs["finish"].to_list() == [1300.0, 900.0]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "tiresias", "afs", "gandiva", "fair-share"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"executor": "acknowledged"}, {"estimates": "noisy:0.5"}, {"regime": "blox"}])
 def test_the_rule_acts_under_every_policy_clock_and_estimate(policy: str, options: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.held_time import assert_accounts_agree, held_time
 from tests.systems.gavel.tiny_world import table as speeds
@@ -111,7 +111,7 @@ def worlds(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], str, dict[str, A
     return f"{nodes}x{per}", jobs, draw(st.sampled_from(names)), how
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples // 3)
 @given(worlds())
 def test_what_is_told_is_what_the_log_says(world: tuple[str, list[dict[str, Any]], str, dict[str, Any]]) -> None:
     cluster, jobs, policy, how = world

@@ -9,14 +9,13 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import Node, NodeEvent, simulate
 from gantline.workload.generators import generate
 
 POLICIES = ["fifo", "sjf", "srtf", "srsf", "smallest", "las", "tiresias", "fair-share"]
-CALM = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -46,7 +45,6 @@ def worlds(draw):
     return f"{nodes}x{per}", jobs, draw(st.sampled_from(POLICIES)), how
 
 
-@CALM
 @given(worlds())
 def test_no_device_is_held_twice_gangs_are_whole_and_every_job_ends(world):
     cluster, jobs, policy, how = world
@@ -62,7 +60,6 @@ def test_no_device_is_held_twice_gangs_are_whole_and_every_job_ends(world):
         assert all(a <= b + 1e-6 for a, b in zip(ends, starts)), f"device {device} is held twice"
 
 
-@CALM
 @given(worlds())
 def test_device_time_adds_up(world):
     """Busy + idle + down = total, and nobody holds a device of a node that is down."""
@@ -86,7 +83,6 @@ def test_device_time_adds_up(world):
         assert inside.filter(pl.col("start") > events[0].time + 60.0).is_empty()
 
 
-@settings(CALM, max_examples=50)
 @given(
     worlds(),
     st.sampled_from(["srtf", "las", "gandiva", "sharing", "allox.srpt", "themis", "afs"]),
@@ -119,7 +115,6 @@ def test_nobody_new_gets_a_device_that_is_cordoned_or_whose_node_drains(world, p
         before[row["job"]] = row
 
 
-@CALM
 @given(worlds())
 def test_work_done_is_work_asked_for_and_saved_work_is_never_lost(world):
     cluster, jobs, policy, how = world
@@ -132,7 +127,6 @@ def test_work_done_is_work_asked_for_and_saved_work_is_never_lost(world):
     assert run.summary["preemptions"] == stops.height
 
 
-@CALM
 @given(worlds())
 def test_the_same_world_gives_the_same_log(world):
     cluster, jobs, policy, how = world
@@ -140,7 +134,6 @@ def test_the_same_world_gives_the_same_log(world):
     assert first == again
 
 
-@CALM
 @given(worlds(), st.sampled_from(["fifo", "srtf", "las"]))
 def test_a_node_that_joins_loses_no_job(world, policy):
     cluster, jobs, _, how = world
@@ -150,7 +143,6 @@ def test_a_node_that_joins_loses_no_job(world, policy):
     assert run.summary["completed"] == len(jobs)
 
 
-@CALM
 @given(worlds())
 def test_first_come_is_first_served(world):
     cluster, jobs, _, how = world

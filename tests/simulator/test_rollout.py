@@ -40,7 +40,6 @@ def jobs(seed: int, count: int = 14) -> Trace:
     return Trace.from_records(rows)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "tiresias", "afs", "gavel.max_min_fairness_perf"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}], ids=["events", "rounds"])
 def test_the_rest_of_the_run_from_its_middle(policy, options):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +25,16 @@ from gantline.workload.trace import Trace
 RECORDED = (Path(__file__).parent / "recorded_runs.txt").read_text().split()
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", [0, 2])
 def test_recorded_runs_are_what_they_were(block: int) -> None:
     numbers = range(block * 100, block * 100 + 100)
     differ = [n for n in numbers if fingerprint(small_run(n, noise=False)) != RECORDED[n]]
     assert not differ
 
 
-def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch, some: Callable[[range], range]) -> None:
+def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the records can say, the tables say too, to the last bit of every column."""
-    numbers = some(range(1000, 1120))
+    numbers = range(1000, 1030)
     on_records = [_told(small_run(n, hard=False)) for n in numbers]
     monkeypatch.setattr(read, "why_not_on_records", lambda state: "the test forbids it")
     assert [_told(small_run(n, hard=False)) for n in numbers] == on_records
@@ -66,11 +64,11 @@ def _in_whole_seconds(number: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("way", ["easy", "conservative"])
-def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatch, way: str, some: Callable[[range], range]) -> None:
+def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """`policies.backfill`, asked at every decision, is the oracle."""
     policy = make_policy("fifo", {"backfill": way})
-    drawn = [(number, *draw(number, hard=False)) for number in some(range(2000, 2016))]
-    drawn += [_in_whole_seconds(number) for number in some(range(2016, 2032))]
+    drawn = [(number, *draw(number, hard=False)) for number in range(2000, 2004)]
+    drawn += [_in_whole_seconds(number) for number in range(2016, 2020)]
     compiled = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
     monkeypatch.setattr(read, "at_asked_speed", lambda state: False)
     asked = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]

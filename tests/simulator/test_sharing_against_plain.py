@@ -55,7 +55,7 @@ def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
@@ -63,7 +63,7 @@ def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang])
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=True))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 def test_groups_share_with_no_other_group(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)

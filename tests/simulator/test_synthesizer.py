@@ -65,11 +65,10 @@ class Told(Journal):
         self.charge.append(plan.memory["chosen"])
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("member", ["srtf", "las", "fifo", "tiresias", "afs"])
 @pytest.mark.parametrize("options", [{}, {"round": 60.0}], ids=["events", "rounds"])
-def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any], long: bool) -> None:
-    jobs = trace(count=40 if long else 20)
+def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any]) -> None:
+    jobs = trace(count=20)
     alone = simulate(jobs, "2x4", member, **options)
     wrapped = simulate(jobs, "2x4", synthesizer(portfolio=(member,)), **options)
     assert wrapped.summary["log_hash"] == alone.summary["log_hash"]
@@ -87,10 +86,10 @@ def test_the_best_future_is_in_charge_and_says_why() -> None:
     assert str(plan.in_charge) in lines
 
 
-def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any, long: bool) -> None:
+def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> None:
     """In its summary, its record, its report and its picture; replayed, stored and read again."""
     policy = synthesizer(every=1, portfolio="fifo,srtf")
-    run = simulate(trace(gap=90.0, count=24 if long else 8), "1x4", policy, round=60.0 if long else 180.0, record=True)
+    run = simulate(trace(gap=90.0, count=8), "1x4", policy, round=180.0, record=True)
     told = run.summary["in_charge"]
     assert [name for _, name, _ in told][:2] == ["fifo", "srtf"]
     assert "instead of" in told[1][2]
@@ -159,8 +158,8 @@ def test_futures_are_placed_by_the_rule_of_the_run() -> None:
     assert chosen == ["sjf", "fifo"]
 
 
-def test_all_combinations_have_futures_where_gangs_are_consolidated(long: bool) -> None:
-    jobs = trace(gap=60.0, count=40 if long else 6, long=6000.0 if long else 1500.0)
+def test_all_combinations_have_futures_where_gangs_are_consolidated() -> None:
+    jobs = trace(gap=60.0, count=6, long=1500.0)
     run = simulate(jobs, "2x4", synthesizer(compat="blox"), regime="blox", placement="consolidated")
     assert run.summary["completed"] == len(jobs)
     assert not [notice for notice in run.notices if "left out" in notice]
@@ -194,8 +193,8 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
     assert len(set(told.charge)) > 1
 
 
-def test_skipping_rounds_changes_nothing(long: bool) -> None:
-    policy, jobs = synthesizer(every=5, draws=2), trace(count=40 if long else 10)
+def test_skipping_rounds_changes_nothing() -> None:
+    policy, jobs = synthesizer(every=5, draws=2), trace(count=10)
     skipped, stepped = (simulate(jobs, "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
     assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
 
@@ -304,18 +303,18 @@ def test_what_cannot_be_meant_is_refused(settings: dict[str, Any], told: str) ->
         synthesizer(**settings)
 
 
-def test_blox_compatibility_is_nine_combinations_at_every_round(long: bool) -> None:
-    policy, jobs = synthesizer(compat="blox"), trace(count=40 if long else 12)
+def test_blox_compatibility_is_nine_combinations_at_every_round() -> None:
+    policy, jobs = synthesizer(compat="blox"), trace(count=12)
     assert (len(policy._members()), policy.every, policy.margin, policy.newcomers) == (9, 1, 0.0, "none")
     assert synthesizer(compat="blox", every=10).every == 10
     run = simulate(jobs, "2x4", policy, regime="blox")
     assert run.summary["completed"] == len(jobs)
 
 
-def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from(long: bool) -> None:
+def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from() -> None:
     """An objective that trades: LAS starts jobs first, SRTF ends them first, and which of the two is worth more changes with the queue."""
     random, rows, now = np.random.default_rng(1), [], 0.0
-    while now < (86_400.0 if long else 43_200.0):
+    while now < 43_200.0:
         now += float(random.exponential(6_000.0 / (8 * (1.4 if now // 21_600.0 % 2 else 0.8))))
         work = 60.0 * 10.0 ** (random.uniform(1.0, 2.2) if random.random() < 0.8 else random.uniform(2.2, 2.8))
         rows.append({"job": f"j{len(rows)}", "arrival": now, "gpus": 1, "duration": work})
@@ -330,9 +329,9 @@ def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_choo
 @pytest.mark.parametrize(
     "settings", [{}, {"admissions": "accept-all,load-limit:1.2", "draws": 3, "newcomers": "past"}], ids=["usual", "all"]
 )
-def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any], long: bool) -> None:
+def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any]) -> None:
     policy = synthesizer(every=4, margin=0.0, **settings)
-    jobs = trace(count=16 if long else 8, gap=60.0, long=2000.0)
+    jobs = trace(count=8, gap=60.0, long=2000.0)
     virtual = simulate(jobs, "1x4", policy, round=60.0, record=True)
     acknowledged = simulate(jobs, "1x4", policy, round=60.0, record=True, executor="acknowledged")
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
@@ -342,7 +341,7 @@ def test_both_clocks_and_a_replay_give_the_same_run(settings: dict[str, Any], lo
     assert again == [line["hash"] for line in virtual.journal.lines if "hash" in line]
 
 
-def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job(long: bool) -> None:
+def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job() -> None:
     """No draws, no newcomers, the same memory: what it foresees of itself, futures within futures, is what it does."""
     seen: list[Any] = []
 
@@ -353,7 +352,7 @@ def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job(lo
                 seen.append((snapshot.jobs.ids, rollout(snapshot, policy)[0].finish[0]))
 
     policy = synthesizer(every=3, portfolio="fifo,srtf,las", margin=0.0)
-    run = simulate(trace(count=16 if long else 8, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
+    run = simulate(trace(count=8, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
     ((ids, finish),) = seen
     assert dict(zip(ids, finish.tolist())) == pytest.approx({job: dict(run.jobs.select("job", "finish").iter_rows())[job] for job in ids})
     assert len(run.summary["in_charge"]) > 1

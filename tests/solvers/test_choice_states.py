@@ -35,7 +35,6 @@ def best_of_all(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int)
 
 
 @given(programs())
-@settings(max_examples=100, deadline=None)
 def test_no_other_answer_saves_more_while_no_state_is_left_out(program: Program) -> None:
     found = solve_choices(*program, most_states=4096)
     assert found.gap == 0.0
@@ -43,7 +42,6 @@ def test_no_other_answer_saves_more_while_no_state_is_left_out(program: Program)
 
 
 @given(programs(), st.sampled_from([1, 2, 5]))
-@settings(max_examples=100, deadline=None)
 def test_with_few_states_the_best_answer_lies_within_the_gap(program: Program, states: int) -> None:
     job, use, saving, free, _ = program
     found = solve_choices(*program, most_states=states)
@@ -65,7 +63,7 @@ def test_equal_answers_of_a_crowd_are_few_states() -> None:
 
 @pytest.mark.parametrize("few", [1, 4000], ids=["branch and bound", "states"])
 @given(program=programs())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 def test_without_a_number_of_states_the_answer_is_always_the_best(few: int, program: Program) -> None:
     """States where few matter, branch and bound where a state would be left out."""
     with pytest.MonkeyPatch.context() as patch:
@@ -76,7 +74,6 @@ def test_without_a_number_of_states_the_answer_is_always_the_best(few: int, prog
 
 
 @given(programs())
-@settings(max_examples=50, deadline=None)
 def test_states_are_told_apart_where_their_keys_cannot(program: Program) -> None:
     """Three resources that no column uses, and of which there is so much that the keys of all states are the same number."""
     job, use, saving, free, jobs = program

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Floats, Ints
@@ -30,7 +30,6 @@ def best_of_all(job: Ints, count: Ints, saving: Floats, capacity: int) -> float:
 
 
 @given(seed=st.integers(0, 10_000), jobs=st.integers(1, 4), capacity=st.integers(0, 14))
-@settings(max_examples=60, deadline=None)
 def test_no_other_answer_saves_more(seed: int, jobs: int, capacity: int) -> None:
     job, count, saving = some_columns(seed, jobs)
     found = choose_by_count(job, count, saving, capacity)

@@ -35,7 +35,7 @@ def total(weights: list[list[float]], pairs: Pairs) -> float:
     return sum(weights[j][i] for i, j in pairs)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_matching_of_a_small_graph_weighs_more(seed: int) -> None:
     weights = drawn(seed, 7)
     found = heaviest_pairs(weights)

@@ -246,7 +246,8 @@ def test_pods_of_another_home_are_not_taken_for_ones_own(make: Make, cluster: Ku
         KubernetesBench(cluster, tmp_path / "other")
 
 
-def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesCluster, long: bool) -> None:
+@pytest.mark.parametrize("away", [3.0, pytest.param(60.0, marks=pytest.mark.long)])  # seconds
+def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesCluster, away: float) -> None:
     """Jobs go on, what was ordered meanwhile is done once, and what ended meanwhile is told."""
     bench = make()
     start(bench, 0)
@@ -254,7 +255,7 @@ def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesC
     cluster.stop_server()
     bench.send(Order(Verb.START, 2, 1, (2,)))
     bench.finish(0)
-    time.sleep(60.0 if long else 3.0)
+    time.sleep(away)
     assert bench.runner.alive
     lists = bench.runner.client.lists
     cluster.start_server(wait=False)

@@ -31,8 +31,9 @@ def cluster(tmp_path: Path) -> Iterator[KubernetesCluster]:
 
 
 @pytest.mark.timeout(3_600)
-def test_killed_at_random_instants(cluster: KubernetesCluster, tmp_path: Path, long: bool) -> None:
-    kills, chance = 50 if long else 5, random.Random(23)
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_at_random_instants(cluster: KubernetesCluster, tmp_path: Path, kills: int) -> None:
+    chance = random.Random(23)
     service = Service(tmp_path, cluster)
     service.start()
     known: list[str] = []

@@ -28,10 +28,10 @@ _DELAY = 2.0  # seconds by which answers of a slow server come late
 _AT_ONCE = 8  # jobs for which the nodes have room
 
 
-@pytest.fixture(scope="module")
-def size(long: bool) -> tuple[int, int]:
+@pytest.fixture(scope="module", params=[(60, 600), pytest.param((1_000, 10_000), marks=pytest.mark.long)], ids=["small", "large"])
+def size(request: pytest.FixtureRequest) -> tuple[int, int]:
     """Nodes and pods of others."""
-    return (1_000, 10_000) if long else (60, 600)
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
 NODES = 6
-KILLS = {False: 5, True: 50}
-JOBS = {False: 10, True: 30}
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +20,10 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 @pytest.mark.timeout(3000)
-def test_jobs_outlive_services_that_are_killed(tmp_path: Path, ray_cluster: RayCluster, long: bool) -> None:
+@pytest.mark.parametrize(("jobs", "kills"), [(10, 5), pytest.param(30, 50, marks=pytest.mark.long)])
+def test_jobs_outlive_services_that_are_killed(tmp_path: Path, ray_cluster: RayCluster, jobs: int, kills: int) -> None:
     lives = Lives(tmp_path, "ray", {"ray-address": ray_cluster.address}, seed=23)
-    lives.run(JOBS[long], KILLS[long])
+    lives.run(jobs, kills)
     lives.check()
     taken = sorted(lives.adopted)
-    print(f"{KILLS[long]} kills, {len(lives.known)} jobs; adopted after {taken[len(taken) // 2]:.1f} s, at most {taken[-1]:.1f} s")
+    print(f"{kills} kills, {len(lives.known)} jobs; adopted after {taken[len(taken) // 2]:.1f} s, at most {taken[-1]:.1f} s")

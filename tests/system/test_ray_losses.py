@@ -16,8 +16,6 @@ from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 
-AWAY = {False: 8.0, True: 60.0}  # seconds
-
 
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[RayCluster]:
@@ -80,19 +78,20 @@ def test_a_gang_on_a_lost_node_goes_on_elsewhere(tmp_path: Path, ray_cluster: Ra
     assert ended(scheduler, gang, other, again) == ["succeeded"] * 3
 
 
-def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler, long: bool) -> None:
+@pytest.mark.parametrize("away", [8.0, pytest.param(60.0, marks=pytest.mark.long)])  # seconds
+def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler, away: float) -> None:
     running = [scheduler.submit(shell(careful(tmp_path), gpus, processes=0), "ann")[0] for gpus in (1, 3)]
     short = scheduler.submit(shell(f"while [ ! -e {tmp_path}/away ]; do sleep 0.1; done; echo done > {tmp_path}/short"), "ann")[0]
     until(lambda: all(state(scheduler, job) == "running" for job in (*running, short)))
     with ray_cluster.without_store():
         (tmp_path / "away").touch()
         (late,) = scheduler.submit(shell("true"), "ann")
-        time.sleep(AWAY[long])
+        time.sleep(away)
         until((tmp_path / "short").exists, "the end of a job that needs no control store")
         assert [state(scheduler, job) for job in running] == ["running", "running"]
     back = time.monotonic()
     assert ended(scheduler, short, late) == ["succeeded", "succeeded"]
-    print(f"away for {AWAY[long]:g} s; caught up after {time.monotonic() - back:.1f} s")
+    print(f"away for {away:g} s; caught up after {time.monotonic() - back:.1f} s")
     (tmp_path / "finish").touch()
     assert ended(scheduler, *running) == ["succeeded", "succeeded"]
     assert not (tmp_path / "breaches").exists()

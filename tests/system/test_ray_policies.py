@@ -16,7 +16,6 @@ from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 
 LIVE = [name for name in POLICIES if name not in NOT_LIVE]
-SAMPLE = 8  # of the policies one in so many is asked at every change, and all with --long
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +26,15 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 @pytest.mark.timeout(1800)
-def test_policies_serve_a_gang_over_two_nodes_and_decide_the_same_again(tmp_path: Path, ray_cluster: RayCluster, long: bool) -> None:
+@pytest.mark.parametrize("policies", [LIVE[::8], pytest.param(LIVE, marks=pytest.mark.long)], ids=["some", "all"])
+def test_policies_serve_a_gang_over_two_nodes_and_decide_the_same_again(
+    tmp_path: Path, ray_cluster: RayCluster, policies: list[str]
+) -> None:
     store = SqlStore.open(tmp_path / "gantline.sqlite")
     scheduler = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
     scheduler.start()
     try:
-        for policy in LIVE if long else LIVE[::SAMPLE]:
+        for policy in policies:
             scheduler.use(policy, BRIEF.get(policy, {}))
             (job,) = scheduler.submit(shell(f"echo $NNODES > {tmp_path}/nodes.$GANTLINE_JOB_ID", gpus=3, estimate=60.0, processes=0))
             assert ended(scheduler, job) == ["succeeded"], policy

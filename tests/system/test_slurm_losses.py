@@ -21,7 +21,6 @@ from gantline.runtime.slurm.runner import SlurmRunner
 from gantline.runtime.store import SqlStore
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
-AWAY = {False: 5.0, True: 60.0}  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +84,18 @@ def test_a_keeper_that_is_killed_leaves_nothing_and_its_gang_is_tried_again(tmp_
         assert state(scheduler, job) == "succeeded"
 
 
-def test_while_slurmctld_is_away_jobs_go_on_and_then_what_waited_starts(tmp_path: Path, allocation: Allocated, long: bool) -> None:
+@pytest.mark.parametrize("away", [5.0, pytest.param(60.0, marks=pytest.mark.long)])  # seconds
+def test_while_slurmctld_is_away_jobs_go_on_and_then_what_waited_starts(tmp_path: Path, allocation: Allocated, away: float) -> None:
     with scheduling(tmp_path / "home", allocation.job) as scheduler:
         first = submitted(scheduler, until_finish(tmp_path), 2)
         until(lambda: began(tmp_path, first) == 1)
         with allocation.cluster.without_controller():
             second = submitted(scheduler, until_finish(tmp_path), 2)
-            time.sleep(AWAY[long])
+            time.sleep(away)
             assert (state(scheduler, first), began(tmp_path, second)) == ("running", 0)
         back = time.monotonic()
         until(lambda: began(tmp_path, second) == 1)
-        print(f"slurmctld was away for {AWAY[long]:g} s; what waited started {time.monotonic() - back:.1f} s after its return")
+        print(f"slurmctld was away for {away:g} s; what waited started {time.monotonic() - back:.1f} s after its return")
         (tmp_path / "finish").touch()
         ended(scheduler, first, second)
         assert (began(tmp_path, first), began(tmp_path, second)) == (1, 1)

@@ -48,16 +48,23 @@ WHOLE = {
 WHOLE_OF_TWO_DRAWS = {"equal_slices": {"fifo": 0.012}, "two_sizes": {"allox": -0.008}}
 
 
-@pytest.mark.parametrize("folder", PUBLISHED)
-def test_the_published_errors_follow_from_the_published_measurements(parts: Any, tmp_path: Path, long: bool, folder: str) -> None:
+#: of the first policy and two draws, and as published
+FEW = [(folder, 1, 2, WHOLE_OF_TWO_DRAWS) for folder in PUBLISHED]
+ALL = [pytest.param(folder, None, 200, WHOLE, marks=pytest.mark.long) for folder in PUBLISHED]
+
+
+@pytest.mark.parametrize(("folder", "count", "draws", "whole"), [*FEW, *ALL])
+def test_the_published_errors_follow_from_the_published_measurements(
+    parts: Any, tmp_path: Path, folder: str, count: int | None, draws: int, whole: dict[str, dict[str, float]]
+) -> None:
     for name in ("profiles.json", "live.json"):
         (tmp_path / name).write_text((PLACE / "measured" / folder / name).read_text(encoding="utf-8"), encoding="utf-8")
-    published = PUBLISHED[folder] if long else dict([next(iter(PUBLISHED[folder].items()))])
-    found = {name: one["mean"] for name, one in parts.compare(tmp_path, 200 if long else 2, only=list(published)).items()}
+    published = dict([*PUBLISHED[folder].items()][:count])
+    found = {name: one["mean"] for name, one in parts.compare(tmp_path, draws, only=list(published)).items()}
     assert {
         name: ([round(run, 2) for run in one["measured"]], round(one["clock"], 3), round(one["own"], 3)) for name, one in found.items()
     } == published
-    assert {name: round(one["whole"], 3) for name, one in found.items()} == (WHOLE if long else WHOLE_OF_TWO_DRAWS)[folder]
+    assert {name: round(one["whole"], 3) for name, one in found.items()} == whole[folder]
 
 
 def test_the_default_profiles_are_measured_and_usable() -> None:

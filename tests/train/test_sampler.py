@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gantline.train import Order, Position, Sampler
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(size=st.integers(1, 400), seed=st.integers(0, 5), epoch=st.integers(0, 5))
 def test_an_order_is_a_permutation(size: int, seed: int, epoch: int) -> None:
     order = Order(size, seed, epoch)
@@ -39,7 +39,6 @@ def test_a_place_in_a_billion_samples_costs_no_memory() -> None:
     assert len({order[place] for place in range(0, 10**9, 10**7)}) == 100
 
 
-@settings(max_examples=50)
 @given(
     size=st.integers(1, 200),
     shuffle=st.booleans(),

@@ -22,9 +22,9 @@ from gantline.watch.watched import Document
 
 
 @pytest.mark.parametrize("seed", [4, 6, 9])
-def test_with_the_truth_every_start_is_exact(seed: int, long: bool) -> None:
-    """Half an hour after a full one; with `--long` an hour after three that were less full."""
-    load, before, hours = (1.1, 3.0, 1.0) if long else (1.6, 1.0, 0.5)
+def test_with_the_truth_every_start_is_exact(seed: int) -> None:
+    """Half an hour after a full one."""
+    load, before, hours = 1.6, 1.0, 0.5
     jobs = Queue(load=load, load_before=load, seed=seed, before=before, hours=hours).jobs()
     now, end = before * 3600.0, (before + hours) * 3600.0
     look, later = (watched(read_state(shown(jobs, at, accounting=True))) for at in (now, end))

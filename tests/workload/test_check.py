@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -214,7 +214,6 @@ rows = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(rows, max_size=6))
 def test_repair_never_adds_problems_and_leaves_none_that_it_could_mend(
     tmp_path_factory: pytest.TempPathFactory, table: list[tuple[str, str, str, str]]

@@ -258,7 +258,7 @@ class TestMistakes:
         assert set(summaries()) == set(generator_names())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     seed=st.integers(0, 2**40),
     jobs=st.integers(1, 60),

@@ -111,7 +111,6 @@ def test_the_page_states_every_preset() -> None:
     assert len(ROWS) > 40
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("preset", "cells"), ROWS, ids=NAMES)
 def test_a_preset_has_the_published_statistic(preset: str, cells: list[str], seed: int) -> None:

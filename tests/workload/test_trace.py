@@ -62,7 +62,7 @@ def test_a_column_that_is_probably_meant_for_another_is_named(tmp_path: Path) ->
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     st.lists(
         st.tuples(
@@ -304,7 +304,6 @@ def complaint(path: Path) -> str:
     return ""
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "t.csv"

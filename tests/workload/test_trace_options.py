@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
@@ -32,7 +32,6 @@ def test_what_is_no_alternative_is_refused(text: str) -> None:
 numbers = st.floats(0, 1e12, allow_nan=False)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.builds(WrittenOption, st.sampled_from(["v100", "A100-80GB", "cpu"]), st.integers(0, 99), *[numbers] * 4, st.integers(0, 9)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
@@ -64,7 +64,6 @@ def test_a_window_begins_at_zero_and_leaves_out_its_end() -> None:
     assert window(trace()) == trace()
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1000), st.floats(0, 1000), st.floats(0, 1000))
 def test_adjoining_windows_hold_every_job_once(a: float, b: float, c: float) -> None:
     whole = trace()

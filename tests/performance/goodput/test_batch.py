@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import NotFoundError, UsageError
@@ -40,7 +40,6 @@ def plain_best(square: float, variance: float, nodes: int, replicas: int, limits
 
 
 @given(st.floats(0.0, 10.0), st.floats(1e-3, 1e3), st.integers(1, 64), st.booleans())
-@settings(deadline=None, max_examples=80)
 def test_the_best_batch_is_the_best_of_all_candidates(square: float, variance: float, replicas: int, spread: bool) -> None:
     nodes = 2 if spread and replicas > 1 else 1
     found = best_batch(MODEL.parameters, square, variance, nodes, replicas, LIMITS)
@@ -74,7 +73,6 @@ def test_a_given_batch_is_split(total: float, replicas: int, expected: tuple[int
 
 
 @given(st.floats(128, 4096), st.integers(1, 64))
-@settings(deadline=None)
 def test_a_split_batch_never_passes_the_largest(total: float, replicas: int) -> None:
     local, steps = split_batch(total, replicas, LIMITS)
     assert replicas * local * (steps + 1) <= LIMITS.most

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
@@ -62,7 +62,6 @@ def is_possible(rows: Ints, capacity: Ints, most: Ints, avoid: bool) -> bool:
 
 
 @given(st.integers(1, 40), st.integers(1, 42), st.integers(0, 1000))
-@settings(deadline=None)
 def test_rows_survive_being_packed(nodes: int, most: int, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, most + 1, (3, 5, nodes))
     layout = layout_for(nodes, most)
@@ -70,7 +69,6 @@ def test_rows_survive_being_packed(nodes: int, most: int, seed: int) -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 20), st.sampled_from([1, 4, 5, 6, 8]), st.booleans(), st.integers(0, 10_000))
-@settings(deadline=None, max_examples=60)
 def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes: int, per_node: int, avoid: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     capacity = rng.integers(1, per_node + 1, nodes)
@@ -154,7 +152,6 @@ def test_nodes_that_are_too_large_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
-@settings(deadline=None)
 def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> None:
     first, second = np.array(points, dtype=np.float64).T.copy()
     n = len(points)

@@ -141,7 +141,7 @@ def flood(seed: int, long_job: float, count: int) -> list[Task]:
     return tasks
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
 def test_no_user_starves_with_ageing(seed: int, long_job: int, alpha: float) -> None:
     age, longest_running = 60.0, 15 * 9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import irfsim_allox
 from tests.oracles.java_sort import java_sorted
@@ -63,7 +63,6 @@ def slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Floats:
     return np.concatenate([base + k * time[kind] for k in range(1, len(arrival) + 1)])
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
     jobs=st.integers(1, 9),

@@ -42,7 +42,7 @@ def told(plan: Plan) -> tuple[Any, ...]:
     return plan.assignments.job.tolist(), plan.assignments.column("option").tolist(), plan.valid_until
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 999),
     spec=st.sampled_from(CLUSTERS),

@@ -186,7 +186,7 @@ JOBS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 50), st.integers(1, 
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(jobs=JOBS, gpus=st.integers(0, 4), nodes=st.integers(1, 4))
 def test_nobody_starts_twice_and_nothing_is_given_twice(name: str, jobs: list[tuple[int, float, float]], gpus: int, nodes: int) -> None:
     ways, pool = either(*jobs), cluster(gpus, nodes, users=3)

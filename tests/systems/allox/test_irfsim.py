@@ -11,6 +11,7 @@ import pytest
 from tests.oracles import irfsim_methods
 from tests.oracles.irfsim import IRFsim, Method, load
 from tests.oracles.irfsim_allox import allox
+from tests.simulator.references import one_in
 from tests.systems.allox import reference
 from tests.systems.allox.hybrid import some_jobs
 
@@ -72,8 +73,7 @@ def test_the_forty_job_experiment_job_by_job(method: str) -> None:
     assert dict(zip(last["job"].cast(pl.Int64).to_list(), last["start"].to_list())) == began
 
 
-@pytest.mark.one_in(7)
-@pytest.mark.parametrize("method", ["DRFFIFO", "DRF", "ES", "DRFExt", "SJF", "SRPT", "AlloXPlus"])
+@pytest.mark.parametrize("method", one_in(7, ["DRFFIFO", "DRF", "ES", "DRFExt", "SJF", "SRPT", "AlloXPlus"]))
 def test_ten_thousand_jobs_to_the_last_printed_digit(method: str) -> None:
     expected = next(
         row for row in reference.rows("irfsim_committed_results.csv") if row["method"] == method and row["full_jobs"] == "10000"
@@ -88,7 +88,6 @@ def test_ten_thousand_jobs_to_the_last_printed_digit(method: str) -> None:
     assert run.summary["estimates"] == "declared"
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("profiling", [True, False])
 @pytest.mark.parametrize("method", PLAIN)
 def test_jobs_end_as_in_the_plain_simulation(method: str, profiling: bool, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.oracles.irfsim import IRFsim, load
+from tests.simulator.references import one_in
 from tests.systems.allox import reference
 from tests.systems.allox.test_irfsim import PLAIN, cluster, ends, run_like_original
 
@@ -27,8 +28,7 @@ def both(file: Path, method: str, jobs: int) -> tuple[dict[int, float], dict[int
     return ends(run), {job.job: job.end for job in plain}
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", one_in(4, METHODS))
 def test_the_first_jobs_of_the_trace_end_in_the_same_second(method: str) -> None:
     mine, plain = both(reference.path(TRACE), method, 700)
     assert len(mine) == 700

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.memory import decode, encode
@@ -53,7 +53,6 @@ class Cluster:
         return np.array(sorted(self.jobs), dtype=np.int64)
 
 
-@settings(max_examples=120, deadline=None)
 @given(EVENTS, st.permutations([0, 0, 1, 2, 2]))
 def test_carried_over_equals_made_from_nothing(events: list[tuple[str, int, list[int]]], kinds: list[int]) -> None:
     cluster = Cluster(kinds)
@@ -70,7 +69,6 @@ def test_carried_over_equals_made_from_nothing(events: list[tuple[str, int, list
             assert carried.total == pytest.approx(match_from_scratch(times, machine_type, release)[0])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_any_prices_at_all_lead_to_the_same_matching(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -27,7 +27,6 @@ def ran_on(run: Run) -> dict[str, list[str]]:
     return dict(zip(spans["job"].to_list(), spans["type"].to_list()))
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_job_ends_and_runs_for_one_of_its_own_times(name: str) -> None:
     jobs = some_jobs(1, 60)
@@ -90,7 +89,6 @@ def test_a_node_without_memory_holds_a_job_back_but_not_its_neighbours() -> None
         assert together in (["large"], ["other", "third"])
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [*POLICIES, "preemptive allox"])
 def test_jobs_that_find_no_node_hold_nobody_back_although_memory_would_do_in_all(name: str) -> None:
     """Ways without a node are left out one by one, until somebody has none: the others start all the same."""
@@ -178,7 +176,7 @@ def flood(seed: int, long_job: int, count: int) -> list[dict[str, Any]]:
     return sorted([job("quiet", long_job, 9 * long_job, arrival=5.0, user="quiet"), *noisy], key=lambda row: row["arrival"])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
 def test_with_ageing_no_user_starves(seed: int, long_job: int, alpha: float) -> None:
     age, longest = 60.0, 15 * 9

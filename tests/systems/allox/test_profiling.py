@@ -56,7 +56,6 @@ def test_devices_are_never_held_twice() -> None:
     assert (held["start"][1:] >= held["end"][:-1] - 1e-9).filter(same).all()
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["allox.plus", "allox.sjf", "drf", "drf-ext", "drf-fifo", "drf-sjf", "es", "fs"])
 def test_baselines_profile_in_the_same_way(name: str) -> None:
     run = simulate(some_jobs(5, 25), cluster(2, 2), name, settings=ON)

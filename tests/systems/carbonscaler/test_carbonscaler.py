@@ -71,7 +71,7 @@ def test_a_later_job_plans_with_what_the_earlier_one_leaves(grid: str) -> None:
     assert noon["job"].to_list() == ["a"]  # it has all four GPUs in the cleanest hour
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10_000), cost=st.sampled_from(["", "60"]))
 def test_no_job_whose_deadline_was_planned_for_is_late(grid: str, seed: int, cost: str) -> None:
     draw = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -73,10 +73,10 @@ def test_of_equally_compact_placements_the_one_beside_jobs_that_fit_is_chosen_wh
     assert chosen.summary["links_cyclic"] == 0
 
 
-def test_shifts_that_are_applied_never_lengthen_the_mean_iteration(some: Callable[[range], range]) -> None:
+def test_shifts_that_are_applied_never_lengthen_the_mean_iteration() -> None:
     rng = np.random.default_rng(3)
     applied = kept = 0
-    for _ in some(range(60)):
+    for _ in range(15):
         flows = []
         for _ in range(int(rng.integers(2, 5))):
             iteration = float(rng.choice([0.1, 0.12, 0.2, 0.3]))
@@ -113,7 +113,6 @@ def test_a_host_has_parameters_of_its_own() -> None:
     assert turns[30] > turns[300]
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("host", ["themis", "srtf", "fifo"])
 def test_finish_times_are_equal_on_both_clocks(host: str) -> None:
     jobs = periodic(1, {"jobs": 12, "periods": "related", "most": 5})
@@ -190,8 +189,8 @@ def test_gangs_of_a_host_that_names_devices_and_offers_no_others_are_shifted_whe
     assert fact(shifted, "b", "finish") == pytest.approx(60.0)
 
 
-def test_jobs_that_slip_from_their_offsets_are_aligned_anew(long: bool) -> None:
-    length = 3600.0 if long else 1200.0
+def test_jobs_that_slip_from_their_offsets_are_aligned_anew() -> None:
+    length = 1200.0
     jobs = [job("a", 3, length, **SENDS), job("b", 3, length, **SENDS)]
     watched, left = (simulate(jobs, NARROW, Cassini(tolerance=each), performance=SharedLinks(drift=2.0)) for each in (0.05, 9.0))
 

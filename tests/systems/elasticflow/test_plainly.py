@@ -29,7 +29,6 @@ def drawn(seed: int, count: int = 14) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_regime_is_its_rules(schedule: str, seed: int) -> None:

@@ -31,7 +31,7 @@ def late(run: Run) -> list[str]:
     return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     seed=st.integers(0, 10**6),
     load=st.sampled_from([0.5, 2.0, 5.0]),
@@ -51,7 +51,7 @@ def test_no_admitted_job_is_late_whatever_the_setting(
     assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
 
 
-@settings(deadline=None, max_examples=16)
+@settings(max_examples=settings().max_examples // 3)
 @given(
     seed=st.integers(0, 10**6),
     cost=st.sampled_from(["", "measured", "30", "start=200,resume=30,resize=70,doubling=5"]),
@@ -74,9 +74,9 @@ def test_no_admitted_job_is_late_whatever_takes_time(
 @pytest.mark.parametrize(
     "options", [{"costs": "measured"}, {"costs": "measured", "round": 60}, {"min_run": 300}, {"latency": 5}, {"latency": 5, "round": 60}]
 )
-def test_runs_in_which_promises_were_broken(options: dict[str, Any], long: bool) -> None:
+def test_runs_in_which_promises_were_broken(options: dict[str, Any]) -> None:
     """Of the jobs of these seeds several came late while plans left out doublings, the minimum run and the latency of decisions."""
-    runs = [simulate(some_jobs(seed, load=1 + seed % 4), "gpu:4x4", "elasticflow", **options) for seed in ((1, 3) if long else (3,))]
+    runs = [simulate(some_jobs(3, load=4), "gpu:4x4", "elasticflow", **options)]
     assert not any(late(run) for run in runs)
     assert sum((run.jobs["state"] == "completed").sum() for run in runs) > 15 * len(runs)
 
@@ -120,8 +120,7 @@ def test_a_promise_is_refused_where_jobs_take_a_while_to_leave() -> None:
     assert late(simulate(some_jobs(1, 8), "gpu:2x4", "elasticflow", executor="measured", costs="measured")) == []
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_node_that_nobody_was_promised_may_fail(seed: int) -> None:
     """A fault that leaves the capacity that was planned with: the second node is away from the start, fails and comes back with no harm."""
     jobs = some_jobs(seed, 14, 2.0)
@@ -132,8 +131,7 @@ def test_a_node_that_nobody_was_promised_may_fail(seed: int) -> None:
     assert alone.jobs["state"].to_list() == small.jobs["state"].to_list()
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_jobs_on_two_types_keep_their_promises(seed: int) -> None:
     jobs = some_jobs(seed, 20, 2.0)
     for k, job in enumerate(jobs):
@@ -162,10 +160,10 @@ def refused(told: dict[str, Any], costs: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("round", "costs"), [(60.0, "0"), (60.0, "25"), (0.0, "25"), (10.0, "35")])
-def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: float, costs: str, long: bool) -> None:
+def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: float, costs: str) -> None:
     """One slot earlier (a second, where there are no slots), as long as that is later than what was asked for in vain."""
     offers = earlier = 0
-    for seed in range(15 if long else 5):
+    for seed in range(5):
         told = asked(seed, round)
         for name, due in refused(told, costs).items():
             job = next(one for one in told["jobs"] if one["id"] == name)
@@ -178,8 +176,8 @@ def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: floa
                 job["deadline"] = due - (round or 1.0)
                 assert name in refused(told, costs)
             job["deadline"] = request
-    assert offers > (20 if long else 6)
-    assert earlier > (10 if long else 3)
+    assert offers > 6
+    assert earlier > 3
 
 
 def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
@@ -203,8 +201,7 @@ def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
     return set(inside), out
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_admission_in_one_go_is_admission_one_by_one(seed: int) -> None:
     snapshot = decode_snapshot(asked(seed, 0.0))
     plan = make_policy("elasticflow").decide(snapshot)

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.cli.conftest import Cli, cli, folder  # noqa: F401
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline import simulate
 from gantline.simulator.run import Run
@@ -81,8 +81,7 @@ def whole(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.0f}"
 
 
-@pytest.mark.one_in(6)
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", one_in(6, WORKLOADS))
 def test_every_recorded_job_comes_out_as_it_was(workload: str) -> None:
     names, compared = names_of(workload), 0
     for (cluster, schedule), rows in records(workload).items():
@@ -112,18 +111,20 @@ def test_the_summary_has_the_published_ratio() -> None:
         assert told["admitted"] == int(row["admitted"])
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("policy", "settings", "ratio", "mean"),
-    [
-        ("elasticflow", {"admission": "single"}, 0.903, 21183),
-        ("elasticflow", {"spare_order": "least_added"}, 0.759, 15046),
-        ("elasticflow", {"overhead": "none"}, 0.805, 20442),
-        ("elasticflow", {"judge": "slot"}, 0.687, 18893),
-        ("elasticflow", {"admission": "off", "judge": "exact"}, 0.308, 54461),
-        ("edf", {"scale_limit": "knee"}, 0.277, 77791),
-        ("edf", {"admission": "single", "scale_limit": "knee"}, 0.554, None),
-    ],
+    one_in(
+        3,
+        [
+            ("elasticflow", {"admission": "single"}, 0.903, 21183),
+            ("elasticflow", {"spare_order": "least_added"}, 0.759, 15046),
+            ("elasticflow", {"overhead": "none"}, 0.805, 20442),
+            ("elasticflow", {"judge": "slot"}, 0.687, 18893),
+            ("elasticflow", {"admission": "off", "judge": "exact"}, 0.308, 54461),
+            ("edf", {"scale_limit": "knee"}, 0.277, 77791),
+            ("edf", {"admission": "single", "scale_limit": "knee"}, 0.554, None),
+        ],
+    ),
     ids=lambda value: " ".join(map(str, value.values())) if isinstance(value, dict) else str(value),
 )
 def test_what_each_slip_costs(policy: str, settings: dict[str, str], ratio: float, mean: float | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -26,7 +26,6 @@ a_curve = st.builds(
 
 
 @given(st.lists(a_curve, min_size=1, max_size=3), st.integers(1, 6))
-@settings(deadline=None, max_examples=60)
 def test_no_batches_and_sizes_have_a_greater_sum_of_speedups(curves: list[Scaling], capacity: int) -> None:
     ids = [f"j{k}" for k in range(len(curves))]
     model = ScalingModel.of(ids, curves, [1] * len(ids), [4])

@@ -73,10 +73,12 @@ def test_typical_pods_are_those_of_the_default_workload() -> None:
         assert ours.tolist() == table[theirs].to_list()
 
 
-def test_every_published_value_is_equal(long: bool) -> None:
-    """All workloads without specs, all seeds; at every change one seed of each rule, and another workload for each."""
-    few = [(workload, RULES[at % 5], 42 + at) for at, workload in enumerate(WORKLOADS)]
-    for workload, rule, seed in product(WORKLOADS, RULES, SEEDS) if long else few:
+FEW = [(workload, RULES[at % 5], 42 + at) for at, workload in enumerate(WORKLOADS)]  # another rule and another seed for each workload
+
+
+@pytest.mark.parametrize("runs", [FEW, pytest.param([*product(WORKLOADS, RULES, SEEDS)], marks=pytest.mark.long)], ids=["few", "all"])
+def test_every_published_value_is_equal(runs: list[tuple[str, str, int]]) -> None:
+    for workload, rule, seed in runs:
         ours = filled(workload, rule, seed).curves
         theirs = published(workload, rule).filter(pl.col("seed") == seed)
         assert len(theirs) == 131
@@ -126,13 +128,10 @@ def test_fragments_over_time_are_those_of_the_filling() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("workload", "rule", "within"), [("default", "random", (0.5, 0.5, 1.4)), ("gpuspec33", "fgd", (0.2, 0.2, 1.2))])
-def test_means_over_the_seeds_agree_where_single_runs_cannot(
-    workload: str, rule: str, within: tuple[float, float, float], long: bool
-) -> None:
-    seeds = SEEDS if long else SEEDS[:4]
-    runs = [filled(workload, rule, seed).curves for seed in seeds]
-    theirs = published(workload, rule).filter(pl.col("seed").is_in(list(seeds)))
+def test_means_over_the_seeds_agree_where_single_runs_cannot(workload: str, rule: str, within: tuple[float, float, float]) -> None:
+    runs = [filled(workload, rule, seed).curves for seed in SEEDS]
+    theirs = published(workload, rule).filter(pl.col("seed").is_in(list(SEEDS)))
     for name, most in zip(VALUES, within):
         ours = np.mean([run[name].to_numpy() for run in runs], axis=0)
         mean = theirs.group_by("arrived", maintain_order=True).agg(pl.col(name).mean())[name].to_numpy()
-        assert np.abs(ours - mean).max() < most * (1.0 if long else 1.6), name
+        assert np.abs(ours - mean).max() < most, name

@@ -29,7 +29,6 @@ def go(policy: str = "max_min_fairness_perf", settings: dict[str, Any] | None = 
     )
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("policy", "settings"),
     [

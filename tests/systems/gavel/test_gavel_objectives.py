@@ -58,7 +58,6 @@ def fitting(instance: Instance) -> np.ndarray:  # type: ignore[type-arg]
     return np.flatnonzero(((instance.throughput > 0) & (instance.scale[:, None] <= instance.capacity)).any(axis=1))
 
 
-@pytest.mark.one_in(3)
 def test_max_min_fairness_is_optimal(instance: Instance) -> None:
     fit, normal = fitting(instance), normaliser(instance)
     _, throughput, limits, _ = model(instance)
@@ -68,7 +67,6 @@ def test_max_min_fairness_is_optimal(instance: Instance) -> None:
     assert (effective_throughput(instance, found) / normal)[fit].min() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.one_in(3)
 def test_finish_time_fairness_is_optimal(instance: Instance) -> None:
     fit = fitting(instance)
     steps, elapsed = instance.needing("steps", "elapsed")
@@ -82,7 +80,6 @@ def test_finish_time_fairness_is_optimal(instance: Instance) -> None:
     assert reached[fit].max() == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.one_in(3)
 def test_makespan_is_optimal(instance: Instance) -> None:
     fit = fitting(instance)
     (steps,) = instance.needing("steps")
@@ -93,7 +90,6 @@ def test_makespan_is_optimal(instance: Instance) -> None:
     assert (steps[fit] / effective_throughput(instance, found)[fit]).max() == pytest.approx(1 / speed, rel=1e-5)
 
 
-@pytest.mark.one_in(3)
 def test_sum_of_throughput_is_optimal(instance: Instance) -> None:
     _, throughput, limits, _ = model(instance)
     found = max_sum_throughput(instance)
@@ -110,7 +106,6 @@ POLICIES: dict[str, Callable[[Instance, Solving], Allocation]] = {
 }
 
 
-@pytest.mark.pairs
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 @pytest.mark.parametrize("solving", [Solving(), EFFICIENT, APART, ARTIFACT], ids=["central", "efficient", "apart", "artifact"])
 def test_every_answer_keeps_the_limits(instance: Instance, policy: Callable[[Instance, Solving], Allocation], solving: Solving) -> None:
@@ -119,13 +114,11 @@ def test_every_answer_keeps_the_limits(instance: Instance, policy: Callable[[Ins
     assert excess(instance, found) < 1e-9
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
 def test_kinds_change_no_objective(instance: Instance, policy: Callable[[Instance, Solving], Allocation]) -> None:
     assert policy(instance, Solving()).objective == pytest.approx(policy(instance, APART).objective, rel=1e-6)
 
 
-@pytest.mark.one_in(3)
 def test_efficient_ties_keep_the_objective_and_waste_nothing(instance: Instance) -> None:
     central, efficient = max_min_fairness(instance), max_min_fairness(instance, EFFICIENT)
     low = effective_throughput(instance, central) * (1 - 1e-6)

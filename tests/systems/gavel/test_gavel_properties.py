@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.systems.gavel.policies.allocation import effective_throughput, excess
@@ -19,7 +19,7 @@ from gantline.systems.gavel.policies.strategy_proof import strategy_proof
 from gantline.systems.gavel.policies.water_filling import water_filling
 
 EFFICIENT = Solving(tie="efficient")
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 speed = st.floats(0.1, 10.0).map(lambda value: round(value, 2))
 
 
@@ -33,7 +33,6 @@ def instances(draw: st.DrawFn, *, gangs: bool = True, types: int | None = None) 
     return Instance.of(types=[f"t{j}" for j in range(k)], capacity=capacity, throughput=rows, scale=scale)
 
 
-@quick
 @given(instances(gangs=False))
 def test_sharing_is_worth_it_nobody_is_worse_off_than_on_an_equal_part(instance: Instance) -> None:
     shared = effective_throughput(instance, max_min_fairness(instance))
@@ -42,7 +41,6 @@ def test_sharing_is_worth_it_nobody_is_worse_off_than_on_an_equal_part(instance:
     assert (shared >= alone * (1 - 1e-6)).all()
 
 
-@quick
 @given(instances())
 def test_efficient_shares_leave_no_room_for_anybody(instance: Instance) -> None:
     found = max_min_fairness(instance, EFFICIENT)
@@ -63,7 +61,6 @@ def _together(instance: Instance, request: np.ndarray) -> float:  # type: ignore
     return maximise_level(constraints(instance, apart(instance)), request).level
 
 
-@quick
 @given(instances(types=1), st.integers(2, 3))
 def test_with_identical_types_aware_equals_agnostic(instance: Instance, types: int) -> None:
     same = Instance.of(
@@ -77,14 +74,12 @@ def test_with_identical_types_aware_equals_agnostic(instance: Instance, types: i
     assert aware.share == pytest.approx(agnostic.share, abs=1e-4)
 
 
-@quick
 @given(instances(), st.sampled_from([0.5, 2.0, 1000.0]))
 def test_scaling_all_throughputs_changes_no_share(instance: Instance, factor: float) -> None:
     scaled = replace(instance, throughput=instance.throughput * factor)
     assert max_min_fairness(scaled).share == pytest.approx(max_min_fairness(instance).share, abs=1e-4)
 
 
-@quick
 @given(instances(), st.randoms(use_true_random=False))
 def test_the_order_of_jobs_does_not_matter(instance: Instance, shuffler: object) -> None:
     order = list(range(len(instance)))
@@ -93,7 +88,6 @@ def test_the_order_of_jobs_does_not_matter(instance: Instance, shuffler: object)
     assert max_min_fairness(turned).share == pytest.approx(max_min_fairness(instance).share[order], abs=1e-4)
 
 
-@quick
 @given(instances())
 def test_water_filling_is_never_below_max_min_for_the_worst_job_and_wastes_nothing(instance: Instance) -> None:
     filled, level = water_filling(instance), max_min_fairness(instance)
@@ -107,7 +101,7 @@ def test_water_filling_is_never_below_max_min_for_the_worst_job_and_wastes_nothi
         assert _together(instance, request) < 1.0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(instances(gangs=False), st.integers(0, 5), st.lists(speed, min_size=3, max_size=3))
 def test_lying_about_throughputs_does_not_pay_under_the_discount(instance: Instance, liar: int, lie: list[float]) -> None:
     liar %= len(instance)

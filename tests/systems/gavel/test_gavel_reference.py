@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.simulator.references import REFERENCE, reference
+from tests.simulator.references import REFERENCE, one_in, reference
 
 from gantline.files.throughputs import read_throughputs
 from gantline.performance.throughput_table import ThroughputTable
@@ -49,21 +49,23 @@ def _table_file(name: str) -> Path:
     return reference(f"gavel/throughputs/{name}_throughputs.json")
 
 
-def recorded(solver_free: bool) -> list[Any]:
+def recorded(solver_free: bool) -> list[dict[str, Any]]:
     """The artifact's runs on the small workloads, as parameters."""
     path = REFERENCE / "gavel/results/summary.csv"
     nothing = [{"workload": "static_single_60", "policy": policy} for policy in ("fifo_perf", "max_min_fairness")]
     rows = list(pl.read_csv(path).iter_rows(named=True)) if path.exists() else nothing
-    small = [row for row in rows if row["workload"] in WORKLOADS and (row["policy"] in EXACT) == solver_free]
-    return [pytest.param(row, id=f"{row['workload']}-{row['policy']}") for row in small]
+    return [row for row in rows if row["workload"] in WORKLOADS and (row["policy"] in EXACT) == solver_free]
+
+
+def named(row: dict[str, Any]) -> str:
+    return f"{row['workload']}-{row['policy']}"
 
 
 #: choices between equal shares that the last digit of arithmetic decides: on aarch64 other jobs get them than in the artifact
 TIED = {("static_multi_60", "min_total_duration")}
 
 
-@pytest.mark.one_in(6)
-@pytest.mark.parametrize("row", recorded(solver_free=True))
+@pytest.mark.parametrize("row", one_in(6, recorded(solver_free=True)), ids=named)
 def test_a_policy_whose_choices_are_known_gives_every_job_the_same_time(row: dict[str, Any]) -> None:
     jobs = pl.read_csv(reference("gavel/results/per_job_jct.csv"), schema_overrides={"jct_s": pl.Float64})
     expected = jobs.filter((pl.col("workload") == row["workload"]) & (pl.col("policy") == row["policy"])).sort("job_id")
@@ -82,8 +84,7 @@ def test_a_policy_whose_choices_are_known_gives_every_job_the_same_time(row: dic
     assert told["credited_utilization"] == pytest.approx(row["utilization"], abs=1e-4)
 
 
-@pytest.mark.one_in(9)
-@pytest.mark.parametrize("row", recorded(solver_free=False))
+@pytest.mark.parametrize("row", one_in(9, recorded(solver_free=False)), ids=named)
 def test_a_policy_with_a_solver_is_within_its_freedom(row: dict[str, Any]) -> None:
     told = again(row["workload"], row["policy"]).summary
     within = CLOSER.get(row["policy"], WITHIN)

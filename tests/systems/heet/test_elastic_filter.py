@@ -49,7 +49,7 @@ def test_a_new_job_is_known_from_three_cells_when_others_have_been_seen() -> Non
 
 
 @given(st.integers(0, 1000), st.floats(0.1, 0.9))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=settings().max_examples // 3)
 def test_known_cells_stay_and_all_others_are_positive_and_finite(seed: int, share: float) -> None:
     truth = speeds(seed, jobs=8)
     measured = some_cells(seed, truth.shape, share)

@@ -134,9 +134,9 @@ def test_the_summary_shows_the_tree_that_scores_strangers() -> None:
     assert run_lucid(job("a", 1, 9)).summary["sharing_tree"][0].startswith("gmem <= ")
 
 
-def test_both_clocks_and_the_books_agree(long: bool) -> None:
+def test_both_clocks_and_the_books_agree() -> None:
     models = (TINY, JUMBO, "cnn-small/Tiles/32/amp", "graph/Molecules/32/fp32")
-    jobs = [job(f"j{k}", (1, 2, 4, 8)[k % 4], 150.0 + 97 * (k % 11), at=23.0 * k, model=models[k % 3]) for k in range(60 if long else 20)]
+    jobs = [job(f"j{k}", (1, 2, 4, 8)[k % 4], 150.0 + 97 * (k % 11), at=23.0 * k, model=models[k % 3]) for k in range(20)]
 
     virtual = run_lucid(*jobs, settings={"quiet": 0.0})
     acknowledged = run_lucid(*jobs, settings={"quiet": 0.0}, executor="acknowledged")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -78,8 +78,7 @@ def test_every_job_and_loan_of_the_small_logs_is_as_recorded(tmp_path: Path, wor
 REPAIRED = {"guest": (221, -2.0), "profile": (676, 1.6), "second": (695, -0.0), "loan": (0, 0.0)}
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("slip", sorted(REPAIRED))
+@pytest.mark.parametrize("slip", one_in(2, sorted(REPAIRED)))
 def test_each_repair_moves_as_many_jobs_as_in_the_variants_of_the_original(slip: str) -> None:
     log = reference("lucid/synthetic_912_full_log.csv")
     as_it_is, repaired = run_log(log, "lucid").reported, run_log(log, "lucid", repair=(slip,)).reported

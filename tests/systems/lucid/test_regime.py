@@ -60,7 +60,6 @@ def sort_queue(policy: str, queue: list[PlainJob], now: int, guesses: dict[str, 
         queue.sort(key=lambda job: job.duration if policy == "sjf" else job.submit)
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["fifo", "sjf", "qssf", "srtf", "tiresias", "lucid"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_job_is_as_a_loop_over_seconds_has_it(tmp_path: Path, policy: str, seed: int) -> None:

@@ -61,7 +61,6 @@ def test_the_worst_order_makes_the_same_jobs_later() -> None:
     assert max(ends(run(jobs, settings={"ordering": "worst"})).values()) > max(ends(run(jobs)).values())
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("settings", [{"known": False}, {"known": True}, {"matching": False}])
 def test_both_clocks_give_equal_ends(settings: dict[str, Any]) -> None:
     jobs = staged_jobs(3, 24)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -59,14 +59,12 @@ def figures(found: Run) -> tuple[float, ...]:
     return tuple(float(each) for each in (jct.mean(), np.median(jct), jct[int(0.99 * len(jct))], jobs["finish"].max(), not_running))
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(("policy", "settings", "jobs"), EXACT)
+@pytest.mark.parametrize(("policy", "settings", "jobs"), one_in(3, EXACT))
 def test_schedules_without_a_choice_equal_the_table_in_every_figure(policy: str, settings: Any, jobs: int) -> None:
     assert figures(run(policy, settings, jobs)) == pytest.approx(EXACT[policy, settings, jobs], abs=0.006)
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize(("policy", "settings", "jobs"), ABOUT)
+@pytest.mark.parametrize(("policy", "settings", "jobs"), one_in(4, ABOUT))
 def test_muri_is_as_near_as_any_exact_matcher_comes(policy: str, settings: Any, jobs: int) -> None:
     mean, _, late, end, _ = figures(run(policy, settings, jobs))
     theirs = ABOUT[policy, settings, jobs]

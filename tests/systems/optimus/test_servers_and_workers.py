@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -59,7 +59,6 @@ def plainly(beliefs: list[Belief], demand: JointDemand, most: list[int]) -> list
 
 
 @given(st.lists(a_belief, min_size=1, max_size=5), st.integers(1, 6))
-@settings(deadline=None, max_examples=80)
 def test_sizes_are_those_of_the_plain_greedy(beliefs: list[Belief], most: int) -> None:
     assert by_gain(beliefs, DEMAND, [most] * len(beliefs)) == plainly(beliefs, DEMAND, [most] * len(beliefs))
 
@@ -70,7 +69,6 @@ def test_equal_shares_are_pairs_until_something_runs_out() -> None:
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(2, 12), st.integers(1, 4))
-@settings(deadline=None, max_examples=120)
 def test_seats_are_on_the_fewest_nodes_that_can_be_dealt_to(servers: int, workers: int, gpus: int, cpus: int, nodes: int) -> None:
     """Brute force on equal nodes: equal numbers (within one) of each kind, on as few as can be."""
     demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
@@ -137,13 +137,14 @@ def test_recorded_rounds_are_equal() -> None:
         assert [list(each) for each in found.launch] == told["launch"]
 
 
-def test_recorded_runs_are_equal_job_by_job(long: bool) -> None:
+@pytest.mark.parametrize(("apart", "count"), one_in(2, [(8, 3), (1, 17)]))
+def test_recorded_runs_are_equal_job_by_job(apart: int, count: int) -> None:
     recorded = pl.read_csv(reference("pal/per_job_sia_fifo.csv.gz"))
     speeds = str(reference("pal/cluster_64.csv"))
     compared = 0
     runs = list(recorded.group_by("trace", "policy", maintain_order=True))
 
-    for (trace, rule), rows in runs if long else runs[::8]:
+    for (trace, rule), rows in runs[::apart]:
         run = simulate(
             import_trace("pal", reference("pal/sia_traces.csv.gz"), {"trace": trace}), "16x4", "fifo", regime="pal", round=360,
             placement=RULES[str(rule)], device_speeds=speeds, locality=1.7,
@@ -152,4 +153,4 @@ def test_recorded_runs_are_equal_job_by_job(long: bool) -> None:
         assert ours == rows.select("job", pl.col("first_start_s", "end_s").cast(pl.Float64)).sort("job").rows(), (trace, rule)
         compared += len(rows)
 
-    assert compared == (17 if long else 3) * 160
+    assert compared == count * 160

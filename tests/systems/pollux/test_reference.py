@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.files.profiles import read_profiles
 from gantline.performance.goodput.measured import Profiles
@@ -37,13 +36,11 @@ def replay(policy: str, load: str, number: int, **settings: Any) -> tuple[Run, d
     return run, published
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["tiresias", "optimus"])
-@pytest.mark.parametrize("load", FOLDERS)
-def test_every_job_ends_in_its_published_second(policy: str, load: str, long: bool) -> None:
-    for number in range(1, 9) if long else (1,):
-        run, published = replay(policy, load, number)
-        assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
+@pytest.mark.parametrize(("load", "number"), one_in(8, [(load, number) for load in FOLDERS for number in range(1, 9)]))
+def test_every_job_ends_in_its_published_second(policy: str, load: str, number: int) -> None:
+    run, published = replay(policy, load, number)
+    assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
 
 
 @pytest.mark.long
@@ -57,10 +54,10 @@ def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_gener
     assert run.summary["belief_error_seen"] < run.summary["belief_error_elsewhere"] < 0.5
 
 
-def test_the_generator_gives_all_forty_published_workloads(some: Callable[[range], range]) -> None:
+def test_the_generator_gives_all_forty_published_workloads() -> None:
     rows, columns = read_rows(reference("pollux/philly_jobs.csv.gz")), ["job", "arrival", "app", "gpus", "batch_size"]
     for folder, jobs in JOBS.items():
-        for number in some(range(1, 9)):
+        for number in range(1, 9):
             made = draw(number, PolluxSettings(jobs=jobs, realistic=folder.endswith("realistic")), rows).frame
             published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
             assert made.select(columns).rows() == published.select(columns).rows(), (folder, number)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.core.arrays import Bools, Floats
 from gantline.files.throughputs import read_throughputs
@@ -88,8 +88,7 @@ def schedules() -> dict[tuple[str, str], dict[int, set[int]]]:
     return found
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize(("which", "policy"), PUBLISHED)
+@pytest.mark.parametrize(("which", "policy"), one_in(8, PUBLISHED))
 def test_a_published_schedule_gives_every_published_number(which: str, policy: str) -> None:
     jobs = jobs_of("120_100")
     rounds = ShockwaveRounds(jobs, 32, Follow(schedules()[which, policy]), patience=1.0 if "comparison" in which else 1.5)
@@ -108,15 +107,17 @@ def test_a_published_schedule_gives_every_published_number(which: str, policy: s
     assert rounds.passes == int(told["rounds"])
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("tag", "gpus", "policy"),
-    [
-        ("120_100", 24, "gandiva_fair"),
-        ("220_100", 64, "gandiva_fair"),
-        ("120_100", 24, "allox"),
-        ("120_100", 32, "allox"),
-    ],
+    one_in(
+        2,
+        [
+            ("120_100", 24, "gandiva_fair"),
+            ("220_100", 64, "gandiva_fair"),
+            ("120_100", 24, "allox"),
+            ("120_100", 32, "allox"),
+        ],
+    ),
 )
 def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, gpus: int, policy: str) -> None:
     jobs = jobs_of(tag)
@@ -129,16 +130,18 @@ def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, 
     assert {job.index: job.finish - job.arrival for job in jobs} == pytest.approx(wanted, abs=0.006)
 
 
-@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("policy", "makespan", "jct"),
-    [
-        ("max_min_fairness", 0.01, 0.005),
-        ("min_total_duration", 0.0001, 0.0001),
-        ("max_sum_throughput_perf", 0.02, 0.02),
-        ("finish_time_fairness", 0.02, 0.035),
-        ("allox", 0.01, 0.01),
-    ],
+    one_in(
+        6,
+        [
+            ("max_min_fairness", 0.01, 0.005),
+            ("min_total_duration", 0.0001, 0.0001),
+            ("max_sum_throughput_perf", 0.02, 0.02),
+            ("finish_time_fairness", 0.02, 0.035),
+            ("allox", 0.01, 0.01),
+        ],
+    ),
 )
 def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(policy: str, makespan: float, jct: float) -> None:
     jobs = jobs_of("120_100")
@@ -221,8 +224,7 @@ def test_plans_leave_the_latest_job_as_late_as_the_recorded_schedule_does() -> N
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.05)
 
 
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("tag", ["120_100", "220_100", "460_100", "900_100", "900_1000"])
+@pytest.mark.parametrize("tag", one_in(5, ["120_100", "220_100", "460_100", "900_100", "900_1000"]))
 def test_profiles_have_the_published_regimes(tag: str) -> None:
     for job, row in zip(frame_of(tag).iter_rows(named=True), rows(f"regimes_{tag}.csv"), strict=True):
         first = int(job["batch_size"])

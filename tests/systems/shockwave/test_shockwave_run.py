@@ -36,7 +36,6 @@ def trace(*rows: dict[str, object]) -> Trace:
     return Trace.from_records(list(rows))
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("policy", ["shockwave", "gavel.gandiva_fair", "gavel.max_min_fairness", "gavel.min_total_duration",
                                     "gavel.finish_time_fairness", "gavel.max_sum_throughput_perf", "gavel.allox"])  # fmt: skip
 def test_every_policy_ends_all_jobs_and_never_holds_more_than_there_is(policy: str, table: Path) -> None:

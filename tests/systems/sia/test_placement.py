@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.cluster_spec import parse_cluster
@@ -52,7 +52,6 @@ def _check(nodes: NodeClass, requests: list[PlacementRequest], placed: dict[int,
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_whatever_the_bounds_allow_is_placed_whole_round_after_round(data: st.DataObject) -> None:
     size = data.draw(st.sampled_from([1, 2, 4, 6, 8, 12]))
     nodes = NodeClass("x", size, tuple(range(data.draw(st.integers(1, 5)))))

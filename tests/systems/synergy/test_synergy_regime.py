@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.simulator.references import reference
+from tests.simulator.references import one_in, reference
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
@@ -160,8 +160,7 @@ def published(name: str, words: str) -> Run:
     return simulate(jobs, "4x8", "synergy", settings=settings, regime="synergy", round=300, profiles=str(folder))
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(("words", "trace", "mean", "median", "largest", "hours"), PUBLISHED)
+@pytest.mark.parametrize(("words", "trace", "mean", "median", "largest", "hours"), one_in(3, PUBLISHED))
 def test_published_runs_are_equal(words: str, trace: str, mean: float, median: float, largest: float, hours: float) -> None:
     run = published(trace, words)
     times = sorted((run.jobs["finish"] - run.jobs["arrival"]).round(3).to_list())
@@ -171,8 +170,7 @@ def test_published_runs_are_equal(words: str, trace: str, mean: float, median: f
     assert run.summary["end_of_run"] / 3600 == pytest.approx(hours, abs=5e-5)
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize(("order", "mean", "hours"), [("fifo", 12237.26, 14.0), ("srtf", 11151.26, 12.9167)])
+@pytest.mark.parametrize(("order", "mean", "hours"), one_in(2, [("fifo", 12237.26, 14.0), ("srtf", 11151.26, 12.9167)]))
 def test_published_runs_by_integer_programs_are_near(order: str, mean: float, hours: float) -> None:
     run = published("dynamic", f"{order} opt")
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.systems.themis.policies.auction import Bid, allocation_by_lot, fair_split, partial_allocation
@@ -40,7 +40,6 @@ def product(tables: list[Bid], choice: object) -> float:
 
 
 @given(st.lists(bids(), max_size=4), offers)
-@settings(deadline=None, max_examples=150)
 def test_the_split_has_the_greatest_product_and_fits(tables: list[Bid], offer: np.ndarray) -> None:
     split = fair_split(tables, offer)
     used = sum((bid.use[at] for bid, at in zip(tables, split) if at >= 0), np.zeros(MACHINES))
@@ -49,7 +48,6 @@ def test_the_split_has_the_greatest_product_and_fits(tables: list[Bid], offer: n
 
 
 @given(st.lists(bids(), min_size=1, max_size=4), offers)
-@settings(deadline=None, max_examples=80)
 def test_a_winner_keeps_what_the_others_have_over_what_they_would_have_without_it(tables: list[Bid], offer: np.ndarray) -> None:
     outcome = partial_allocation(tables, offer)
     for k, bid in enumerate(tables):
@@ -61,7 +59,6 @@ def test_a_winner_keeps_what_the_others_have_over_what_they_would_have_without_i
 
 
 @given(st.lists(bids(), min_size=1, max_size=3), offers, st.data())
-@settings(deadline=None, max_examples=150)
 def test_no_lie_gets_a_bidder_more_in_expectation(tables: list[Bid], offer: np.ndarray, data: st.DataObject) -> None:
     """The first bidder says other values than it has; what it gets is judged by those that it has."""
     true = tables[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
@@ -38,7 +38,6 @@ a_curve = st.dictionaries(st.integers(1, 5), speeds, min_size=1, max_size=4)
 
 
 @given(st.lists(a_curve, min_size=1, max_size=4), st.integers(0, 11))
-@settings(deadline=None, max_examples=150)
 def test_ffdl_finds_the_greatest_sum_of_speedups(jobs: list[dict[int, float]], capacity: int) -> None:
     curves = curves_of(*jobs)
     first, _ = in_order(np.arange(len(jobs)), curves.least, capacity)
@@ -53,7 +52,6 @@ def test_ffdl_finds_the_greatest_sum_of_speedups(jobs: list[dict[int, float]], c
 
 
 @given(st.lists(st.floats(0.5, 0.99), min_size=1, max_size=5), st.integers(0, 14))
-@settings(deadline=None, max_examples=60)
 def test_steps_and_the_dynamic_program_agree_on_curves_that_bend_down(fractions: list[float], capacity: int) -> None:
     jobs = [{g: 1.0 / (1.0 - f + f / g) for g in range(1, 7)} for f in fractions]
     bent = curves_of(*jobs)
@@ -102,7 +100,6 @@ def plain_afs(jobs: list[dict[int, float]], remaining: list[float], capacity: in
 
 
 @given(st.lists(st.tuples(a_curve, st.integers(1, 500)), min_size=1, max_size=6), st.integers(0, 16))
-@settings(deadline=None, max_examples=200)
 def test_afs_is_its_rule_read_aloud(drawn: list[tuple[dict[int, float], int]], capacity: int) -> None:
     jobs, remaining = [curve for curve, _ in drawn], [float(left) for _, left in drawn]
     found = apathetic_shares(curves_of(*jobs), np.array(remaining), capacity)
@@ -132,7 +129,6 @@ def some_jobs(seed: int, count: int = 24) -> list[Job]:
     return found
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", EIGHT)
 def test_a_run_keeps_every_range_and_ends_every_job(name: str) -> None:
     jobs = some_jobs(3)
