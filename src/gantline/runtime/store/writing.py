@@ -117,11 +117,15 @@ class Transaction:
 
     def trim(self) -> None:
         """Checkpoints but the newest, and the lines of the journal that these cover, leave; what was set aside stays."""
-        newest = select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
-        kept = self._connection.execute(newest).all()
+        found = select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
+        kept = self._connection.execute(found).all()
         if kept:
             self._connection.execute(delete(s.checkpoints).where(s.checkpoints.c.number < kept[-1].number))
-            covered = (s.journal.c.number <= kept[-1].covers) & (s.journal.c.kind != s.ASIDE)
+            newest = (
+                self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0
+            )  # stays: SQLite would give its number again
+            least = min(kept[-1].covers, newest - 1)
+            covered = (s.journal.c.number <= least) & (s.journal.c.kind != s.ASIDE)
             self._connection.execute(delete(s.journal).where(covered))
 
     def _set_aside(self, number: int, why: str) -> None:
