@@ -7,11 +7,11 @@ older incarnation of its job, which they end, and whose end counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.runtime.book import Job
+from gantline.runtime.setup import Saved
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class NewLife:
             "saved, processes of the earlier life are stopped, and new jobs get higher numbers"
         )
 
-    def move(self, saved: Mapping[str, Any]) -> dict[str, Any]:
+    def move(self, saved: Saved) -> Saved:
         """A checkpoint with later epochs."""
         by = self.epochs + 1
         snapshot = saved["snapshot"]
