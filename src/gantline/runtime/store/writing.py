@@ -121,10 +121,8 @@ class Transaction:
         kept = self._connection.execute(found).all()
         if kept:
             self._connection.execute(delete(s.checkpoints).where(s.checkpoints.c.number < kept[-1].number))
-            newest = (
-                self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0
-            )  # stays: SQLite would give its number again
-            least = min(kept[-1].covers, newest - 1)
+            newest = self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0
+            least = min(kept[-1].covers, newest - 1)  # the newest line stays, or SQLite would give its number again
             covered = (s.journal.c.number <= least) & (s.journal.c.kind != s.ASIDE)
             self._connection.execute(delete(s.journal).where(covered))
 
