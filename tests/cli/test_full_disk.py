@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 from tests.cli.conftest import Cli
 from tests.cli.test_live import home, up, up_here
 from tests.waiting import LIMIT, until
 
 from gantline.runtime.local.output import Log
+from gantline.service.client import Client
 
 __all__ = ["home"]  # a fixture
 REFUSED = "cannot be written: file too large"
@@ -35,6 +37,35 @@ def test_a_service_that_can_write_nothing_more_is_ended_and_its_jobs_go_on(cli: 
     assert (shown["state"], shown["epoch"]) == ("running", 1)
     (home / "go").touch()
     assert cli("wait", job, "--timeout", str(LIMIT)).code == 0
+    assert cli("replay", home).code == 0
+
+
+def test_a_disk_that_was_full_for_a_while_is_an_incident_and_then_everything_goes_on(cli: Cli, home: Path) -> None:
+    up(cli)
+    status = cli("status", "-o", "json").json
+
+    def health() -> tuple[int, str]:
+        answer = httpx.get(f"{status['address']}/healthz")  # without a token
+        return answer.status_code, answer.text
+
+    assert health() == (200, "ok\n")
+    resource.prlimit(status["pid"], resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    assert cli("submit", "--", "true").code == 4
+    until(lambda: health() == (503, "the store cannot be written\n"))
+    assert cli("status", "-o", "json").json["deciding"] is False
+    with Client(home=home) as client:
+        metrics = dict(line.rsplit(" ", 1) for line in client.metrics().splitlines() if not line.startswith("#"))
+    assert float(metrics["gantline_scheduler_up"]) == 0.0
+    assert float(metrics["gantline_store_failing_seconds"]) > 0.0
+    until(lambda: any("the store has not been writable" in one for one in cli("status", "-o", "json").json["incidents"]))
+    resource.prlimit(status["pid"], resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    until(lambda: health()[0] == 200)
+    job = cli("submit", "--", "true").out.strip()
+    assert cli("wait", job, "--timeout", str(LIMIT)).code == 0
+    events = [event["event"] for event in cli("events", "-o", "json").json]
+    assert events.index("store-failed") < events.index("store-recovered") < events.index("submitted")
+    assert cli("status", "-o", "json").json["deciding"] is True
+    assert cli("down").code == 0
     assert cli("replay", home).code == 0
 
 

@@ -98,6 +98,18 @@ class StoreContract:
         assert [one["number"] for one in store.aside()] == [1]
         store.close()
 
+    def test_a_line_behind_checkpoints_that_cover_everything_keeps_its_place_when_the_store_is_compacted(self, url: str) -> None:
+        store = SqlStore.open(url)
+        store.append([line(input="a"), line(input="b")])
+        for now in range(3):
+            store.append([Entry("checkpoint", {"now": now})])
+        store.compact()
+        store.append([line(input="c")])
+        saved = store.checkpoint()
+        assert saved is not None
+        assert [body["input"] for _, body in store.journal(saved[0])] == ["c"]
+        store.close()
+
     def test_entries_are_written_together_or_not_at_all(self, url: str) -> None:
         store = SqlStore.open(url)
         with pytest.raises(StoreError, match="cannot be written"):

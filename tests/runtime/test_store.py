@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -100,6 +101,25 @@ def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
     with writer.begin():
         writer.execute(text("pragma max_page_count=1000000"))
     store.append([event(1.0, text="x" * 200_000)])
+    store.close()
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(tmp_path: Path) -> None:
+    """The disk is full when the log is written, which is at the end of a transaction."""
+    store = SqlStore.open(tmp_path / "a.sqlite")
+    store.append([job("1")])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        for _ in range(2):
+            with pytest.raises(StoreError, match="cannot be written"):
+                store.append([job("2")])
+            assert store.failing is not None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.append([job("3")])
+    assert store.failing is None
+    assert [one["id"] for one in store.jobs()] == ["1", "3"]
     store.close()
 
 

@@ -108,6 +108,93 @@ def test_a_folder_that_the_account_may_not_enter_is_not_entered(shared: Running)
     assert "nobody cannot enter" in ended["why"]
 
 
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """A home where other accounts can get to."""
+    place = Path(tempfile.mkdtemp(prefix="gantline-accounts-"))
+    place.chmod(0o711)
+    yield Home(place / "home")
+    shutil.rmtree(place)
+
+
+@root
+def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade starts the service without the option."""
+    monkeypatch.delenv("GANTLINE_RUN_AS")
+    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    carla = running.client("carla")
+    client = running.client()
+    client.submit(["sleep", "600"])
+    (waits,) = carla.submit(["id", "-u"])
+    running.stop()
+    running = Running(Options(home)).start()
+    client = running.client()
+    client.cancel("1")
+    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    assert client.get("/v1/users")["run_as"] == "service"
+    running.stop()
+
+
+@root
+def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home) -> None:
+    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    client = running.client()
+    (busy,) = client.submit(["sleep", "600"])
+    (waits,) = running.client("carla").submit(["sh", "-c", "id -u"])
+    running.stop(drain=False)
+    running = Running(Options(home, run_as="users")).start()
+    client = running.client()
+    until(lambda: client.job(waits)["state"] == "held")
+    assert client.job(waits)["reason"] == "account"
+    assert "has an account" in client.job(waits)["why"]
+    client.cancel(busy)
+    client.wait(busy, timeout=LIMIT)
+    client.release(waits)
+    assert client.job(waits)["state"] == "held"
+    client.put("/v1/users/carla", {"account": "nobody"})
+    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    assert "".join(client.logs(waits)).strip() == str(Account.find("nobody").uid)
+    running.stop()
+
+
+@root
+def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> None:
+    """Found when the job is to begin: it is not failed either."""
+    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    client = running.client()
+    client.put("/v1/users/ann", {"account": "nobody"})
+    (busy,) = client.submit(["sleep", "600"])
+    (waits,) = running.client("ann").submit(["true"])
+    client.delete("/v1/users/ann")  # and no account has that name
+    client.cancel(busy)
+    until(lambda: client.job(waits)["state"] == "held")
+    assert client.job(waits)["reason"] == "account"
+    assert client.job(waits)["failures"] == 0
+    client.put("/v1/users/ann", {"account": "nobody"})
+    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    running.stop()
+
+
+@root
+def test_whose_jobs_run_as_root_is_decided_by_the_account_of_the_service(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "ann")
+    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    assert running.client().status()["user"] == "root"
+    with pytest.raises(RefusedError, match="user 'ann' has no account"):
+        running.client("ann").submit(["id", "-u"])
+    running.stop()
+
+
+@root
+def test_a_home_that_accounts_cannot_get_to_is_refused(home: Home) -> None:
+    closed = home.path.parent / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(RefusedError, match=f"may not enter {closed}.*another --home"):
+        Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="users")).start()
+    Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="service")).start().stop()
+
+
 def test_root_is_nobodys_account() -> None:
     accounts = LocalAccounts(True, "olga", lambda: {"ann": "root"})
     assert accounts.of("olga") is None
@@ -122,4 +209,4 @@ def test_only_root_can_serve_for_others(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     with pytest.raises(RefusedError, match="only root"):
         Options(Home(tmp_path), run_as="users").check()
-    assert not Options(Home(tmp_path)).apart
+    assert not Options(Home(tmp_path)).apart("users")

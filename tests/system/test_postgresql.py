@@ -146,3 +146,29 @@ def test_a_service_on_postgresql_goes_on_after_a_restart(url: str, tmp_path: Pat
     client.cancel(runs)
     second.stop()
     assert not (tmp_path / "home" / "gantline.sqlite").exists()
+
+
+def test_a_server_that_was_restored_to_an_earlier_time_begins_another_life(server: Postgres, url: str, tmp_path: Path) -> None:
+    """Numbers that were given out since are not given out again, and no folder of theirs is believed."""
+    home = Home(tmp_path / "home")
+    first = Running(Options(home, devices="cpu:2", store=url)).start()
+    (done,) = first.client().submit(["true"])
+    assert first.client().wait(done, timeout=120)[0]["state"] == "succeeded"
+    first.stop()
+    earlier = f"{url.rpartition('/')[2]}_earlier"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"create database {earlier} template {url.rpartition('/')[2]}")  # type: ignore[arg-type]
+    second = Running(Options(home, store=url)).start()
+    (lost,) = second.client().submit(["true"])
+    assert second.client().wait(lost, timeout=120)[0]["state"] == "succeeded"
+    second.stop()
+    told: list[str] = []
+    third = Running(Options(home, store=server.url(earlier)), told.append).start()
+    client = third.client()
+    assert any("another life of the store begins" in line for line in told), told
+    assert client.job(done)["state"] == "succeeded"
+    (new,) = client.submit(["sh", "-c", "echo ran"])
+    assert int(new) > int(lost)
+    assert client.wait(new, timeout=120)[0]["state"] == "succeeded"
+    assert "".join(client.logs(new)) == "ran\n"
+    third.stop()

@@ -7,6 +7,10 @@ from typing import ClassVar, Protocol
 from gantline.core.errors import RefusedError
 
 
+class NoAccountError(RefusedError):
+    """A user has no account to run jobs as."""
+
+
 class NamedAccount(Protocol):
     """An account that jobs run as."""
 
@@ -30,8 +34,16 @@ class Accounts(Protocol):
         """The account of that name, where jobs may run as it."""
         ...
 
+    def lacks(self, user: str) -> bool:
+        """Whether the user's jobs cannot run because there is no account for them."""
+        try:
+            self.of(user)
+        except NoAccountError:
+            return True
+        return False
 
-class AsTheService:
+
+class AsTheService(Accounts):
     """All jobs run as the service does."""
 
     apart: ClassVar[bool] = False

@@ -14,6 +14,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.live import Live
 from gantline.engine.executor import Order, Verb
+from gantline.engine.lost_turns import Incident
 from gantline.runtime.book import ENDED, Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.device_views import DeviceViews
@@ -21,6 +22,7 @@ from gantline.runtime.endings import Endings
 from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
 from gantline.runtime.records import Entry
+from gantline.runtime.restarts import MOST, WITHIN, Restarts
 from gantline.runtime.setup import Setup
 from gantline.runtime.store_writer import StoreWriter
 from gantline.runtime.view import JobView, View, job_view, old_view, state_of, waiting_view
@@ -53,6 +55,7 @@ class Observer:
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
         self._ending = 0  # how many of those rows belong to jobs that have ended
         self._windows = windows
+        self.restarts = Restarts()
 
     def submitted(self, jobs: Iterable[Job], are_new: bool = False) -> None:
         """Jobs are in the store; their rows come with the next step."""
@@ -79,8 +82,21 @@ class Observer:
 
     def ordered(self, order: Order) -> None:
         """A gang is to be started: recorded before we look, because its job may have ended by then."""
-        if order.verb is Verb.START and self.book[self.loop.state.tables.ids[order.row]].state not in _ON_DEVICES:
+        if order.verb is not Verb.START:
+            return
+        job = self.book[self.loop.state.tables.ids[order.row]]
+        if order.onto < 0:
+            self._count_start(job, order)
+        if job.state not in _ON_DEVICES:
             self._changed(order.row)
+
+    def _count_start(self, job: Job, order: Order) -> None:
+        """One restart too many is an incident."""
+        now, loop = self.clock.now(), self.loop
+        if self.restarts.starts(job.id, order.epoch, order.done, float(job.progress.get("done", 0.0)), now):
+            what = f"job {job.id} has restarted {MOST} times in {WITHIN / 60:g} minutes and has saved and reported no progress"
+            loop.engine.incidents.append(Incident(now, loop.state.decision, what))
+            self.writer.add(Entry("event", {"time": now, "job": job.id, "event": "restarts", "why": what}))
 
     def look(self) -> None:
         """Find the jobs that have changed, write them to the store and wake the threads that wait for them."""
@@ -178,6 +194,7 @@ class Observer:
             if phase is Phase.COMPLETED:
                 self.book.took(job)
             self.endings.ended(job)
+            self.restarts.forget(job.id)
         elif before in ENDED and not job.ended:
             job.finished = math.nan
         if job.state != before:
@@ -217,7 +234,7 @@ class Observer:
             "store_failures": self.writer.failures,
             "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
-            "clock_jump": self.clock.jump(),
+            "clock_jump": self.clock.jump(), "stuck": len(self.restarts.stuck(self.clock.now())),
         }  # fmt: skip
         incidents = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
         views = self._views.read_only()

@@ -6,6 +6,7 @@ them again: of several rows with one id the last counts. Times are seconds since
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -64,6 +65,14 @@ class Archive:
 
     def __len__(self) -> int:
         return self.frame(("id",)).height
+
+    def newest(self) -> int:
+        """The highest number of a job; 0: there is none. A part that cannot be read is reported when somebody asks for its jobs."""
+        found = 0
+        for part in self._parts():
+            with contextlib.suppress(RefusedError):
+                found = max(found, *_read(part, ["number"])["number"])
+        return found
 
     def jobs(self, ids: Sequence[str]) -> dict[str, tuple[JobView, dict[str, Any], list[dict[str, Any]]]]:
         """Those of these jobs that are here: as others see them, their records and their events. An array's number means its tasks."""

@@ -29,6 +29,7 @@ HOLDS = {
     "dependency": "waits for another job",
     "array-limit": "waits until fewer members of its array run",
     "backoff": "failed, and is tried again in a while",
+    "account": "waits until its user has an account to run jobs as (gantline user add, or gantline up --run-as service)",
 }
 #: what must become of a job that another waits for
 MUST = {"ok": "succeed", "failed": "fail", "ended": "end", "started": "start"}

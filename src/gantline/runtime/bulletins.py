@@ -21,6 +21,7 @@ class Ending:
     lines: tuple[str, ...] = ()  # the last ones of its output
     forced: bool = False
     ranks: Mapping[int, int] = field(default_factory=dict)  # exit codes by rank, where they are known
+    hold: str = ""  # it could not begin, and its job is held for this cause (one of `book.HOLDS`) until that has gone
 
 
 class NodeState(Enum):

@@ -16,12 +16,14 @@ from gantline.core.phases import Phase
 from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
+from gantline.runtime.accounts import Accounts
 from gantline.runtime.book import Book, Job
 from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
 from gantline.runtime.node_watch import NodeWatch
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry
 
+_ACCOUNTS = 60.0  # seconds between two looks for an account
 _LOG = logging.getLogger("gantline.runtime")
 
 
@@ -30,8 +32,9 @@ class Endings:
 
     def __init__(
         self, loop: Live, book: Book, progress: Progress, counters: dict[str, float], nodes: NodeWatch,
-        nodes_changed: Callable[[NodeWatch], None],
+        nodes_changed: Callable[[NodeWatch], None], accounts: Accounts,
     ) -> None:  # fmt: skip
+        self.accounts = accounts
         self.loop, self.book, self.progress, self.counters = loop, book, progress, counters
         self.nodes, self.nodes_changed = nodes, nodes_changed
         self.touched: Callable[[Job], None] = lambda job: None  # called where something has changed that the tables do not show
@@ -51,6 +54,9 @@ class Endings:
                 loop.messages.post_at(job.release_at if job.release_at == job.release_at else 0.0, self.release(job, "backoff"))
             if "dependency" in job.holds:
                 loop.messages.post(self.release(job, "dependency"))
+            if "account" not in job.holds and loop.engine.inputs.rows.of(job.id) not in loop.reconciler.live:
+                loop.messages.post(self._hold_without_account(job))
+        self.look_for_accounts()
         for array in book.arrays:
             self.free_slots(array)
 
@@ -94,7 +100,11 @@ class Endings:
         event = {"time": at, "job": job.id, "event": report.news.value, "epoch": report.epoch, "exit_code": ending.exit, "why": ending.why}
         if report.news is News.FAILED and wanted and report.lost is not Fault.NODE:
             job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
-            if job.has_failed(None if report.lost is Fault.ENGINE else ending.exit, ending.lines, at):
+            if ending.hold:
+                job.holds.add(ending.hold)
+                values.append(JobRequest(at, Action.HOLD, job.id))
+                self.loop.messages.post_at(at + _ACCOUNTS, self.release(job, ending.hold))
+            elif job.has_failed(None if report.lost is Fault.ENGINE else ending.exit, ending.lines, at):
                 values.append(JobRequest(at, Action.HOLD, job.id))
                 self.loop.messages.post_at(job.release_at, self.release(job, "backoff"))
             else:
@@ -152,6 +162,9 @@ class Endings:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             if cause not in job.holds or job.ended:
                 return (), ()
+            if cause == "account" and self.accounts.lacks(job.user):
+                self.loop.messages.post_at(at + _ACCOUNTS, self.release(job, cause))
+                return (), ()
             if cause == "dependency":
                 verdict = self.book.waits_for_others(job)
                 if verdict == "dependency":
@@ -166,6 +179,24 @@ class Endings:
             return [JobRequest(at, Action.RELEASE, job.id)], [Entry("job", job.record())]
 
         return Message(open=open_, must=True)
+
+    def _hold_without_account(self, job: Job) -> Message:
+        """Hold a job whose user has no account, where jobs run as those of their users."""
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            if job.ended or not self.accounts.lacks(job.user):
+                return (), ()
+            held = bool(job.holds)
+            job.holds.add("account")
+            return ([] if held else [JobRequest(at, Action.HOLD, job.id)]), [Entry("job", job.record())]
+
+        return Message(open=open_, must=True)
+
+    def look_for_accounts(self) -> None:
+        """Let go on what waits for an account, where there is one now; otherwise it is looked for every minute."""
+        for job in self.book:
+            if "account" in job.holds and not job.ended:
+                self.loop.messages.post(self.release(job, "account"))
 
     # --- others ---------------------------------------------------------------------------------------------------------
     def started(self, job: Job) -> None:

@@ -26,6 +26,7 @@ class Premises:
     options: Mapping[str, str] = field(default_factory=dict)  # its own, by name
     url: str = ""  # the address under which jobs reach the service
     apart: bool = False  # whether jobs run as accounts of their users
+    generation: str = ""  # of the store: what another life of it has begun, or seen the end of, counts for nothing
     owner: str = ""  # the user whose jobs run as the service does
     preload: tuple[str, ...] = ()  # modules to be imported once for all Python jobs; only where the runner `preloads`
     named: Callable[[], Mapping[str, str]] = dict  # accounts by user, as an operator has set them

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 UNREADABLE = "unreadable"
 """The only key of a value that a store could not read; its text is there."""
-Kind = Literal["journal", "job", "event", "checkpoint", "aside", "queue", "archived"]
+Kind = Literal["journal", "job", "event", "checkpoint", "aside", "queue", "archived", "life"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Entry:
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
     * ``archived``: the jobs ``value["jobs"]`` are in the archive, and leave with their events; ``value["totals"]`` is what they add up to,
       with those that had left before. A checkpoint that does not need them comes with it.
+    * ``life``: another life of the store begins, under ``generation``; numbers of jobs go on behind ``newest``.
     * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and `journal` leaves it out.
     """
 
@@ -114,6 +115,8 @@ class MemoryStore:
                 self.records = {id: record for id, record in self.records.items() if id not in set(value["jobs"])}
                 self.event_log = [event for event in self.event_log if event.get("job") not in set(value["jobs"])]
                 self.totals = value["totals"]
+            elif entry.kind == "life":
+                self.totals = {**self.totals, "newest": max(value["newest"], self.totals.get("newest", 0))}
             elif entry.kind == "checkpoint":
                 self.saved = (len(self.lines), value)
 

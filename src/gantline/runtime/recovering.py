@@ -16,6 +16,7 @@ from gantline.engine.executor import Can
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.book import Book
 from gantline.runtime.clock import WallClock
+from gantline.runtime.lives import NewLife
 from gantline.runtime.node_watch import NodeWatch
 from gantline.runtime.past import Past
 from gantline.runtime.records import Entry, Store
@@ -97,6 +98,27 @@ def _live_through(begun: Begun, store: Store, past: Past) -> None:
     for number, why in past.aside.items():
         begun.set_aside.append(f"line {number} of the journal is set aside: it {why}")
         _LOG.warning(begun.set_aside[-1])
+
+
+def begin_life(begun: Begun, store: Store, runner: Runner, life: NewLife) -> None:
+    """Continue where nothing that an earlier life of the store has started counts; from a checkpoint of its own, written with the life.
+
+    The book must know what has become of the jobs by now: rows of those that have ended are not in a checkpoint.
+    """
+    life.move_jobs(begun.book)
+    begun.book.newest = max(begun.book.newest, life.newest)
+    over = begun.loop.reconciler.reality.over
+    for row in range(len(begun.loop.state.tables.ids)):
+        over.setdefault(row, -1)  # so that all rows have one, and it moves with the other epochs
+    saved = {**life.move(checkpoint_of(begun.loop, begun.setup, begun.born)), "breaks": True}
+    begun.loop = make_loop(begun.setup, saved, runner.cluster, runner, begun.clock)
+    _set_abilities(begun)
+    jobs = [Entry("job", {"id": job.id, "ended_epoch": job.ended_epoch}) for job in begun.book]
+    event = Entry("event", {"time": begun.clock.now(), "event": "new-life", "why": str(life)})
+    store.append([*jobs, event, Entry("checkpoint", saved), Entry("life", {"generation": life.generation, "newest": life.newest})])
+    begun.archived, begun.lines = store.archived(), 0
+    begun.set_aside.append(str(life))
+    _LOG.warning(begun.set_aside[-1])
 
 
 def _set_abilities(begun: Begun) -> None:

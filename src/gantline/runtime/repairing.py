@@ -5,9 +5,8 @@ Nothing is thrown away: lines of the journal stay where they are, marked; a chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
@@ -17,7 +16,7 @@ from gantline.runtime.book import Job
 from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past, one_line
 from gantline.runtime.records import Entry
-from gantline.runtime.setup import Setup, make_loop
+from gantline.runtime.setup import Saved, Setup, make_loop
 from gantline.runtime.store import SqlStore, Transaction
 
 
@@ -97,7 +96,7 @@ class _Repair:
         return Mended(f"journal line {number}", why, "set aside")
 
 
-def _loop(saved: Mapping[str, Any], ways: Launches) -> Live:
+def _loop(saved: Saved, ways: Launches) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
     setup = Setup.from_json(saved["setup"])
     loop = make_loop(setup, saved, cluster, None, _Still())

@@ -29,7 +29,7 @@ from gantline.drivers.live import Live
 from gantline.drivers.message_queue import Message
 from gantline.engine.executor import Can
 from gantline.engine.least_lost import check_choice
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.lost_turns import Incident, OverBudgetError
 from gantline.files.policies import load_policy
 from gantline.runtime.after_step import Observer
 from gantline.runtime.answers import Answer, settle
@@ -39,6 +39,7 @@ from gantline.runtime.draining import drain as drain_jobs
 from gantline.runtime.endings import Endings
 from gantline.runtime.found_jobs import TakenIn
 from gantline.runtime.launch import RuntimeEnv, Submittable
+from gantline.runtime.lives import NewLife
 from gantline.runtime.loop_thread import LoopThread
 from gantline.runtime.node_watch import NodeWatch, all_nodes
 from gantline.runtime.only_simulated import without_simulated_options
@@ -46,7 +47,7 @@ from gantline.runtime.policy_words import PolicyWords
 from gantline.runtime.premises import Contact, Task
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
-from gantline.runtime.recovering import Begun, begin, is_long_over
+from gantline.runtime.recovering import Begun, begin, begin_life, is_long_over
 from gantline.runtime.requests import Requests
 from gantline.runtime.reserving import take_in
 from gantline.runtime.runner import Bulletin, Runner
@@ -80,8 +81,9 @@ class Scheduler:
     def __init__(
         self, store: Store, runner: Runner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
         setup: Setup | None = None, anew: Mapping[str, Any] | None = None, checkpoint_every: int = 500,
-        job_env: Callable[[str], Mapping[str, str]] = lambda job: {}, wall: Callable[[], float] = time.time,
+        job_env: Callable[[str], Mapping[str, str]] = lambda job: {}, wall: Callable[[], float] = time.time, life: NewLife | None = None,
     ) -> None:  # fmt: skip
+        self._life = life  # another one of the store that begins now
         self.wall = wall  # the clock that people can set; tests give one of their own
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
         self.job_env = job_env  # further variables of a job's processes: the service's address and the job's token
@@ -104,11 +106,17 @@ class Scheduler:
         """Continue from the store, or begin."""
         begun = begin(self.store, self.runner, self.setup, self.anew, self.wall)
         self.setup, self.born, self.clock, self.loop, self.book = begun.setup, begun.born, begun.clock, begun.loop, begun.book
-        self.archived, self.set_aside = begun.archived, begun.set_aside
         self._put_together(begun)
+        if self._life is not None:
+            self.observer.look()
+            self.writer.write([])
+            begin_life(begun, self.store, self.runner, self._life)
+            self.loop = begun.loop
+            self._put_together(begun)
+        self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
         endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: is_long_over(loop, self.book, job))
+        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.book, job))
         rows = loop.engine.inputs.rows
         found = TakenIn(self.requests, self.book)
         self.runner.attach(
@@ -133,7 +141,7 @@ class Scheduler:
         self.thread = LoopThread(loop)
         self.writer = StoreWriter(self.store, journal, PolicyWords(loop.engine), begun.lines)
         self.progress = Progress(loop, book, self.runner, begun.setup.end_by)
-        self.endings = Endings(loop, book, self.progress, self.counters, begun.nodes, self._nodes_changed)
+        self.endings = Endings(loop, book, self.progress, self.counters, begun.nodes, self._nodes_changed, self.runner.accounts)
         windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
         self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
         loop.inbox.on_order = self.observer.ordered
@@ -274,6 +282,19 @@ class Scheduler:
         """Publish a new view after a change that makes forecasts invalid, whether or not the tables show it yet."""
         self.observer.version += 1
         self.publish()
+
+    def look_for_accounts(self) -> None:
+        """Users have other accounts now: jobs that waited for that go on; from any thread."""
+        self.ask(self.endings.look_for_accounts)
+
+    def note_incident(self, event: str, what: str) -> None:
+        """Something that people must see has happened: an incident and an event, as soon as that can be written; from any thread."""
+
+        def note() -> None:
+            self.loop.engine.incidents.append(Incident(self.clock.now(), self.loop.state.decision, what))
+            self.writer.add(Entry("event", {"time": self.clock.now(), "event": event, "why": what}))
+
+        self.post(Message(call=note))
 
     # --- inside ---------------------------------------------------------------------------------------------------------
     def post(self, message: Message) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from gantline.runtime.reality_json import encode_reality, restore_reality
 from gantline.runtime.ways_json import encode_ways, make_room, restore_ways
 
 VERSION = 1
+Saved: TypeAlias = Mapping[str, Any]  # a checkpoint, as plain JSON
 ABILITIES = tuple(sorted(ability.value for ability in Can))
 
 

@@ -22,6 +22,7 @@ from gantline.service.access import Access
 from gantline.service.board.audience import Audiences
 from gantline.service.board.board import LiveBoard
 from gantline.service.board.stream import Pump
+from gantline.service.health import Health
 from gantline.service.past.live_past import LivePast
 from gantline.service.reported import ReportedCurves
 from gantline.service.roles import Caller, Role
@@ -52,6 +53,7 @@ class Service:
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by `serve`
     leaving: Callable[[], bool] = lambda: False  # whether it ends; set by `serve`
     curves: ReportedCurves = field(default_factory=ReportedCurves)  # what jobs have reported
+    health: Health = field(init=False)
     past: LivePast = field(init=False)  # which jobs held which devices when
     audiences: Audiences = field(init=False)  # what clients see of the board
     pump: Pump = field(init=False)  # sends them what changes
@@ -59,7 +61,8 @@ class Service:
     def __post_init__(self) -> None:
         self.shared, self.changes = (SharedAnswers(lambda: self.scheduler.view().standing.version) for _ in range(2))
         self.past = LivePast(self.store, self.scheduler.view, lambda at: self.scheduler.clock.wall(at), self._now)
-        board = LiveBoard(self.scheduler.view, self.wall, self._now, lambda: self.scheduler.alive)
+        self.health = Health(self.scheduler, self.store)
+        board = LiveBoard(self.scheduler.view, self.wall, self._now, lambda: not self.health.why_not())
         self.audiences, self.pump = Audiences(board), Pump(board, lambda: self.leaving())
 
     def _now(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,14 @@ from typing import Any
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 
 _ROOM = 512 << 10
+
+
+def owner() -> str:
+    """The user whose service it is: the account of this process, whatever its environment says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid{os.getuid()}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,15 @@ class Home:
             raise RefusedError("others may write to it", where=str(self.path), fix=f"chmod go-w {self.path}")
         if status.st_mode & 0o044:  # the environments of jobs, with their secrets, are in it
             self.path.chmod(0o700)
+
+    def check_entered(self) -> None:
+        """Refuse a home that the accounts of users cannot get to: each of their jobs would fail."""
+        closed = next((one for one in reversed(self.path.resolve().parents) if not one.stat().st_mode & 0o001), None)
+        if closed is not None:
+            raise RefusedError(
+                f"jobs run as the accounts of their users, which may not enter {closed}",
+                where=str(self.path), fix=f"choose another --home, such as /srv/gantline; or chmod o+x {closed}; or --run-as service",
+            )  # fmt: skip
 
     def check_room(self) -> None:
         """Refuse to begin where nothing can be written: a full disk, a quota, a file system that is read only."""

@@ -20,10 +20,12 @@ def mend(home: Home, store: str = "", *, dry_run: bool = False) -> list[Mended]:
     try:
         where: str | Path = store or home.store
         if isinstance(where, Path) and not where.is_file():
-            return _folder(home, "", dry_run)
+            return [Mended("database", f"{where} is not there")]
         opened = SqlStore.open(where)
         try:
             found = repair_store(opened, archive=Archive(home.archive), dry_run=dry_run)
+            if not all(one.done for one in found):
+                return found  # what is in the database is not known: whose the folder is neither
             has_past = opened.checkpoint() is not None
             return [*found, *_folder(home, opened.identity, dry_run, adopt=has_past)]
         finally:

@@ -47,7 +47,12 @@ class _Scrape(Collector):
         info = InfoMetricFamily("gantline_scheduler", "The scheduler and its policy.")
         info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
         yield info
-        yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
+        yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(not self._here.service.health.why_not()))
+        yield _gauge(
+            "gantline_store_failing_seconds",
+            "For how long the store could not be written; 0: it can.",
+            self._here.service.health.failed_for(),
+        )
         counts = JobCounts.of(view, self._here.scheduler.archived.get("states", {}))
         yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
         yield from _queues(view)
@@ -78,6 +83,7 @@ def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thi
         "gantline_resched_duration_seconds", "Time that decisions took.", count_value=counts.decisions, sum_value=counts.seconds
     )
     yield from _thinking(thinking)
+    yield _gauge("gantline_jobs_stuck", "Jobs that have restarted three times in ten minutes without progress.", counters.get("stuck", 0.0))
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
     yield CounterMetricFamily(
         "gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs) + old.get("failures", 0)

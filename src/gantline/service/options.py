@@ -29,7 +29,9 @@ class Options:
     names: tuple[str, ...] = ()  # other names by which it may be called
     certificate: Path | None = None
     key: Path | None = None
-    run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
+    run_as: str = (
+        ""  # "users": jobs run as their users' accounts; "service": as the service; empty: as before, else apart, where root serves
+    )
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as at the previous start
     keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as at the previous start
     executor: str | None = None  # what carries orders out; None: as at the previous start, else this machine's processes
@@ -38,10 +40,9 @@ class Options:
     runner: Mapping[str, str] = field(default_factory=dict)  # options of the executor's own; others are as at the previous start
     wall: Callable[[], float] = time.time  # the wall clock, which may jump
 
-    @property
-    def apart(self) -> bool:
-        """Whether jobs run as their users: only root can do that."""
-        return os.getuid() == 0 and (self.run_as or os.environ.get("GANTLINE_RUN_AS") or "users") == "users"
+    def apart(self, before: str = "") -> bool:
+        """Whether jobs run as their users, which only root can do: as given now, else as `before`, at the previous start."""
+        return os.getuid() == 0 and (self.run_as or os.environ.get("GANTLINE_RUN_AS") or before or "users") == "users"
 
     @property
     def secured(self) -> bool:

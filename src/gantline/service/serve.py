@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import logging
 import logging.handlers
@@ -18,13 +17,14 @@ from pathlib import Path
 import uvicorn
 
 import gantline
-from gantline.core.errors import RefusedError
+from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_STOPS
 from gantline.runtime.archive import Archive
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.premises import Premises
+from gantline.runtime.repairing import repair_store
 from gantline.runtime.retention import Keep, Retention
 from gantline.runtime.runner import Runner
 from gantline.runtime.runner_options import checked, completed
@@ -38,7 +38,8 @@ from gantline.service.application import LOOPBACK
 from gantline.service.connections import bounded
 from gantline.service.context import Service
 from gantline.service.guard import log
-from gantline.service.home import Home
+from gantline.service.health import Health
+from gantline.service.home import Home, owner
 from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
@@ -63,13 +64,15 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     where = options.store or str(home.store)
     store = SqlStore.open(where)
     held.callback(store.close)
-    JobsFolder(home.jobs).claim(store.identity, has_past=store.checkpoint() is not None)
+    folder, archive = JobsFolder(home.jobs), Archive(home.archive)
+    folder.check(store.identity, has_past=store.checkpoint() is not None)
+    life = folder.new_life(store, archive.newest())
     listening = _listen(options.host, options.port, store.recall("port"))
     held.callback(listening.close)
     files = raise_limit()
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
-    runner = _runner(options, store, url)
+    runner = _runner(options, store, url, store.generation if life is None else life.generation)
     if short := too_few(files, runner.cluster.gpus):
         tell(f"warning: {short}")
     jobs = JobTokens.at(home.secret)
@@ -84,19 +87,20 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         anew=options.anew,
         job_env=_env_of(jobs, options.certificate, runner.shares_files),
         wall=options.wall,
+        life=life,
     )
     access = Access(store, jobs)
-    archive = Archive(home.archive)
     service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0], archive)
     service.retention = Retention(scheduler, store, archive, _keep(options, store), service.forget)
     _own_token(home, store, access)
     with store.transaction() as write:
         write.remember("port", port)
     server = _server(options, service, connections_within(files))
-    ending = _Ending(server, scheduler, tell)
+    ending = _Ending(server, scheduler, tell, service.health)
     service.leave, service.leaving = ending.begin, lambda: server.should_exit
     scheduler.rehearse()
-    scheduler.start()
+    _start(scheduler, store, archive)
+    held.callback(folder.follow(store))
     for line in (*runner.notes(), *_out_of_reach(runner, options.host)):
         tell(line)
     service.retention.start()
@@ -121,7 +125,21 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     return 0 if ending.failure is None else 70
 
 
-def _runner(options: Options, store: SqlStore, url: str) -> Runner:
+def _start(scheduler: Scheduler, store: SqlStore, archive: Archive) -> None:
+    """Start it; where that fails because of what is in the store, say so."""
+    try:
+        scheduler.start()
+    except Exception as error:
+        beyond = [one for one in repair_store(store, archive=archive, dry_run=True) if not one.done]
+        if not beyond:
+            raise
+        what = f"the service cannot start from it: {beyond[0].where}: {beyond[0].what}"
+        raise RefusedError(
+            what, where="store", fix="gantline repair lists all of it; go back to a backup: gantline restore FILE"
+        ) from error
+
+
+def _runner(options: Options, store: SqlStore, url: str, generation: str) -> Runner:
     """The runner of the devices declared, now or at an earlier start, else of those found; the scheduler sees changes."""
     declared, before = options.devices or store.recall("devices"), store.recall("executor")
     executor = options.executor or before or "local"
@@ -133,8 +151,13 @@ def _runner(options: Options, store: SqlStore, url: str) -> Runner:
         raise RefusedError(f"executor '{executor}' starts every job by itself", where="--preload", fix="leave it out")
     own = completed(checked(options.runner, kind.options, executor), store.recall("runner", {}), kind.options)
     accounts = lambda: store.recall("accounts", {})  # noqa: E731
-    runner = kind.open(Premises(options.home.path, declared, own, url, options.apart, _owner(), options.preload, accounts))
+    apart = options.apart(store.recall("run_as", ""))
+    runner = kind.open(Premises(options.home.path, declared, own, url, apart, generation, owner(), options.preload, accounts))
+    if runner.accounts.apart:
+        options.home.check_entered()
     with store.transaction() as write:
+        if os.getuid() == 0:
+            write.remember("run_as", "users" if apart else "service")
         write.remember("executor", executor)
         write.remember("runner", own)
         if declared is not None:
@@ -197,8 +220,8 @@ def _results(options: Options, store: SqlStore) -> Path | None:
 class _Ending:
     """The orderly end: jobs first, if they are to be stopped, while they can still report what they have saved."""
 
-    def __init__(self, server: uvicorn.Server, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
-        self.server, self.scheduler, self.tell = server, scheduler, tell
+    def __init__(self, server: uvicorn.Server, scheduler: Scheduler, tell: Callable[[str], None], health: Health) -> None:
+        self.server, self.scheduler, self.tell, self.health = server, scheduler, tell, health
         self.failure: BaseException | None = None
         self._once = threading.Lock()
         self._stopped = self._leaving = False
@@ -233,6 +256,10 @@ class _Ending:
                 self.tell(f"error: the {thread}'s thread has ended, and the service with it; jobs go on, see service.log: {why}")
                 self.server.should_exit = True
                 return
+            try:
+                self.health.look()
+            except UnreachableError:  # the scheduler has just ended
+                continue
             time.sleep(0.5)
 
     def finish(self) -> None:
@@ -270,17 +297,11 @@ def _own_token(home: Home, store: SqlStore, access: Access) -> None:
         known = home.token.read_text(encoding="utf-8").strip()
     except OSError:
         known = ""
-    if known and store.token(digest(known)) is not None:
+    found = store.token(digest(known)) if known else None
+    if found is not None and found.user == owner():
         return
-    _, token = access.create(_owner(), "admin")
+    _, token = access.create(owner(), "admin")
     home.write_private(home.token, token + "\n")
-
-
-def _owner() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid{os.getuid()}"
 
 
 def _log_to(path: Path) -> None:

@@ -13,9 +13,8 @@ from gantline.cli.live.connection import HomeOption, need_libraries
 
 app = App(
     name="backup",
-    help_epilogue="""The copy has jobs, journal, events, queues and the hashes of tokens, as they were at one instant. To go back to it, end
-the service and put the file in the place of gantline.sqlite. Folders of jobs (their output and checkpoints)
-and the archive are not in it.""",
+    help_epilogue="""The copy has jobs, journal, events, queues and the hashes of tokens, as they were at one instant. 'gantline restore'
+goes back to it. Folders of jobs (their output and checkpoints) and the archive are not in it.""",
 )
 
 

@@ -111,7 +111,9 @@ def up(
     ] = None,
     run_as: Annotated[
         Literal["users", "service"] | None,
-        Parameter(help="Under which accounts jobs run: their users', which needs root and is the default there, or the service's."),
+        Parameter(
+            help="Under which accounts jobs run: the service's, or their users', which needs root. By default as last time, else users."
+        ),
     ] = None,
     preload: Annotated[
         str | None, Parameter(help="Modules that are imported once, for Python jobs that are forked instead of started: torch,numpy.")

@@ -25,6 +25,7 @@ class PodExecution(Admission):
     """One order at a time, in the runner's thread."""
 
     waiting: dict[str, Order] = field(default_factory=dict)  # orders that may not be carried out yet, by job
+    generation: str = ""  # the present life of the store
 
     def begin(self, adopted: Iterable[PodGang]) -> None:
         """Take over what was found; gangs of jobs that the engine has forgotten end."""
@@ -37,7 +38,9 @@ class PodExecution(Admission):
             self.host(gang)
             gang.since = time.monotonic()
             gang.seen = {name for name in gang.names if name in self.sight.pods}
-            if row is None:
+            if gang.generation != self.generation:  # an earlier life of the store has begun it
+                gang.is_stopping = True
+            elif row is None:
                 gang.is_stopping, gang.grace = True, 1
             elif not gang.seen and gang.is_bound and not gang.is_stopping and not gang.guest:
                 gang.verdict = GangEnd(News.FAILED, None, "its pods were gone when the service came back", Fault.ENGINE)
@@ -90,7 +93,7 @@ class PodExecution(Admission):
             return
         del self.waiting[task.job]
         gang = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row, order.devices, order=order)
-        gang.guest = launch.object
+        gang.guest, gang.generation = launch.object, self.generation
         gang.places = self.contact.by_node(order.devices)
         if not gang.places and order.node >= 0:
             gang.places = {self.contact.cluster().nodes[order.node].name: []}
@@ -133,7 +136,7 @@ class PodExecution(Admission):
         self.waiting.pop(task.job, None)
         ghost = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row)
         ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved
-        ghost.verdict = GangEnd(News.STOPPED)
+        ghost.verdict, ghost.generation = GangEnd(News.STOPPED), self.generation
         ghost.write_end()
         self.gangs[task.job] = ghost
         self.repeat(ghost)

@@ -58,6 +58,7 @@ class PodGang:
     guest: str = ""  # KIND/NAME/UID of the object that makes its pods; empty: we make them
     members: dict[str, str] = field(default_factory=dict)  # of a guest: its pods that were seen, and their first containers
     promised: dict[str, tuple[str, list[int]]] = field(default_factory=dict)  # of a guest: where pods are being bound to
+    generation: str = ""  # the life of the store in which it was begun
 
     @property
     def guest_uid(self) -> str:
@@ -82,7 +83,19 @@ class PodGang:
     # --- its folder -----------------------------------------------------------------------------------------------------
     def write_order(self) -> None:
         make_private(self.folder)
-        kept = ("devices", "places", "resumed", "believed", "resumes", "stopped_exit", "is_stopping", "grace", "is_bound", "guest")
+        kept = (
+            "devices",
+            "places",
+            "resumed",
+            "believed",
+            "resumes",
+            "stopped_exit",
+            "is_stopping",
+            "grace",
+            "is_bound",
+            "guest",
+            "generation",
+        )
         write_json(str(self.folder / "order.json"), {name: getattr(self, name) for name in kept})
 
     def write_end(self) -> None:
@@ -92,6 +105,7 @@ class PodGang:
         fault = None if found.fault is None else found.fault.value
         make_private(self.folder)
         state = {"phase": "over", "cause": cause, "exit": found.exit, "why": found.why, "forced": found.forced, "fault": fault}
+        state["generation"] = self.generation
         write_json(str(self.folder / "state.json"), state)
         self.over = True
 
@@ -103,6 +117,7 @@ class PodGang:
         for name, value in (order if isinstance(order, dict) else {}).items():
             setattr(one, name, tuple(value) if name == "devices" else value)
         if isinstance(state, dict) and state.get("phase") == "over":
+            one.generation = str(state.get("generation", one.generation))
             news = {"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(state.get("cause")), News.FAILED)
             fault = Fault(state["fault"]) if state.get("fault") else None
             one.verdict, one.over = GangEnd(news, state.get("exit"), str(state.get("why") or ""), fault, bool(state.get("forced"))), True

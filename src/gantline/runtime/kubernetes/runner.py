@@ -59,7 +59,7 @@ class KubernetesRunner(Runner):
         kinds: Sequence[GuestKind] = (),
     ) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
-        self.minor = minor
+        self.minor, self.generation = minor, ""
         self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
         self.lease = Leadership(client, terms.namespace, terms.home, self._lost_lease)
@@ -92,6 +92,7 @@ class KubernetesRunner(Runner):
             access.namespace, _identity(premises.home), premises.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
         )
         runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options), minor, kinds_served(client))
+        runner.generation = premises.generation
         runner.lease.acquire()
         runner.lease.start()
         for follower in runner.followers:
@@ -147,6 +148,7 @@ class KubernetesRunner(Runner):
             if epochs:
                 newest[job] = max(epochs)
         found = [PodGang.read(job, epoch, folder / job / str(epoch)) for job, epoch in newest.items()]
+        found = [gang for gang in found if gang.generation == self.generation or not gang.over]  # of another life only what still runs
         self._adopted = [gang for gang in found if gang.places or gang.over]  # a service may be killed before it has written the order
         return [self._present(gang) for gang in self._adopted]
 
@@ -159,7 +161,7 @@ class KubernetesRunner(Runner):
     def attach(self, contact: Contact) -> None:
         writes = Writes(self.client, self._inbox.put, lambda: self.lease.is_held)
         self._work = work = PodExecution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
-        work.slots, self._intake = self.slots, Intake(work, self.minor)
+        work.slots, work.generation, self._intake = self.slots, self.generation, Intake(work, self.minor)
         for node in self.sight.nodes.values():
             if node.node.gpus:
                 work.saw_node(node.news)
@@ -339,8 +341,8 @@ def _identity(home: Path) -> str:
     """By which pods know the home that made them: that of its store, or one of its own where it has none."""
     for name in ("store", "identity"):
         try:
-            if known := (home / "jobs" / name).read_text(encoding="ascii").strip():
-                return known
+            if known := (home / "jobs" / name).read_text(encoding="ascii").split():
+                return known[0]
         except OSError:
             continue
     (home / "jobs").mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.runtime.accounts import Accounts, NoAccountError
 
 _REACHED = 0o711  # a folder that others may pass through, and not look into
 
@@ -64,7 +65,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class LocalAccounts:
+class LocalAccounts(Accounts):
     """Which account the jobs of a user run as."""
 
     apart: bool = False  # whether they do at all; else all run as the service does
@@ -82,7 +83,7 @@ class LocalAccounts:
         try:
             return Account.find(self.named().get(user, user))
         except (NotFoundError, RefusedError) as error:
-            raise RefusedError(
+            raise NoAccountError(
                 f"user '{user[:64]}' has no account to run jobs as: {error.what}",
                 where="account", fix=f"gantline user add {user[:64]} --account NAME, or gantline up --run-as service",
             ) from None  # fmt: skip

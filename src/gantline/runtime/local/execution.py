@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Report, Verb
+from gantline.runtime.accounts import NoAccountError
 from gantline.runtime.bulletins import Bulletin, Ending, NodeNews
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import switching
@@ -87,10 +88,10 @@ class Execution:
             row = self.contact.row_of(one.job)
             one.row = -1 if row is None else row
             if not one.over:
-                if row is None:
-                    one.write_order(want="stop", grace=0.0)
-                else:
+                if row is not None:
                     self.repeat(one)
+                elif one.generation == self.known.generation:  # what an earlier life has begun has been told to stop
+                    one.write_order(want="stop", grace=0.0)
 
     def carry_out(self, order: Order | Loss) -> None:
         """Do what an order says, or say what is known where it is older than that."""
@@ -156,7 +157,10 @@ class Execution:
         try:
             one.order = self.writer.order(order, task, one) | tell_terms(one, order)
             self.keepers.begin(one, task.launch)
-        except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
+        except NoAccountError as error:  # it was there when the job was submitted
+            one.state = {"phase": "over", "cause": "failed", "exit": None, "why": error.what, "hold": "account"}
+            self._say(News.FAILED, one)
+        except (OSError, RefusedError) as error:  # a full disk, no process to be had
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)
 

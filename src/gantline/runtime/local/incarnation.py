@@ -53,6 +53,7 @@ class Incarnation:
     stopping: float = 0.0  # when it was ordered to stop, by the monotonic clock; 0: it was not
     saving: float | None = None  # work that was believed done when it was asked to save
     saved: float | None = None  # the same, once it has
+    generation: str = ""  # the life of the store in which it was begun
 
     @property
     def checkpoint(self) -> Path:
@@ -68,7 +69,7 @@ class Incarnation:
 
     def write_order(self, **news: Any) -> None:
         """Change the order, and signal the keeper to read it. OSError: the order is as it was, and may be repeated."""
-        order = {**self.order, **news}
+        order = {"generation": self.generation, **self.order, **news}
         if news.get("want") == "stop" and not self.stopping:
             self.stopping = time.monotonic()
         write_json(str(self.folder / "order.json"), order)
@@ -95,6 +96,7 @@ class Incarnation:
                 "cause": "stopped" if not self.state else "failed",
                 "exit": self.state.get("exit"),
                 "why": _KILLED,
+                "generation": self.generation,
             }
             write_json(str(self.folder / "state.json"), self.state)
 
@@ -125,6 +127,7 @@ class Incarnation:
         self.is_trial = bool(self.order.get("trial", False))
         self.resumed, self.believed = float(self.order.get("resumed", 0.0)), float(self.order.get("believed", 0.0))
         self.read()
+        self.generation = str(self.order.get("generation") or self.state.get("generation") or "")
         if self.over:
             return False
         if self.abandoned():

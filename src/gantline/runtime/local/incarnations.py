@@ -21,10 +21,16 @@ class Loss:
 class Incarnations:
     """The newest incarnation of each job."""
 
-    def __init__(self, new: Callable[..., Incarnation] = Incarnation) -> None:
-        self.new = new
+    def __init__(self, new: Callable[..., Incarnation] = Incarnation, generation: str = "") -> None:
+        self._new, self.generation = new, generation  # the present life of the store
         self.newest: dict[str, Incarnation] = {}  # by job
         self.live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
+
+    def new(self, job: str, epoch: int, folder: Path, row: int = -1, devices: tuple[int, ...] = ()) -> Incarnation:
+        """One that begins in this life of the store."""
+        one = self._new(job, epoch, folder, row, devices)
+        one.generation = self.generation
+        return one
 
     def __getitem__(self, job: str) -> Incarnation:
         return self.newest[job]
@@ -46,13 +52,19 @@ class Incarnations:
     def adopt(self, jobs: Path, is_over: Callable[[str], bool]) -> list[Present]:
         """Read the folders of jobs, and take over what still runs there.
 
-        Jobs that are known to be over are passed over: of a hundred thousand folders only a few are read.
+        Jobs that are known to be over are passed over: of a hundred thousand folders only a few are read. What an earlier life of the
+        store has begun is stopped, and saves.
         """
         for folder in sorted(one for one in jobs.glob("*") if not is_over(one.name)):
             epochs = sorted((int(one.name) for one in folder.iterdir() if one.name.isdigit()), reverse=True) if folder.is_dir() else []
             for place, epoch in enumerate(epochs):
                 one = self.new(folder.name, epoch, folder / str(epoch))
                 alive = one.adopt()
+                if one.generation != self.generation:  # how it ended counts for nothing; while it runs it has its devices
+                    if alive:
+                        one.write_order(want="stop")
+                        self.enter(one)
+                    continue
                 if place == 0:
                     self.enter(one)
                 elif alive:  # an older one beside a newer one: its time is over

@@ -41,4 +41,6 @@ def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple
     if not one.over:
         return report, None
     lines = tuple(one.last_lines()) if news is News.FAILED else ()
-    return report, Ending(one.state.get("exit"), str(one.state.get("why", "")), lines, bool(one.state.get("forced")))
+    return report, Ending(
+        one.state.get("exit"), str(one.state.get("why", "")), lines, bool(one.state.get("forced")), hold=str(one.state.get("hold", ""))
+    )

@@ -72,6 +72,7 @@ class LocalRunner(KeeperRunner):
     @classmethod
     def open(cls, premises: Premises) -> Self:
         runner = cls(premises.home, premises.devices, premises.url, premises.preload, storage_of(premises.options))
+        runner.known.generation = premises.generation
         runner.accounts = LocalAccounts(premises.apart, premises.owner, premises.named)
         if os.getuid() == 0 and premises.apart:
             runner.closing = Closing.find(runner.machine, runner.groups)

@@ -102,7 +102,9 @@ class RayRunner(HomeRunner):
         given = premises.options
         folder = given.get("ray-checkpoints")
         address = given.get("ray-address") or os.environ.get("RAY_ADDRESS", "")
-        return cls(premises.home, premises.devices, premises.url, address, Path(folder) if folder else None)
+        runner = cls(premises.home, premises.devices, premises.url, address, Path(folder) if folder else None)
+        runner.known.generation = premises.generation
+        return runner
 
     def notes(self) -> Sequence[str]:
         where = "a Ray cluster of its own on this machine" if self._own else f"the Ray cluster at {self.address}"

@@ -79,7 +79,9 @@ class SlurmRunner(KeeperRunner):
     def open(cls, premises: Premises) -> Self:
         given = premises.options
         folder = given.get("slurm-checkpoints")
-        return cls(premises.home, premises.devices, premises.url, given.get("slurm-job", ""), Path(folder) if folder else None)
+        runner = cls(premises.home, premises.devices, premises.url, given.get("slurm-job", ""), Path(folder) if folder else None)
+        runner.known.generation = premises.generation
+        return runner
 
     def notes(self) -> Sequence[str]:
         return [f"note: jobs run in allocation {self.job} of Slurm: {len(self.nodes.present)} nodes, {self.cluster.gpus} devices"]

@@ -1,8 +1,8 @@
 """What must outlive the service: jobs, the journal of inputs, events, checkpoints, tokens, queues."""
 
-from gantline.runtime.store.connection import Lock, StoreError
+from gantline.runtime.store.connection import Lock, LostStoreError, StoreError
 from gantline.runtime.store.rows import QueueRow, TokenRow
 from gantline.runtime.store.store import SqlStore
-from gantline.runtime.store.writing import Transaction
+from gantline.runtime.store.writing import RESTORED, Transaction, number_of
 
-__all__ = ["Lock", "QueueRow", "SqlStore", "StoreError", "TokenRow", "Transaction"]
+__all__ = ["RESTORED", "Lock", "LostStoreError", "QueueRow", "SqlStore", "StoreError", "TokenRow", "Transaction", "number_of"]

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +28,7 @@ _INCREMENTAL = 2  # SQLite: space is given back on request
 _PAGES = 2000  # that are given back at once
 _HEIRS = 10.0  # seconds for processes that inherited the lock of a killed service to release it
 
+BACKUP = "name the file of a store, or go back to a backup: gantline restore FILE"
 _URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
 
 
@@ -128,7 +130,7 @@ class Connections:
             found = engine.connect()
         except SQLAlchemyError as error:
             if self.sqlite:
-                raise RefusedError(f"is not a Gantline store: {cause(error)}", where=str(self.url.database)) from None
+                raise RefusedError(f"is not a Gantline store: {cause(error)}", where=str(self.url.database), fix=BACKUP) from None
             raise UnreachableError(
                 f"the store does not answer: {cause(error)}", where=spelled(self.url), fix="check the address and the permissions"
             ) from None
@@ -141,6 +143,18 @@ class Connections:
                 raise RefusedError("another service uses this store", where=spelled(self.url), fix="stop it first: gantline down")
         return found
 
+    def roll_back(self) -> None:
+        """End a transaction whose COMMIT has failed: SQLite leaves it open, and no other one could begin."""
+        if not self.sqlite or self.writer is None or self.writer.invalidated:
+            return
+        try:
+            self.writer.rollback()
+            raw = self.writer.connection.driver_connection
+            if raw is not None and raw.in_transaction:
+                raw.rollback()
+        except (sqlite3.Error, SQLAlchemyError):
+            self.writer.invalidate()
+
     def reconnect(self) -> None:
         """After the database was away: another connection that writes, with the lock, if no other service has taken it."""
         assert self._writing_engine is not None
@@ -149,6 +163,14 @@ class Connections:
                 self.writer.close()
         self._writing_engine.dispose()
         self.writer = self._connect(self._writing_engine)
+
+    def fold(self) -> None:
+        """Bring what is in the write-ahead log into the file itself; where that cannot be now (a full disk), the log has it."""
+        if self.sqlite and self.writer is not None and not self.writer.closed and not self.writer.invalidated:
+            raw = self.writer.connection.driver_connection
+            assert raw is not None
+            with contextlib.suppress(sqlite3.Error):
+                raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def vacuum(self) -> bool:
         """Give unused space back to the file system; whether there is more. An older file is written anew for that, once."""

@@ -17,10 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.runtime.records import Entry, whole
 from gantline.runtime.store import schema as s
-from gantline.runtime.store.connection import Connections, LostStoreError, StoreError, cause, spelled, url_of
+from gantline.runtime.store.connection import BACKUP, Connections, LostStoreError, StoreError, cause, spelled, url_of
 from gantline.runtime.store.migrate import migrate, version_of
 from gantline.runtime.store.rows import QueueRow, TokenRow
-from gantline.runtime.store.writing import ARCHIVED, Transaction
+from gantline.runtime.store.writing import ARCHIVED, COMMITS, GENERATION, RESTORED, Transaction, number_of
 
 _BLOCK = 1000  # rows that are read at a time
 _AT_ONCE = 500  # ids in one question
@@ -30,7 +30,8 @@ _PATIENCE = 30.0  # seconds for a database that went away during a commit to com
 class SqlStore:
     """One writer, any number of readers.
 
-    `created`: when the store was made, in seconds since 1970. `identity`: what no other store has.
+    `created`: when the store was made, in seconds since 1970. `identity`: what no other store has. `commits`: how many transactions
+    there have been, and `newest`: the highest number of a job; by them a store is seen to be older than it was.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -38,14 +39,21 @@ class SqlStore:
         self._turn = threading.RLock()
         self._writer = uuid.uuid4().hex  # is in the store as long as no other writer is
         self.observe: Callable[[str], None] | None = None  # called with "before" and "after" at every commit
+        self.committed: Callable[[], None] = lambda: None  # called when a transaction is durable
+        self.failing: tuple[float, str] | None = None  # since when writes fail, by the monotonic clock, and why
+        self._folded = True  # whether all that was written is in the file itself
         if connections.writer is not None:
             self._prepare()
         elif self._version() != s.HEAD:
             raise RefusedError(
                 "has other tables than this Gantline", where=spelled(connections.url), fix="start its service once: gantline up"
             )
-        self.created = float(self.recall("created"))
-        self.identity = str(self.recall("identity", ""))
+        created, identity = self.recall("created"), self.recall("identity", "")
+        if not isinstance(created, float | int) or not isinstance(identity, str):
+            raise RefusedError("is damaged: it does not say which store it is", where=spelled(connections.url), fix=BACKUP)
+        self.created, self.identity = float(created), identity
+        self.commits = int(self.recall(COMMITS, 0))
+        self.newest = max(self._newest(), int(self.archived().get("newest", 0)))
 
     @staticmethod
     def open(where: str | Path, *, write: bool = True) -> SqlStore:
@@ -55,7 +63,7 @@ class SqlStore:
             return SqlStore(connections)
         except SQLAlchemyError as error:
             connections.close()
-            raise RefusedError(f"is not a Gantline store: {cause(error)}", where=spelled(connections.url)) from None
+            raise RefusedError(f"is not a Gantline store: {cause(error)}", where=spelled(connections.url), fix=BACKUP) from None
         except BaseException:
             connections.close()
             raise
@@ -74,6 +82,10 @@ class SqlStore:
             Transaction(connection).remember("writer", self._writer)
             if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "identity")).scalar() is None:
                 Transaction(connection).remember("identity", uuid.uuid4().hex)
+            if connection.execute(select(s.meta.c.value).where(s.meta.c.key == GENERATION)).scalar() is None:
+                has_past = connection.execute(select(s.checkpoints.c.number).limit(1)).scalar() is not None
+                Transaction(connection).remember(GENERATION, "" if has_past else uuid.uuid4().hex)  # folders of older versions say none
+        self._connections.fold()
 
     def _version(self) -> str | None:
         with self._connections.reading.connect() as connection:
@@ -90,29 +102,51 @@ class SqlStore:
             doubt = None  # the number of a transaction of which it is not known whether it was committed
             try:
                 with connection.begin() as whole:
-                    yield Transaction(connection)
+                    write = Transaction(connection)
+                    yield write
+                    write.remember(COMMITS, self.commits + 1)
                     if self.observe is not None:
                         self.observe("before")
                     if not self._connections.sqlite:
                         doubt = connection.execute(text("select txid_current()")).scalar()
                     whole.commit()
             except SQLAlchemyError as error:
+                self._connections.roll_back()
                 if doubt is None or not self._was_committed(int(doubt)):
-                    message = f"the store cannot be written: {cause(error)}"
-                    raise StoreError(message, where="store", fix="nothing was changed; try again") from error
+                    raise self._refused(cause(error)) from error
+            self.failing, self._folded = None, False
+            self.commits, self.newest = self.commits + 1, max(self.newest, write.newest)
+            self.committed()
             if self.observe is not None:
                 self.observe("after")
+
+    def _refused(self, why: str) -> StoreError:
+        """The error of a write that has failed; since when they fail is remembered."""
+        self.failing = (self.failing[0] if self.failing is not None else time.monotonic()), why
+        return StoreError(f"the store cannot be written: {why}", where="store", fix="nothing was changed; try again")
+
+    def try_again(self) -> None:
+        """Find out whether it can be written again."""
+        with self.transaction():
+            pass
+
+    def fold(self) -> None:
+        """Bring what was written into the file itself, so that the file alone is all of the store."""
+        if not self._folded:
+            with self._turn:
+                self._connections.fold()
+                self._folded = True
 
     def _ready(self) -> Connection:
         """The connection that writes; a new one, where the database was away in between."""
         connection = self._connections.writer
         if connection is None or connection.closed or connection.invalidated:
-            if self._connections.sqlite:
+            if self._connections.sqlite and (connection is None or connection.closed):
                 raise StoreError("the connection to the store is gone", where="store", fix="restart the service")
             try:
                 self._connections.reconnect()
             except (RefusedError, UnreachableError, SQLAlchemyError) as error:
-                raise StoreError(f"the store cannot be written: {error}", where="store", fix="nothing was changed; try again") from error
+                raise self._refused(str(error)) from error
             connection = self._connections.writer
             assert connection is not None
             with connection.begin():
@@ -139,6 +173,16 @@ class SqlStore:
         """All of them or none; durable when it returns."""
         with self.transaction() as write:
             write.entries(entries)
+
+    @property
+    def generation(self) -> str:
+        """What tells this life of the store from its other ones; empty: the first one of a store that an older version has made."""
+        return str(self.recall(GENERATION, ""))
+
+    @property
+    def restored(self) -> bool:
+        """Whether it is a backup with which no service has begun another life yet."""
+        return self.recall(RESTORED) is not None
 
     def compact(self) -> None:
         """Give up the record of decisions that the newest checkpoints do not need, and the space that it takes."""
@@ -215,6 +259,10 @@ class SqlStore:
         return found
 
     # --- what the service reads -------------------------------------------------------------------------------------------
+    def _newest(self) -> int:
+        rows = self._rows(select(s.jobs.c.id).order_by(s.jobs.c.number.desc()).limit(1))
+        return number_of(rows[0]["id"]) if rows else 0
+
     def job(self, id: str) -> dict[str, Any] | None:
         """All that is known of one job."""
         rows = self._rows(select(s.jobs.c.body).where(s.jobs.c.id == id))
@@ -276,7 +324,8 @@ class SqlStore:
             with self._connections.reading.connect() as connection:
                 return [dict(row) for row in connection.execute(statement).mappings()]
         except SQLAlchemyError as error:
-            raise StoreError(f"the store cannot be read: {cause(error)}", where="store") from error
+            fix = BACKUP if "malformed" in cause(error) else "is the database there?"
+            raise StoreError(f"the store cannot be read: {cause(error)}", where="store", fix=fix) from error
 
 
 def _or_infinite(number: float | None) -> float:

@@ -19,6 +19,12 @@ BREAKS = "breaks"  # of the past, by the numbers of their checkpoints
 """The newest ones; the first is kept as well, so that all of the past can be replayed, until the store is compacted."""
 ARCHIVED = "archived"
 """The key of what the jobs that have left add up to."""
+GENERATION = "generation"
+"""The key of what tells a life of the store from its other ones."""
+RESTORED = "restored"
+"""The key of when a backup was put in its place; none: it is no backup, or a service has begun another life with it."""
+COMMITS = "commits"
+"""The key of how many transactions there have been."""
 
 # Statements that run many times a second are built once: building one takes longer than executing it.
 _ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(s.journal), insert(s.events), insert(s.jobs)
@@ -32,6 +38,7 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.newest = 0  # the highest number of a job that is new in it
 
     def entries(self, entries: Sequence[Entry]) -> None:
         """The scheduler's entries, in order; each kind has a table of its own, so that all of a kind are written at once."""
@@ -51,6 +58,8 @@ class Transaction:
                 self.queue(QueueRow(str(value["name"])))
             elif entry.kind == "archived":
                 gone, totals = [*gone, *value["jobs"]], value["totals"]
+            elif entry.kind == "life":
+                self._begin_life(str(value["generation"]), int(value["newest"]))
             else:  # it covers the lines before it, not those behind it
                 self._many(_ADD_LINE, lines)
                 lines = []
@@ -88,6 +97,7 @@ class Transaction:
             columns = {"user": str(body.get("user", "")), "state": str(body.get("state", "")), "body": body}
             changed.append({"job": id, **columns}) if id in known else fresh.append({"id": id, **columns})
         self._add(_ADD_JOB, fresh)
+        self.newest = max([self.newest, *(number_of(row["id"]) for row in fresh)])
         self._many(_CHANGE_JOB, changed)
 
     def _drop(self, ids: Sequence[str], totals: Mapping[str, Any]) -> None:
@@ -98,13 +108,22 @@ class Transaction:
             self._connection.execute(delete(s.events).where(s.events.c.job.in_(some)))
         self.remember(ARCHIVED, dict(totals))
 
+    def _begin_life(self, generation: str, newest: int) -> None:
+        """From here on it is another life; numbers of jobs go on behind `newest`."""
+        known = self._connection.execute(select(s.meta.c.value).where(s.meta.c.key == ARCHIVED)).scalar() or {}
+        self.remember(ARCHIVED, {**known, "newest": max(newest, int(known.get("newest", 0)))})
+        self.remember(GENERATION, generation)
+        self.remember(RESTORED, None)
+
     def trim(self) -> None:
         """Checkpoints but the newest, and the lines of the journal that these cover, leave; what was set aside stays."""
-        newest = select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
-        kept = self._connection.execute(newest).all()
+        found = select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
+        kept = self._connection.execute(found).all()
         if kept:
             self._connection.execute(delete(s.checkpoints).where(s.checkpoints.c.number < kept[-1].number))
-            covered = (s.journal.c.number <= kept[-1].covers) & (s.journal.c.kind != s.ASIDE)
+            newest = self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0
+            least = min(kept[-1].covers, newest - 1)  # the newest line stays, or SQLite would give its number again
+            covered = (s.journal.c.number <= least) & (s.journal.c.kind != s.ASIDE)
             self._connection.execute(delete(s.journal).where(covered))
 
     def _set_aside(self, number: int, why: str) -> None:
@@ -166,6 +185,12 @@ class Transaction:
         """A value of the store itself."""
         if not self._connection.execute(update(s.meta).where(s.meta.c.key == key).values(value=value)).rowcount:
             self._connection.execute(insert(s.meta).values(key=key, value=value))
+
+
+def number_of(job: str) -> int:
+    """The number in the id of a job; 0: it has none."""
+    number = job.partition("_")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _kind(value: Mapping[str, Any]) -> str:

@@ -229,7 +229,7 @@ class LiveBoard:
             "policy": view.policy, "settings": dict(view.settings), "in_charge": view.in_charge, "deciding": self._deciding(),
             "devices": len(self.devices), "busy": self._busy, "cordoned": self._cordoned,
             "running": sum(self._states[state] for state in RUNS), "waiting": self._states["pending"], "held": self._states["held"],
-            "oldest": self._oldest,
+            "oldest": self._oldest, "stuck": int(view.counters.get("stuck", 0)),
         }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import secrets
 import socket
 import time
@@ -16,6 +15,7 @@ from fastapi import FastAPI
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.runtime.job_tokens import JobTokens
 from gantline.service.application import LOOPBACK, assembled
+from gantline.service.home import owner
 from gantline.service.results.folder import ResultsFolder
 from gantline.service.roles import Caller, Role
 from gantline.service.routes import login, runs
@@ -35,7 +35,7 @@ class ViewAccess:
         session = self.sessions.read(token) if len(token) <= 512 else None
         if session is None or session.expires <= self._wall():
             return None
-        return Caller(_owner(), Role.VIEWER, token=_PARENT, expires=session.expires, is_session=True)
+        return Caller(owner(), Role.VIEWER, token=_PARENT, expires=session.expires, is_session=True)
 
     def why_not(self, token: str) -> tuple[str, str]:
         expired = bool(token) and len(token) <= 512 and self.sessions.read(token) is not None
@@ -93,10 +93,3 @@ def view_server(folder: Path, port: int | None = None) -> ViewServer:
         raise
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=1)
     return ViewServer(uvicorn.Server(config), listening, f"{address}/#login={viewing.access.sessions.code(_PARENT)[0]}")
-
-
-def _owner() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "me"

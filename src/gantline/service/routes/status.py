@@ -43,7 +43,7 @@ def status(here: Here) -> dict[str, Any]:
         "jobs": dict(Counter(job.state for job in here.listed())),
         "archived": int(here.scheduler.archived.get("jobs", 0)),
         "keep": _kept(service.retention),
-        "deciding": here.scheduler.alive,
+        "deciding": not service.health.why_not(),
         "created": service.wall(0.0),  # when its clock began; rounds are counted from there
         "started": round(service.started, 3),
         "uptime": round(time.time() - service.started, 3),
@@ -84,6 +84,13 @@ def shutdown(here: Here, drain: Annotated[bool, Body(embed=True)] = True) -> dic
         drain = False
     here.service.leave(drain)
     return {"pid": os.getpid(), "drain": drain, **({"why": why} if why else {})}
+
+
+@router.at("GET", "/healthz", Role.ANYONE, response_class=PlainTextResponse)
+def healthz(request: Request) -> PlainTextResponse:
+    """Whether the service does what it is there for, for those that watch over it: 200, or 503 with what is wrong."""
+    why = request.app.state.service.health.why_not()
+    return PlainTextResponse(f"{why or 'ok'}\n", 503 if why else 200)
 
 
 @router.at("GET", "/metrics", Role.VIEWER, response_class=PlainTextResponse)

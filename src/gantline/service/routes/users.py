@@ -39,6 +39,7 @@ def set_user(name: str, new: NewAccount, here: Here) -> dict[str, Any]:
     with here.service.store.transaction() as write:
         write.remember("accounts", {**_accounts(here), name: account})
     here.note("account", of=name, account=account)
+    here.scheduler.look_for_accounts()
     return {"user": name, "account": account}
 
 

@@ -8,7 +8,7 @@ export function Numbers({ board }) {
   const wait = head.oldest === null ? null : board.now() - head.oldest;
   return h("dl", { class: "numbers" },
     entry("busy", "devices busy", `${count(head.busy)} of ${count(head.devices)}`, head.devices ? percent(head.busy / head.devices) : ""),
-    entry("running", "running", count(head.running)),
+    entry("running", "running", count(head.running), head.stuck ? `${count(head.stuck)} restart again and again without progress` : ""),
     entry("waiting", "waiting", count(head.waiting), head.held ? `${count(head.held)} held` : ""),
     entry("oldest", "longest wait", wait === null ? "none" : duration(wait)),
     entry("cordoned", "devices cordoned", count(head.cordoned)),
