@@ -185,6 +185,21 @@ def test_output_is_read_by_offset_across_the_halves_of_a_log(tmp_path: Path) -> 
     assert late == len(kept) < len(found), "only the newest are kept"
 
 
+def test_output_that_was_dropped_is_passed_over_and_nothing_is_read_twice(tmp_path: Path) -> None:
+    """Whoever asks late, from an offset that is kept no more, receives all that is kept, and goes on behind it."""
+    log, tail, written = Log(str(tmp_path / "log"), 0), Tail(tmp_path), b""
+    for number in range(12):
+        log.write(piece := b"%04d" % number * 256)
+        written += piece
+        assert tail.end == len(written)  # it is looked at, and not read
+    after, data = tail.read(1024)
+    assert after == len(written)
+    assert 0 < len(data) < len(written) - 1024
+    assert written.endswith(data)
+    log.write(b"more")
+    assert tail.read(after) == (after + 4, b"more")
+
+
 # --- gangs ----------------------------------------------------------------------------------------------------------------
 RUNS, DONE = {"phase": "running", "started": 1.0}, {"phase": "over", "cause": "finished", "exit": 0, "ended": 5.0}
 FAILED, ENDED = (

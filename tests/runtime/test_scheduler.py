@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +17,14 @@ from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.drivers.message_queue import Message
+from gantline.runtime.bulletins import Bulletin
+from gantline.runtime.changing import change_jobs
+from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.execution import LocalKeepers
 from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.spec_file import spec_of
+from gantline.runtime.store import SqlStore
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -189,6 +195,56 @@ def test_a_time_limit_ends_a_job(tmp_path: Path) -> None:
         (slow,) = scheduler.submit(shell("sleep 1000", time_limit=0.3))
         assert ended(scheduler, slow) == ["timeout"]
         assert scheduler.view().jobs[slow].reason == "time-limit"
+
+
+def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is of all incarnations together. The alarms tell how long each may run: no test waits for them."""
+    alarms: list[float] = []
+    with running(tmp_path) as scheduler:
+        post, clock, limit = scheduler.loop.messages.post_at, scheduler.clock, 10_000.0
+
+        def noted(at: float, message: Message) -> None:
+            left = at - clock.now()
+            alarms.extend([left] if left > 100.0 else [])  # others are about what is seen every second
+            post(at, message)
+
+        monkeypatch.setattr(scheduler.loop.messages, "post_at", noted)
+        (job,) = scheduler.submit(spec_of({"run": ["sleep", "1000"], "limits": {"time": limit}}))
+        until(lambda: state(scheduler, job) == "running" and alarms)
+        until(lambda: scheduler.view().jobs[job].service > 0.5)
+        scheduler.request([job], Action.HOLD)
+        until(lambda: state(scheduler, job) == "held" and not scheduler.view().jobs[job].devices)
+        had = scheduler.view().jobs[job].service
+        scheduler.request([job], Action.RELEASE)
+        until(lambda: len(alarms) > 1)
+        assert alarms[1] <= limit - had, "it gets no limit anew"
+        change_jobs(scheduler, [job], {"time_limit": 2 * limit})
+        until(lambda: len(alarms) > 2)
+        assert alarms[2] <= 2 * limit - had, "nor by a change of it"
+
+
+def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keeper repeats its last word where it cannot know that it was heard, in the same breath or later."""
+    told, late = Endings.told, list[Bulletin]()
+
+    def repeated(self: Endings, bulletin: Bulletin) -> None:
+        ends = tuple(one for one in bulletin.reports if one[1] is not None)
+        told(self, replace(bulletin, reports=(*bulletin.reports, *ends)))
+        late.extend([Bulletin(reports=ends)] if ends else [])
+
+    monkeypatch.setattr(Endings, "told", repeated)
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, store=store) as scheduler:
+        (job,) = scheduler.submit(shell("exit 3", retries=2, backoff=0.02))
+        assert ended(scheduler, job) == ["failed"]
+        for bulletin in late:
+            told(scheduler.endings, bulletin)
+        scheduler.ask(lambda: None)
+        view = scheduler.view().jobs[job]
+        assert (view.failures, view.epoch, view.state) == (3, 3, "failed")
+        events = [one for one in store.events_of([job])[job] if one["event"] == "failed"]
+        assert [one["epoch"] for one in events] == [1, 2, 3]
+    store.close()
 
 
 def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> None:

@@ -110,10 +110,11 @@ def test_a_node_on_which_a_gang_fell_silent_is_lost_where_slurmd_does_not_answer
 class Part:
     """The program of a task on node b, with the streams that srun would hold."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, named: dict[str, str]) -> None:
+        """`named`: the devices as Slurm names them to the step."""
         self.folder = folder
         pipe = subprocess.PIPE
-        env = {**os.environ, "SLURMD_NODENAME": "b", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3", "CUDA_VISIBLE_DEVICES": "4,5,6"}
+        env = {**os.environ, "SLURMD_NODENAME": "b", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3", **named}
         self.process = subprocess.Popen(PART, stdin=pipe, stdout=pipe, stderr=pipe, env={**env, "TMPDIR": str(folder)}, bufsize=0)
         self.lines, self.news = WholeLines(), list[dict[str, Any]]()
 
@@ -139,8 +140,8 @@ class Part:
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Iterator[Part]:
-    found = Part(tmp_path)
+def part(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Part]:
+    found = Part(tmp_path, getattr(request, "param", {"CUDA_VISIBLE_DEVICES": "4,5,6"}))
     yield found
     found.process.kill()
     found.process.wait()
@@ -170,6 +171,27 @@ def test_a_part_runs_its_own_ranks_on_its_own_devices_and_stops_them(tmp_path: P
     assert (part.state()["cause"], part.state()["exit"]) == ("stopped", 15)
     assert part.process.stdout is not None
     assert {b"[1] at a, 6,4", b"[2] at a, 6,4"} <= set(part.process.stdout.read().splitlines())
+
+
+SEES = "echo ${CUDA_VISIBLE_DEVICES-all}/${ROCR_VISIBLE_DEVICES-all}/${ZE_AFFINITY_MASK-all}"
+
+
+@pytest.mark.parametrize(
+    ("part", "seen"),
+    [
+        ({}, b"//"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, b"//"),
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6"}, b"/6,4/all"),
+        ({"CUDA_VISIBLE_DEVICES": "4"}, b"4/all/all"),
+    ],
+    indirect=["part"],
+)
+def test_a_part_sees_no_device_that_slurm_does_not_name_to_its_step(part: Part, seen: bytes) -> None:
+    """Without a variable programs see every device of the node, those of other jobs too."""
+    part.order(SEES)
+    until(lambda: part.state().get("phase") == "over")
+    assert part.process.stdout is not None
+    assert set(part.process.stdout.read().splitlines()) == {b"[1] " + seen, b"[2] " + seen}
 
 
 def test_a_part_whose_gang_is_gone_ends_its_ranks(tmp_path: Path, part: Part) -> None:

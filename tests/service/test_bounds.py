@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import uvicorn
 from tests.service.conftest import LIMIT, Running, until
 
 from gantline.runtime.local.runner import LocalRunner
-from gantline.service import guard
+from gantline.service import guard, local_socket
 from gantline.service.client import Client
-from gantline.service.connections import bounded
+from gantline.service.connections import Peer, bounded, peer_of
 from gantline.service.home import Home
+from gantline.service.local_socket import listen_beside, socket_of
 from gantline.service.options import Options
 from gantline.service.serve import _listen
 
@@ -74,6 +77,72 @@ def test_who_does_not_say_what_it_wants_is_not_waited_for(port: int, said: bytes
                 received = one.recv(4096)  # until it is closed, or the test is over time
         except ConnectionResetError:
             pass
+
+
+@pytest.fixture
+def crowded() -> Iterator[tuple[int, socket.socket]]:
+    """A server with a port and a Unix socket, for twelve connections at each, four of one peer."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    beside = listen_beside(port)
+    assert beside is not None
+    server = uvicorn.Server(uvicorn.Config(hello, http=bounded(12, LIMIT, 4), lifespan="off", log_config=None))
+    thread = threading.Thread(target=server.run, args=([listening, beside],))
+    thread.start()
+    yield port, beside
+    server.should_exit = True
+    thread.join()
+
+
+def test_one_peer_closes_the_door_for_nobody_else(crowded: tuple[int, socket.socket], caplog: pytest.LogCaptureFixture) -> None:
+    port, beside = crowded
+    slow = [connect(port) for _ in range(4)]  # they say nothing, and stay
+    with connect(port) as more:
+        assert more.recv(4096).startswith(b"HTTP/1.1 503")
+    assert "127.0.0.1 has 4 connections open" in caplog.text
+    with socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0), timeout=LIMIT) as other:
+        other.sendall(REQUEST)
+        assert other.recv(4096).startswith(b"HTTP/1.1 200")
+    with socket.socket(socket.AF_UNIX) as local:  # and whatever is open at the port, this machine's users come in
+        local.settimeout(LIMIT)
+        local.connect(beside.getsockname())
+        local.sendall(REQUEST)
+        assert local.recv(4096).startswith(b"HTTP/1.1 200")
+    for one in slow:
+        one.close()
+
+
+def test_accounts_are_bounded_at_the_unix_socket(crowded: tuple[int, socket.socket], caplog: pytest.LogCaptureFixture) -> None:
+    slow = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    for one in slow:
+        one.connect(crowded[1].getsockname())
+    with socket.socket(socket.AF_UNIX) as more:
+        more.settimeout(LIMIT)
+        more.connect(crowded[1].getsockname())
+        assert more.recv(4096).startswith(b"HTTP/1.1 503")
+    assert f"account {os.getuid()} has 4 connections open" in caplog.text
+    for one in slow:
+        one.close()
+
+
+def test_a_client_of_this_machine_comes_in_where_the_port_is_full(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = int(service.url.rpartition(":")[2])
+    assert socket_of(service.url) is not None
+    with Client(service.url, service.token) as client, mock.patch.object(socket, "create_connection", side_effect=OSError("full")):
+        assert client.status()["deciding"]
+    monkeypatch.setattr(local_socket, "user_of", lambda connection: 4711)
+    assert socket_of(f"http://127.0.0.1:{port}") is None, "somebody else's socket is given no token"
+    assert socket_of(f"http://192.0.2.1:{port}") is None
+
+
+def test_a_network_of_ipv6_is_one_peer() -> None:
+    def seen(address: str) -> Peer:
+        connection = mock.Mock(family=socket.AF_INET6)
+        connection.getpeername.return_value = (address, 1, 0, 0)
+        return peer_of(connection)
+
+    assert seen("2001:db8:1:2::1") == seen("2001:db8:1:2:ffff::9") != seen("2001:db8:1:3::1")
+    assert seen("::ffff:192.0.2.1") != seen("::ffff:192.0.2.2")
 
 
 def test_a_small_answer_is_sent_at_once() -> None:

@@ -110,3 +110,18 @@ def test_a_long_line_is_thinned_and_keeps_its_newest_point() -> None:
     assert line["time"][-1] == 10.0 * _POINTS - 1
     assert line["throughput"][-1] is None
     assert curves.of("2")["time"] == []
+
+
+def test_a_queue_means_itself_and_those_below_it_and_none_whose_name_begins_alike(owner: Client) -> None:
+    """Lists, and what a search leaves out."""
+    jobs = {}
+    for name in ("prod", "prod/nlp", "production", "prod-2"):
+        owner.set_queue(name)
+        (jobs[name],) = owner.submit(["true"], queue=name)
+    owner.wait(*jobs.values(), timeout=LIMIT)
+    assert ids(owner.jobs(queue="prod")) == [jobs["prod"], jobs["prod/nlp"]]
+    assert ids(owner.jobs(queue="production")) == [jobs["production"]]
+    assert ids(owner.jobs(queue="prod/nlp")) == [jobs["prod/nlp"]]
+    assert ids(owner.jobs(queue="pro")) == []
+    for name in reversed(jobs):
+        owner.drop_queue(name)

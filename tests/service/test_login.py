@@ -11,8 +11,11 @@ from tests.service.conftest import LIMIT, Running
 
 import gantline.dashboard
 from gantline.runtime.job_tokens import JobTokens
+from gantline.runtime.store import SqlStore
 from gantline.service import shell
+from gantline.service.access import Access
 from gantline.service.client import Client
+from gantline.service.results.viewing import ViewAccess
 from gantline.service.sessions import CODE_LIFETIME, LIFETIME, Sessions
 
 
@@ -124,3 +127,32 @@ def test_every_file_of_the_dashboard_is_in_the_package_and_is_served(service: Ru
         named = re.findall(r'(?:src|href)="(/[^"]*)"', http.get("/").text)
         assert named
         assert [http.get(path).status_code for path in named] == [200] * len(named)
+
+
+def test_a_session_that_has_expired_is_not_let_in(tmp_path: Path) -> None:
+    """Asked of what routes ask: a session's token is genuine for ever, and its end is checked where its owner is found."""
+    now = 1000.0
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    access, view = Access(store, JobTokens(b"s" * 32), lambda: now), ViewAccess(lambda: now)
+    _, parent = access.create("ann", "submitter")
+    for asked, of in ((access, access.caller(parent).token), (view, "view")):  # type: ignore[union-attr]
+        traded = asked.sessions.trade(asked.sessions.code(of)[0])
+        assert traded is not None
+        token, session = traded
+        caller = asked.caller(token)
+        assert caller is not None
+        assert (caller.is_session, caller.expires) == (True, session.expires)
+        now = session.expires - 1
+        assert asked.caller(token) is not None
+        now = session.expires
+        assert asked.caller(token) is None
+        assert "expired" in asked.why_not(token)[0]
+        now = 1000.0
+    assert access.caller(parent) is not None, "the token that it began with has no end"
+    short, text = access.create("ann", "submitter", lifetime=60.0)
+    traded = access.sessions.trade(access.sessions.code(short.id)[0])
+    assert traded is not None
+    assert access.caller(text) is not None
+    now += 60.0
+    assert access.caller(traded[0]) is None, "nor does a session outlive the token that it began with"
+    store.close()

@@ -17,6 +17,7 @@ import httpx
 from gantline.core.errors import UnreachableError
 from gantline.service.failures import error_of
 from gantline.service.home import Address, find_address
+from gantline.service.local_socket import socket_of
 
 _TRIES = 4  # of a request that may be repeated
 
@@ -31,8 +32,8 @@ class HttpClient:
             address = find_address(home)
         self.url = address.url
         headers = {"Authorization": f"Bearer {token or address.token}"}
-        verify = _trust(address)
-        self._http = httpx.Client(base_url=address.url, headers=headers, timeout=timeout, verify=verify, trust_env=False)
+        near = httpx.HTTPTransport(verify=_trust(address), trust_env=False, uds=socket_of(address.url))
+        self._http = httpx.Client(base_url=address.url, headers=headers, timeout=timeout, transport=near, trust_env=False)
 
     def __enter__(self) -> Self:
         return self

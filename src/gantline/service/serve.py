@@ -41,6 +41,7 @@ from gantline.service.guard import log
 from gantline.service.health import Health
 from gantline.service.home import Home, owner
 from gantline.service.jobs_folder import JobsFolder
+from gantline.service.local_socket import HERE, listen_beside
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -71,6 +72,11 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     held.callback(listening.close)
     files = raise_limit()
     host, port = listening.getsockname()[:2]
+    beside = listen_beside(port) if options.host in (*HERE, *_EVERYWHERE) else None
+    if beside is None:
+        log.warning("no Unix socket beside port %d: clients of this machine use the port", port)
+    else:
+        held.callback(beside.close)
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     runner = _runner(options, store, url, store.generation if life is None else life.generation)
     if short := too_few(files, runner.cluster.gpus):
@@ -113,7 +119,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
             tell(f"warning: {line}")
         ready(url)
         threading.Thread(target=ending.watch, name="gantline-watch", daemon=True).start()
-        server.run(sockets=[listening])
+        server.run(sockets=[listening] if beside is None else [listening, beside])
     finally:
         service.retention.close()
         ending.finish()
@@ -201,7 +207,7 @@ def _server(options: Options, service: Service, connections: int) -> uvicorn.Ser
     here = {socket.gethostname().lower()} if options.host in _EVERYWHERE else set()
     app = build(service, called | here, _results(options, service.store))
     config = uvicorn.Config(
-        app, http=bounded(connections), log_config=None, access_log=False, server_header=False, lifespan="off",
+        app, http=bounded(connections // 2), log_config=None, access_log=False, server_header=False, lifespan="off",
         timeout_keep_alive=20, timeout_graceful_shutdown=5,
         ssl_certfile=str(options.certificate) if options.certificate else None, ssl_keyfile=str(options.key) if options.key else None,
     )  # fmt: skip

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gantline.engine.executor import News
 from gantline.runtime.kubernetes.access import ClusterAccess
 from gantline.runtime.kubernetes.client import ApiClient
 from gantline.runtime.kubernetes.gang import GangEnd, PodGang
 from gantline.runtime.kubernetes.manifests import PodTerms
+from gantline.runtime.kubernetes.pods import Pod, read_pod
 from gantline.runtime.kubernetes.runner import KubernetesRunner
 
 
@@ -23,3 +26,32 @@ def test_a_folder_without_an_order_is_no_gang(tmp_path: Path) -> None:
     assert [(one.job, one.epoch, one.devices, one.is_over) for one in runner.roll_call()] == [
         ("2", 1, ("n1:0", "n1:1"), False), ("3", 4, (), True),
     ]  # fmt: skip
+
+
+def ended(name: str, code: int) -> Pod:
+    status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": code}}}]}
+    return read_pod({"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"nodeName": "n1"}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("stop_code", "codes", "news", "forced"),
+    [
+        (0, (0, 0), News.STOPPED, False),  # a job whose ranks save and leave with 0 when they are told to stop has not finished
+        (15, (15, 15), News.STOPPED, False),
+        (15, (0, 0), News.FINISHED, False),  # it had done all before it could stop
+        (None, (0, 0), News.FINISHED, False),
+        (0, (0, 137), News.STOPPED, True),
+        (0, (0, 7), News.STOPPED, True),
+    ],
+)
+def test_a_preempted_gang_has_finished_only_where_its_codes_cannot_mean_that_it_stopped(
+    tmp_path: Path, stop_code: int | None, codes: tuple[int, ...], news: News, forced: bool
+) -> None:
+    gang = PodGang("1", 1, tmp_path, places={"n1": [0], "n2": [0]}, is_stopping=True, is_running=True, stopped_exit=stop_code)
+    end = gang.ended({name: ended(name, code) for name, code in zip(gang.names, codes)})
+    assert (end.news, end.forced) == (news, forced)
+    gang.verdict = end
+    gang.write_end()
+    read = PodGang.read("1", 1, tmp_path).verdict
+    assert read is not None
+    assert read.news is news, "and a service that adopts it tells the same"

@@ -45,6 +45,8 @@ def test_devices_and_their_type_come_from_status_and_labels() -> None:
         (node(), NodeState.UP, ""), (node("Unknown"), NodeState.LOST, "silent"), (node("False"), NodeState.DRAINED, "not ready"),
         (node(unschedulable=True), NodeState.DRAINED, "cordoned"),
         (node(taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]), NodeState.DRAINED, "team=a:NoSchedule"),
+        (node(taints=[{"key": "team", "value": "a", "effect": "NoExecute"}]), NodeState.DRAINED, "team=a:NoExecute"),
+        (node(taints=[{"key": "a", "effect": "PreferNoSchedule"}, {"key": "b", "effect": "NoExecute"}]), NodeState.DRAINED, "taint b="),
         (node(taints=[{"key": "team", "effect": "PreferNoSchedule"}]), NodeState.UP, ""),
         (node(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]), NodeState.UP, ""),
     ],

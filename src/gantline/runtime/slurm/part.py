@@ -83,13 +83,13 @@ def _write(folder: str, order: Values, node: str) -> None:
 
 
 def _visible(places: Sequence[int]) -> dict[str, str]:
-    """Of the devices that the allocation has here, as Slurm names them to a step, those that the gang has."""
-    found = {_VISIBLE[0]: ""}
+    """Of the devices that the allocation has here, as Slurm names them to a step, those that the gang has; none where it names none."""
+    found = {}
     for name in _VISIBLE:
         if os.environ.get(name):
             named = os.environ[name].split(",")
             found[name] = ",".join(named[place] for place in places if place < len(named))
-    return found
+    return {_VISIBLE[0]: "", **found} if found else dict.fromkeys(_VISIBLE, "")
 
 
 class Stream(Log):
