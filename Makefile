@@ -48,7 +48,7 @@ unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
 test-long: $(DEV) ## the tests that are marked long, which nothing else runs
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system -m long $(PYTEST_ARGS)
 
-test-system: $(DEV) ## tests that need a browser or a database server; installs Debian's packages when root may
+test-system: $(DEV) ## tests that need a browser or a database server; asks before it installs Debian's packages (GANTLINE_INSTALL=1: yes)
 	@bash .ci/test-system $(BIN)/pytest
 
 stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories

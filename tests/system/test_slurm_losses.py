@@ -130,24 +130,35 @@ def test_a_node_that_was_drained_before_the_service_began_takes_no_gangs(tmp_pat
         allocation.cluster.run("scontrol", "update", "NodeName=node1", "State=RESUME")
 
 
-def test_jobs_wait_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Path, allocation: Allocated) -> None:
-    """They can save, no retry is counted, and the next service finds them."""
-    cluster, saved = allocation.cluster, tmp_path / "saved"
-    cluster.run("scancel", allocation.job)
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Allocated]:
+    """A cluster that gives what it cancels a minute."""
+    with allocated(tmp_path_factory.mktemp("patient"), "--gres=gpu:a100:2", "--cpus-per-task=4", KillWait="60") as found:
+        yield found
+
+
+@pytest.mark.parametrize("gpus", [2, 4], ids=["one node", "two nodes"])
+def test_jobs_save_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Path, patient: Allocated, gpus: int) -> None:
+    """The last rank takes twelve seconds to save, more than the job's own grace; one before it saves at once. No retry is counted."""
+    cluster = patient.cluster
+    for job in cluster.run("squeue", "-h", "-o", "%i").split():
+        cluster.run("scancel", job)
     first = cluster.allocate("--gres=gpu:a100:2")
     store = SqlStore.open(tmp_path / "store.db")
-    save = f"trap 'touch {saved}; exit 15' TERM; {until_finish(tmp_path)}"
+    ranks = gpus // 2
+    seconds = f"$((RANK + 1 == {ranks} ? 12 : 0))"
+    save = f"trap 'sleep {seconds} && touch {tmp_path}/saved.$RANK; exit 15' TERM; {until_finish(tmp_path)}"
     scheduler = Scheduler(store, SlurmRunner(tmp_path / "home", job=first), "fifo")
     scheduler.start()
-    job = submitted(scheduler, save, 2)
-    until(lambda: began(tmp_path, job) == 1)
+    job = submitted(scheduler, save, gpus, processes=ranks)
+    until(lambda: began(tmp_path, job) == ranks)
     cluster.run("scancel", first)
     until(lambda: state(scheduler, job) == "pending")
-    assert saved.exists()
+    assert sorted(path.name for path in tmp_path.glob("saved.*")) == [f"saved.{rank}" for rank in range(ranks)]
     scheduler.stop()
     second = cluster.allocate("--gres=gpu:a100:2")
     with scheduling(tmp_path / "home", second, store) as scheduler:
-        until(lambda: began(tmp_path, job) == 2)
+        until(lambda: began(tmp_path, job) == 2 * ranks)
         (tmp_path / "finish").touch()
         ended(scheduler, job)
         assert state(scheduler, job) == "succeeded"

@@ -18,6 +18,7 @@ _HERE = re.compile(r"\sNodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)")
 _TYPE = re.compile(r"gpu:([A-Za-z][\w.\-]*):\d+")
 _RUNS = ("RUNNING", "SUSPENDED", "RESIZING")
 _WAITS = ("PENDING", "CONFIGURING")
+_ENDS = "COMPLETING"  # what ran in it has been asked to end, and may save until KillWait is over
 _FIX = "salloc -N 3 --no-kill --gres=gpu:8 gantline up --executor slurm, or --slurm-job ID of an allocation that runs"
 
 
@@ -45,7 +46,13 @@ class SlurmAllocation:
 
     @property
     def is_over(self) -> bool:
+        """Whether nothing can begin in it any more."""
         return self.state not in _RUNS
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether what ran in it may still be there, to save."""
+        return self.state == _ENDS
 
     @classmethod
     def look(cls, job: str, slots: bool) -> SlurmAllocation:

@@ -45,6 +45,12 @@ class SlurmNodes:
                 news.append(NodeNews(name, NodeState.UP, one.node))
         return news
 
+    def close(self, why: str) -> list[NodeNews]:
+        """Nothing begins any more on any node; what is new."""
+        news = [NodeNews(name, NodeState.DRAINED, one.node, why) for name, one in self.present.items() if name not in self.drained]
+        self.drained.update(self.present)
+        return news
+
     def _lose(self, name: str, found: SlurmAllocation, is_silent: bool) -> NodeNews:
         del self.present[name]
         self.drained.discard(name)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from gantline.runtime.local.files import Values
 
+_UNTIL_KILLED = 1e9  # seconds: Slurm itself ends what has not ended after its KillWait
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
@@ -145,14 +146,19 @@ class PartKeeper(Keeper):
 
     def receive(self, line: bytes) -> None:
         self.lease.renew()
-        if order := json.loads(line).get("order"):
+        if (order := json.loads(line).get("order")) and not self.ended_by_slurm:
             _write(self.folder, order, self.node)
 
     def look(self) -> None:
         super().look()
-        if self.ended_by_slurm and self.order.get("want") != "stop":
-            write_json(self.path("order.json"), {**self.order, "want": "stop"}, lasting=False)
+        if self.ended_by_slurm and self.order.get("grace") != _UNTIL_KILLED:
+            write_json(self.path("order.json"), {**self.order, "want": "stop", "grace": _UNTIL_KILLED}, lasting=False)
             super().look()
+
+    def signal(self, number: int) -> None:
+        """Signal the ranks; where Slurm ends them it has sent SIGTERM itself, and a second one would interrupt what saves."""
+        if not (self.ended_by_slurm and number == signal.SIGTERM):
+            super().signal(number)
 
     def reap(self) -> None:
         if self.ended_by_slurm and not self.asked_stop:  # ranks may be quicker: what they do then is no failure

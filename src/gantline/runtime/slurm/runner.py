@@ -148,6 +148,12 @@ class SlurmRunner(KeeperRunner):
                 _LOG.exception("while looking at allocation %s", self.job)
 
     def _look_at(self, found: SlurmAllocation) -> None:
+        if found.is_ending:  # Slurm ends the gangs itself, once they have had KillWait to save; then their nodes are lost
+            if news := self.nodes.close(f"allocation {found.job} ends"):
+                _LOG.warning("allocation %s ends; gangs have Slurm's KillWait to save", found.job)
+                self._node_news.append((news, []))
+                self._ring()
+            return
         alive = list(map(_of_slurm, list(self.known.live.values())))
         doubtful = [one for one in alive if one.is_doubtful and not one.verdict]
         news = self.nodes.see(found, {name for one in doubtful for name in one.names()})

@@ -56,6 +56,7 @@ class GangKeeper(Keeping):
         self.leases: dict[str, Lease] = {}  # of the parts that have been heard of, by node
         self.sent: Values = {}  # the newest order that the parts have
         self.ends_all = False
+        self.ends_at_once = False
         self.asked_stop = False
         self.srun: subprocess.Popen[bytes] | None = None
         self.said: list[bytes] = []  # Slurm's own last lines
@@ -157,6 +158,8 @@ class GangKeeper(Keeping):
         """What one part is may end the others, and is what the gang is."""
         ended = [state for state in self.states.values() if state.get("phase") == "over"]
         self.ends_all |= not self.asked_stop and any(state["cause"] != "finished" for state in ended)
+        # a part that was stopped, though not by us, was stopped by Slurm, which has the others save, too
+        self.ends_at_once |= self.ends_all and any(state["cause"] not in ("finished", "stopped") for state in ended)
         found = combined(list(self.states.values()), self.asked_stop)
         if found["phase"] == "over":
             return  # told when srun has ended, too
@@ -179,7 +182,8 @@ class GangKeeper(Keeping):
         """Tell the parts what shall be, and that the gang is there still."""
         if self.srun is None or self.leaving or len(self.begun) < len(self.nodes):
             return
-        order = {**self.order, **({"want": "stop", "grace": 0.0} if self.ends_all else {}), "meet": self.meet()}
+        end = {"want": "stop", **({"grace": 0.0} if self.ends_at_once else {})} if self.ends_all else {}
+        order = {**self.order, **end, "meet": self.meet()}
         if not self.sent and order["want"] == "stop":
             return
         if order != self.sent:

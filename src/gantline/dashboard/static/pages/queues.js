@@ -65,7 +65,7 @@ function QueueList({ app, queues, show }) {
   const states = (jobs) => Object.entries(jobs).map(([state, many]) => `${count(many)} ${state}`).join(", ") || "none";
   return h("section", { "aria-label": "limits of queues" },
     h("div", { class: "controls" }, h("h2", null, "Limits"), may && h("button", { type: "button", onClick: () => show("set", null) }, "Make a queue")),
-    h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "queues" }, h("table", { class: "list" },
+    h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "limits of each queue" }, h("table", { class: "list" },
       h("thead", null, h("tr", null, ["queue", "weight", "quota", "borrow", "devices", "jobs", ...(may ? ["change"] : [])].map((title) => h("th", { key: title, scope: "col" }, title)))),
       h("tbody", null, queues.map((queue) => h("tr", { key: queue.name },
         h("td", { title: cut(queue.name, 500) }, queue.name === "" ? "(default)" : cut(queue.name, 60)), h("td", null, queue.weight), h("td", null, queue.quota ?? "none"), h("td", null, queue.borrow ?? "no limit"), h("td", null, count(queue.gpus)), h("td", null, states(queue.jobs)),
