@@ -115,3 +115,20 @@ def test_a_grant_that_was_withdrawn_before_it_went_out_names_no_devices():
         there = [other for other in table.iter_rows(named=True) if other["start"] <= row["start"] < other["end"]]
         assert not set(row["devices"]) & {device for other in there for device in other["devices"]}
         assert row["devices"] or (row["nodes"], row["gpus"]) == ([], 0)
+
+
+@pytest.mark.parametrize("policy", ["las", "srtf", "afs", "gandiva"])
+def test_no_allocation_is_without_length_or_devices(policy, some):
+    """A grant that was withdrawn before it went out was never held, and is not among the allocations."""
+    for seed in some(range(40)):
+        draw = np.random.default_rng(seed)
+        jobs = [
+            {"job": f"j{k}", "arrival": 30.0 * k, "gpus": int(draw.integers(1, 4)), "duration": float(draw.integers(10, 300))}
+            for k in range(12)
+        ]
+        run = simulate(jobs, "1x4", policy, executor=f"faulty:{seed}", round=30.0 if seed % 2 else None)
+        held = run.allocations
+        assert (held["end"] > held["start"]).all(), f"seed {seed}"
+        assert (held["devices"].list.len() == held["gpus"]).all()
+        assert (held["gpus"] > 0).all(), f"seed {seed}"
+        assert set(held["job"]) == {job["job"] for job in jobs}

@@ -72,6 +72,15 @@ class Log:
         self.LF[L_START, interval] = self.LF[L_END, interval]
         self.LI[L_COUNT, interval], self.LI[L_NODE, interval] = 0, -1
 
+    def leave_out_never_held(self) -> None:
+        """Take such grants out when the run is over, and no row names its interval any more."""
+        n = self.intervals
+        LI, LF = self.LI[:, :n], self.LF[:, :n]
+        held = (LI[L_COUNT] > 0) | (LI[L_NODE] >= 0) | (LF[L_START] != LF[L_END])
+        if not held.all():
+            self.LN[INTERVALS] = count = int(held.sum())
+            self.LI[:, :count], self.LF[:, :count] = LI[:, held], LF[:, held]
+
     @property
     def intervals(self) -> int:
         return int(self.LN[0])

@@ -115,6 +115,7 @@ def simulate(
     else:
         simulation.run()
         tables.trim()
+        state.log.leave_out_never_held()
         counted_changes = changes_of(simulation)
     let_go()
     held = what_jobs_held(simulation)

@@ -1,7 +1,8 @@
 """CarbonScaler's plan of one elastic job: server by server to the slot in which it does most work per gram.
 
-With work per watt that falls with every further server this is the plan of least carbon in whole server-slots (Hanafy et al.,
-section 4). Ties go to the earlier slot, then to fewer servers; the authors' program leaves them to an unstable sort.
+With work per watt that falls with every further server no other plan in whole server-slots does as much work for less carbon (Hanafy et
+al., section 4). It may do more work than there is, so that another plan does the job for less (`cleanest`). Ties go to the earlier slot,
+then to fewer servers; the authors' program leaves them to an unstable sort.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.systems.carbonscaler.policies.cleanest import cleanest
 from gantline.systems.carbonscaler.policies.greedy import ServerProfile, greedy
 from gantline.systems.carbonscaler.policies.slots import Slots
 
@@ -35,6 +36,10 @@ class CarbonScaler(Policy):
 
     slack: float = field(
         default=1.0, metadata=about("deadline of a job that has none: so many times its length later than at once", low=0.0, finite=True)
+    )
+    compat: str = field(
+        default="none",
+        metadata=about("'none' (the plan of least carbon), 'carbonscaler' (the paper's greedy plan)", one_of=("none", "carbonscaler")),
     )
 
     def decide(self, snapshot: Snapshot) -> Plan:
@@ -109,8 +114,10 @@ class _Desk:
         return sizes if done >= left * (1.0 - 1e-9) else None
 
     def _anew(self, slots: Slots, room: Ints, place: int, left: float, end: float) -> list[int] | None:
-        working = slots.working_until(end)
-        return greedy(self._profile(place), left, slots.carbon, working, room)
+        profile, working = self._profile(place), slots.working_until(end)
+        if self.policy.compat == "carbonscaler":
+            return greedy(profile, left, slots.carbon, working, room)
+        return cleanest(profile, left, slots.carbon, working, room, slots.lasting_until(end))
 
     def _profile(self, place: int) -> ServerProfile:
         curves = self.pool.curves

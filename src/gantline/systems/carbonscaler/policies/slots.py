@@ -33,3 +33,8 @@ class Slots:
         lost = self.cost if changed is None else self.cost * changed
         seconds: Floats = np.maximum(np.minimum(self.end, deadline) - self.begin - lost, 0.0)
         return seconds
+
+    def lasting_until(self, deadline: float) -> Floats:
+        """Seconds of each slot before a deadline."""
+        seconds: Floats = np.maximum(np.minimum(self.end, deadline) - self.begin, 0.0)
+        return seconds

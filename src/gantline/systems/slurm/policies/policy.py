@@ -61,14 +61,32 @@ class SlurmOrder(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         waiting = np.flatnonzero(~snapshot.jobs.running)
-        order = waiting[np.lexsort((waiting, *self._key(snapshot, waiting)))][: self.depth]
+        line = waiting[np.lexsort((waiting, *self._key(snapshot, waiting)))]
+        order = line[: self.depth]
         ways = _ways(snapshot, order)
         booked = self._book(snapshot, ways, len(order))
         runs, starts = np.flatnonzero(snapshot.jobs.running), np.flatnonzero(booked.start <= snapshot.now)
         option = [*snapshot.jobs.option[runs].tolist(), *(int(ways.option[booked.way[k]]) for k in starts)]
         nodes = [()] * len(runs) + [tuple(booked.node[booked.first[k] : booked.first[k + 1]].tolist()) for k in starts]
         given = Assignments([*runs.tolist(), *order[starts].tolist()], option=option, nodes=nodes)
-        return Plan.assign(given, valid_until=math.inf, reservations=_promises(snapshot, order, ways, booked))
+        return Plan.assign(given, valid_until=self._stands_until(snapshot, line), reservations=_promises(snapshot, order, ways, booked))
+
+    def _stands_until(self, snapshot: Snapshot, line: Ints) -> float:
+        """When age may first let a job pass the one in front of it, although nothing happens.
+
+        Both gain a point in equal times until the one in front has full age, so that the next point of the one behind tells.
+        """
+        if self.age_weight == 0.0 or len(line) < 2:
+            return math.inf
+        now, arrival, priority = snapshot.now, snapshot.jobs.arrival[line], snapshot.jobs.priority[line]
+        points, tier = (-column for column in self._key(snapshot, line))
+        step, full = self.max_age / self.age_weight, arrival + self.max_age
+        gains = np.maximum(arrival + (points + 1.0 - priority) * step, now) + _INSTANT  # past the last digit of the division
+        behind = (gains[1:] <= full[1:] + _INSTANT) & (tier[1:] == tier[:-1])
+        needed = np.where(gains[:-1] <= gains[1:], points[:-1] + 1.0, points[:-1]) + (line[1:] > line[:-1])
+        passes = (points[1:] + 1.0 >= needed) | (gains[1:] > full[:-1])
+        until = np.where(passes, gains[1:], np.maximum(full[:-1], now) + _INSTANT)
+        return float(np.min(until, where=behind, initial=math.inf))
 
     def _key(self, snapshot: Snapshot, waiting: Ints) -> tuple[Floats, Floats]:
         """Priority, cut to a whole number as in Slurm, then tier, each with the highest first: the last one counts most."""
