@@ -1,23 +1,23 @@
-"""Quotas: how many devices a queue is promised, what it may borrow, and which queue gives back. The rule, as in Kueue's cohorts:
+"""The queues as a tree: how many devices each is promised, what it may borrow, and what it weighs. The rule, as in Kueue's cohorts:
 
 * A queue's **quota** is promised to its jobs and to those of the queues below it. A queue above others (``research`` above
   ``research/nlp``) bounds their sum; the cluster is above all. One that has no quota of its own is promised the sum of theirs.
 * What a parent has and promises to none of its children belongs to those of its children that have no quota, together.
 * A queue may **borrow** what others leave idle, up to its borrowing limit. Borrowing within a parent comes before borrowing from outside.
-* **Fair shares**: of queues that borrow, the one that has borrowed least for its weight comes first.
-* **Taking back**: a queue that is promised devices and has waiting jobs gets them; borrowers give way, the newest first, and so does a
-  queue that has borrowed more for its weight than one that waits would have then.
 
-`QuotaTree.pick` is this rule: given what each job needs and an order, which jobs may hold devices now. Devices count, whatever their type.
+`admission.arbiter` says who may hold devices by it, and who gives way to whom. Devices count, whatever their type.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from gantline.admission.arbiter import Books
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.queues import Queue, ancestors
 
 _OTHERS = "\n"  # ends the name of those children of a queue that have no quota; no queue's name has it
@@ -35,18 +35,6 @@ class QuotaNode:
     limit: float = math.inf  # with what it may borrow
     weight: float = 1.0
     children: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class QuotaClaim:
-    """A job that holds devices or waits for some."""
-
-    row: int
-    queue: int  # code
-    user: int
-    size: float
-    runs: bool = False
-    fixed: bool = False  # it holds devices and cannot be stopped now
 
 
 class QuotaTree:
@@ -69,7 +57,23 @@ class QuotaTree:
         for at, node in enumerate(self.nodes[1:], 1):
             node.depth = self._depth(at)
         self.paths = [self._path(self._at[name]) for name in queues]
-        self.deepest = max(node.depth for node in self.nodes)
+        self._paths = np.full((len(queues), max(map(len, self.paths), default=0)), len(self.nodes), dtype=np.int64)
+        for code, path in enumerate(self.paths):
+            self._paths[code, : len(path)] = path
+        self._columns = tuple(
+            np.array([getattr(node, name) for node in self.nodes], dtype=kind)
+            for name, kind in (
+                ("parent", np.int64),
+                ("depth", np.int64),
+                ("quota", np.float64),
+                ("limit", np.float64),
+                ("weight", np.float64),
+            )
+        )
+        self.own_quotas = np.array([math.inf if self.stands_for_several(at) else node.quota for at, node in enumerate(self.nodes)])
+        self._leaf = np.array([self._at[name] for name in queues], dtype=np.int64)
+        self._domain = np.array([self._first_bounded(at) for at in self._leaf.tolist()], dtype=np.int64)
+        self.most_by_queue = np.array([self.most(code)[0] for code in range(len(queues))])
 
     # --- the tree -------------------------------------------------------------------------------------------------------
     def _enter(self, name: str) -> int:
@@ -117,6 +121,12 @@ class QuotaTree:
             at = self.nodes[at].parent
         return tuple(found)
 
+    def _first_bounded(self, at: int) -> int:
+        """The lowest queue from this one upwards that has a quota: below it the policy's order holds."""
+        while at != ROOT and not math.isfinite(self.nodes[at].quota):
+            at = self.nodes[at].parent
+        return at
+
     def stands_for_several(self, at: int) -> bool:
         """Whether this node is the queues without a quota below some other."""
         return self.nodes[at].name.endswith(_OTHERS)
@@ -127,82 +137,15 @@ class QuotaTree:
         bounds = [(self.nodes[at].limit, self.nodes[at].name) for at in self.paths[queue]]
         return min([*bounds, (self.user_quota, "")], key=lambda bound: bound[0])
 
-    def pick(self, claims: Iterable[QuotaClaim], strict: bool = False) -> set[int]:
-        """The rows that may hold devices now. Claims come in order: those of the same queue that come first are served first.
+    def books(self, queues: Ints, users: Ints, sizes: Floats, known_users: int) -> Books:
+        """The tree as the arbiter takes it, with jobs of these queues and users that hold so much."""
+        used = np.zeros(len(self.nodes) + 1)
+        np.add.at(used, self._paths[queues].ravel(), np.repeat(sizes, self._paths.shape[1]))
+        by_user = np.zeros(known_users)
+        np.add.at(by_user, users, sizes)
+        return Books(*self._columns, self._leaf, self._domain, used[:-1], by_user, np.array([self.user_quota]))
 
-        With `strict` no job overtakes within a queue: behind a claim that must wait, all others of its queue wait.
-        """
-        return _Pick(self, list(claims), strict).run()
-
-
-class _Pick:
-    """One distribution. In each pass only queues from some depth on may be above their quotas: first none, last those below the root."""
-
-    def __init__(self, tree: QuotaTree, claims: list[QuotaClaim], strict: bool) -> None:
-        self.tree, self.strict = tree, strict
-        self.usage = [0.0] * len(tree.nodes)
-        self.by_user: dict[int, float] = {}
-        self.room = tree.capacity
-        self.allowed: set[int] = set()
-        self.left: list[QuotaClaim] = []
-        for claim in claims:
-            if claim.fixed:
-                self._take(claim)
-            else:
-                self.left.append(claim)
-
-    def run(self) -> set[int]:
-        self._pass(math.inf, [self.left])
-        for depth in range(self.tree.deepest, 0, -1):
-            groups: dict[int, list[QuotaClaim]] = {}
-            for claim in self.left:
-                path = self.tree.paths[claim.queue]
-                if len(path) >= depth:
-                    groups.setdefault(path[len(path) - depth], []).append(claim)
-            self._pass(depth, groups.values(), groups)
-        return self.allowed
-
-    def _pass(self, depth: float, groups: Iterable[list[QuotaClaim]], nodes: Iterable[int] = (ROOT,)) -> None:
-        """Serve the groups, each in its order; of several, the one that has borrowed least for its weight is next."""
-        shut: set[tuple[str, int]] = set()  # queues and users whose next claim must wait
-        turns = [self._turn(claims, at, node) for at, (node, claims) in enumerate(zip(nodes, groups)) if claims]
-        heapq.heapify(turns)
-        while turns:
-            *_, node, claims = turn = turns[0]
-            at, place = turn[2], turn[3]
-            claim = claims[place]
-            if ("queue", claim.queue) not in shut and ("user", claim.user) not in shut:
-                if self._fits(claim, depth):
-                    self._take(claim)
-                elif self.strict and self.tree.most(claim.queue)[0] >= claim.size:
-                    shut.add(("user", claim.user) if self._beyond_user_quota(claim) else ("queue", claim.queue))
-            if place + 1 < len(claims):
-                heapq.heapreplace(turns, self._turn(claims, at, node, place + 1))
-            else:
-                heapq.heappop(turns)
-        self.left = [claim for claim in self.left if claim.row not in self.allowed]
-
-    def _turn(self, claims: list[QuotaClaim], at: int, node: int, place: int = 0) -> tuple[float, bool, int, int, int, list[QuotaClaim]]:
-        """When a group's next claim is served: by what its queue will have borrowed; a running job is stopped only if that is fairer."""
-        queue, claim = self.tree.nodes[node], claims[place]
-        share = (self.usage[node] - queue.quota + (0.0 if claim.runs else claim.size)) / queue.weight
-        return share, claim.runs, at, place, node, claims
-
-    def _fits(self, claim: QuotaClaim, depth: float) -> bool:
-        if claim.size > self.room or self._beyond_user_quota(claim):
-            return False
-        for at in self.tree.paths[claim.queue]:
-            node, then = self.tree.nodes[at], self.usage[at] + claim.size
-            if then > node.limit or (node.depth < depth and then > node.quota):
-                return False
-        return True
-
-    def _beyond_user_quota(self, claim: QuotaClaim) -> bool:
-        return self.by_user.get(claim.user, 0.0) + claim.size > self.tree.user_quota
-
-    def _take(self, claim: QuotaClaim) -> None:
-        self.allowed.add(claim.row)
-        self.room -= claim.size
-        self.by_user[claim.user] = self.by_user.get(claim.user, 0.0) + claim.size
-        for at in self.tree.paths[claim.queue]:
-            self.usage[at] += claim.size
+    def beyond(self, bounds: Floats, used: Floats, queues: Ints, sizes: Floats) -> Bools:
+        """Which jobs of these sizes would bring any queue of theirs above such a bound."""
+        free = np.append(bounds - used, np.inf)
+        return np.asarray((free[self._paths[queues]] < sizes[:, None]).any(axis=1))

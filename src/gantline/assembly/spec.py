@@ -99,7 +99,11 @@ class RunSpec:
         "first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random, ..., or FILE.py:RULE."
     )
     admission: AdmissionRule | str = option("accept-all", name, "Which jobs may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
-    queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
+    queues: str = option(
+        "",
+        queues_as_text,
+        "What queues are promised and may borrow (by default nothing), NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:1.",
+    )
     regime: Regime | str = option("default", name, "How time is counted: default, or as a system does (`gantline system list`).")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of work ahead: oracle, noisy:S, history, boosted, limit, none.")

@@ -104,7 +104,7 @@ class SetQueue:
     name: str
     weight: float = 1.0
     quota: float = math.inf
-    borrow: float = math.inf
+    borrow: float = 0.0
     drop: bool = False  # there is no such queue any more; its jobs stay
 
 
@@ -237,7 +237,7 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
     if kind == "queue":
         reader.only(("input", "time", "name", "weight", "quota", "borrow", "drop"))
-        weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", math.inf)))
+        weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", 0.0)))
         return SetQueue(time, reader.text("name"), weight, quota, borrow, reader.flag("drop", False))
     if kind == "reserve":
         from gantline.core.windows import decode_window

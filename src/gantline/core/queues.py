@@ -14,13 +14,14 @@ from gantline.core.errors import UsageError
 class Queue:
     """One queue: its jobs, and those of the queues below it, are promised `quota` devices and may borrow `borrow` more.
 
-    Infinity (or True) means whatever others leave idle, zero (or False) nothing. `admission.quotas` has the whole rule.
+    An infinite quota is none at all. To borrow infinity (or True) means whatever others leave idle, zero (or False) nothing.
+    `admission.quotas` has the whole rule.
     """
 
     name: str
     weight: float = 1.0
     quota: float = math.inf
-    borrow: float = math.inf
+    borrow: float = 0.0
     parent: str = ""
 
     def __post_init__(self) -> None:
@@ -31,12 +32,23 @@ class Queue:
         if not self.quota >= 0:
             raise UsageError(f"queue '{self.name}' has quota {self.quota}", fix="use a quota of zero or more")
         if not self.borrow >= 0:
-            raise UsageError(f"queue '{self.name}' may borrow {self.borrow}", fix="use zero or more, or leave it out for no limit")
+            raise UsageError(f"queue '{self.name}' may borrow {self.borrow}", fix="use zero or more, or inf for no limit")
 
     @property
     def bounded(self) -> bool:
         """Whether it has a quota at all."""
         return math.isfinite(self.quota)
+
+
+def bounds_in_words(quota: float, borrow: float) -> str:
+    """What a queue with this quota may hold, and what of it is borrowed."""
+    if math.isinf(quota):
+        return "has no quota: nothing bounds it but the queues above it"
+    if math.isinf(borrow):
+        return f"is promised {quota:g} devices, and may borrow whatever others leave idle"
+    return f"may hold {quota + borrow:g} devices: {quota:g} are promised, and " + (
+        f"{borrow:g} may be borrowed" if borrow else "it borrows none"
+    )
 
 
 def ancestors(name: str) -> tuple[str, ...]:
@@ -69,10 +81,12 @@ def parse_queues(text: str) -> dict[str, Queue]:
             given = []
         if not sign or not name.strip() or not 1 <= len(given) <= 3:
             raise UsageError(
-                f"'{part}' is not a queue's quota", where="--queues", fix="write NAME=QUOTA[:BORROW[:WEIGHT]], as research=4:0"
+                f"'{part}' is not a queue's quota",
+                where="--queues",
+                fix="write NAME=QUOTA[:BORROW[:WEIGHT]], as research=4 or research=4:2",
             )
         if name.strip() in found:
             raise UsageError(f"queue '{name.strip()}' is given twice", where="--queues", fix="keep one of them")
-        quota, borrow, weight = (*given, *(math.inf, 1.0)[len(given) - 1 :])
+        quota, borrow, weight = (*given, *(0.0, 1.0)[len(given) - 1 :])
         found[name.strip()] = Queue(name.strip(), weight, quota, borrow)
     return found

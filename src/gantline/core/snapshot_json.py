@@ -216,11 +216,11 @@ def _encode_queue(queue: Queue) -> dict[str, Any]:
 
 def _decode_queue(reader: Reader) -> Queue:
     reader.only(("name", "weight", "quota", "borrow", "parent"))
-    yes_or_no = isinstance(reader.raw("borrow", True), bool)
+    yes_or_no = isinstance(reader.raw("borrow", 0.0), bool)
     return Queue(
         reader.text("name"),
         reader.number("weight", 1.0),
         reader.number("quota", float("inf")),
-        reader.flag("borrow", True) if yes_or_no else reader.number("borrow", float("inf")),
+        reader.flag("borrow", True) if yes_or_no else reader.number("borrow", 0.0),
         reader.text("parent", ""),
     )

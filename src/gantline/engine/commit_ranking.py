@@ -1,10 +1,9 @@
-"""A ranking becomes true: one walk over the rows in its order; where quotas bind, another one over those that they let in."""
+"""A ranking becomes true: one walk over the rows in its order, which is another one where quotas bind."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +40,6 @@ class RankingCommit:
 
     def commit(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
         """Start and stop gangs in the order of the ranking, which has the keys of these rows; `strict`: whatever its rule for misfits."""
-        return (self._walk_within_quotas if self.quotas.active else self._walk)(ranking, rows, strict)
-
-    def _walk(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
         state, log, speeds = self.state, self.state.log, self.grants.speeds
         dissolved = self.grants.dissolve() if state.tables.granted else 0
         ran = state.running_rows.copy() if speeds.about_gangs else state.running_rows
@@ -58,9 +54,12 @@ class RankingCommit:
                 from gantline.engine.least_lost import order_victims  # few runs choose victims by loss
 
                 order_victims(state, key, rows)
-            next_finish = rank_and_walk(
-                state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
-            )
+            if self.quotas.active:
+                next_finish = self.quotas.walk(key, rows)
+            else:
+                next_finish = rank_and_walk(
+                    state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
+                )
             moved, waits = self._seat()
             if undo is None or not len(waits):
                 break
@@ -75,23 +74,9 @@ class RankingCommit:
         known = not (speeds.about_gangs or len(moved) or self.grants.left)
         if self.grants.left:
             self.grants.refresh()
-        name_blocked(state)
+        if not self.quotas.active:  # else within each queue, by the walk
+            name_blocked(state)
         return Walked(int(state.out[0]), dissolved + int(state.out[1]), next_finish if known else math.nan)
-
-    def _walk_within_quotas(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
-        """The same over rows that their quota lets run; a place that one of them cannot use is offered to the others."""
-        rows = rows.copy()
-        key, denied = self.quotas.cut_key(ranking, rows)
-        started, stopped, _ = self._walk(replace(ranking, key=key), rows, strict)
-        for row in self.quotas.still_beyond(rows[denied]):
-            self.grants.stop(row, Reason.QUOTA)
-            stopped += 1
-        self.grants.refresh()
-        self.state.rebuild()
-        if ranking.misfit == Misfit.STOP or (more := self.quotas.fill(ranking.key, rows, denied)) is None:
-            return Walked(started, stopped, math.nan)
-        again = self._walk(replace(ranking, key=more, preempt=False), rows, strict)
-        return Walked(started + again.started, stopped + again.stopped, again.next_finish)
 
     def _keep_order(self, key: Floats, rows: Ints) -> Floats:
         """Ranks by a stable sort of the last order, new rows behind."""

@@ -163,9 +163,8 @@ class Engine:
         if state.to_fit:
             self.inputs.requests.fit()
         self.asked = None
-        if self.quotas.active:
-            self.stopped += self.quotas.take_back(self.policy.ranks)
-            self.asked = None if self.policy.ranks else self.quotas.shown().copy()
+        if self.quotas.active and not self.policy.ranks:
+            self.asked = self.quotas.shown().copy()
         if state.tables.windows:
             self.windows.lock()
         snapshot = state.snapshot(self.asked)
@@ -236,13 +235,16 @@ class Engine:
                 from gantline.engine.resizing import within_bounds  # only what comes from outside changes sizes
 
                 table = within_bounds(state.tables, rows, table, state.resized)
-            table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
+            table, keeps = self.quotas.cut(rows, table) if bounded else (table, None)
             apart = None
             if not state.facts.collocates:
                 from gantline.engine import one_gang  # most executors put several gangs on a device
 
                 table, apart = one_gang.placed_apart(table)
             self._commit_assignments(rows, table, keeps)
+            self._count()
+            if bounded:
+                self._keep_promises(rows[table.job])
             if apart is not None:
                 one_gang.write_reasons(t, rows[apart])
             moved, waits = self._seat()
@@ -251,7 +253,8 @@ class Engine:
                 self.incidents.append(Incident(state.now, state.decision, what))
             if len(moved):
                 self.grants.speeds.refresh(moved)
-            self._count()
+        elif bounded:  # nothing changes but what others are promised
+            self._keep_promises(rows[:0])
         if bounded:
             self.quotas.write_reasons()
         if state.tables.windows:
@@ -272,6 +275,10 @@ class Engine:
         commit_assignments(self.grants, rows, table, keeps=keeps)
         fresh = [what for row, what in self.grants.short_of_memory.items() if before.get(row) != what]
         self.incidents += [Incident(self.state.now, self.state.decision, what) for what in fresh]
+
+    def _keep_promises(self, planned: Ints) -> None:
+        started, stopped = self.quotas.keep_promises(planned)
+        self.started, self.stopped = self.started + started, self.stopped + stopped
 
     def _rule_of(self, plan: Plan) -> PlacementRule:
         """By which rule the gangs of a plan are placed: the run's, unless its ranking names another."""

@@ -141,11 +141,11 @@ def _candidate(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, k: i
     if rules.switch[s.S_LEAST_LOST] == 0:
         return int(lists.running[k])
     other = notes.order[k]
-    return int(other) if before(t.F, row, other) and not _was_spared(t.F, t.I, row, other) else -1
+    return int(other) if before(t.F, row, other) and not was_spared(t.F, t.I, row, other) else -1
 
 
 @kernel
-def _was_spared(F: Floats, I: Ints, row: int, other: int) -> bool:
+def was_spared(F: Floats, I: Ints, row: int, other: int) -> bool:
     """Whether the row was stopped because the other one would have lost more: then it does not stop it in turn."""
     if I[c.FLAGS, row] != 0:  # in this very walk
         return True

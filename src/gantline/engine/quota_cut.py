@@ -1,21 +1,19 @@
-"""Assignments within the quotas: what a policy gives beyond them is cut, down to what the job has or needs at least.
+"""Assignments within the quotas: what a policy gives beyond them is cut, down to what the arbiter lets the job hold.
 
 A group that starts together waits as one: where a quota holds one of its members back, the others do not start either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from gantline.admission.quotas import QuotaClaim, QuotaTree
-from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.tables import Tables
-from gantline.engine.sized_assignments import size_of, smaller_way
+from gantline.engine.sized_assignments import smaller_way
 
 
 class WithinQuotas(NamedTuple):
@@ -23,74 +21,33 @@ class WithinQuotas(NamedTuple):
 
     table: Assignments
     keeps: Ints  # rows that keep what they have, because they may not have more
-    denied: Ints  # rows that get nothing because of a quota
     torn: Ints  # rows that get nothing because a quota holds back another member of their group
 
 
-def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], table: Assignments) -> WithinQuotas:
-    """Every row gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
-
-    `least` has one claim per assignment, with the fewest devices that its job goes on with.
-    """
-    picked = tree.pick(sorted(least, key=lambda claim: not claim.runs))
-    torn = _torn(least, table, picked) if table.has("together") else set()
-    allowed = {row for row in picked if row not in torn}
-    room = QuotaRoom(tree)
-    for claim in {claim.row: claim for claim in least if claim.row in allowed}.values():
-        room.take(claim, claim.size)
+def cut_to_quotas(
+    t: Tables, planned: Ints, sizes: Floats, table: Assignments, holds: Mapping[int, float], held: Mapping[int, float]
+) -> WithinQuotas:
+    """Each assignment with as many devices as its row may hold; `sizes` are what the plan gives, `held` what the rows have."""
+    torn = _torn(planned, table, holds, held) if table.has("together") else set()
     items: list[Assignment] = []
     keeps: list[int] = []
-    changed = False
-    seen: set[int] = set()
-    for claim, item in zip(least, table):
-        wanted = size_of(t, claim.row, item)
-        if claim.row not in allowed:
-            changed = True
+    for row, size, item in zip(planned.tolist(), sizes.tolist(), table):
+        most = holds[row]
+        if most <= 0.0 or row in torn:
             continue
-        if claim.row in seen or wanted <= claim.size:  # shares of the time count once
+        if most >= size:
             items.append(item)
-            seen.add(claim.row)
-            continue
-        seen.add(claim.row)
-        more = room.take(claim, wanted - claim.size)
-        if more >= wanted - claim.size:
-            items.append(item)
-            continue
-        changed = True
-        smaller = smaller_way(t, claim.row, item, int(claim.size + more))
-        if claim.runs and int(t.I[c.HELD, claim.row]) == int(claim.size + more):
-            keeps.append(claim.row)
-        elif smaller is not None:
+        elif most == held[row] or (smaller := smaller_way(t, row, item, int(most))) is None:
+            keeps += [row] if held[row] else []
+        else:
             items.append(smaller)
-        elif claim.runs and t.I[c.HELD, claim.row] <= claim.size + more:
-            keeps.append(claim.row)
-    denied = [claim.row for claim in least if claim.row not in picked]
-    kept, held_back, in_vain = (np.array(some, dtype=np.int64) for some in (keeps, denied, sorted(torn)))
-    return WithinQuotas(Assignments.of(items) if changed else table, kept, held_back, in_vain)
+    kept, in_vain = (np.array(some, dtype=np.int64) for some in (keeps, sorted(torn)))
+    return WithinQuotas(Assignments.of(items), kept, in_vain)
 
 
-def _torn(least: list[QuotaClaim], table: Assignments, picked: Collection[int]) -> set[int]:
+def _torn(planned: Ints, table: Assignments, holds: Mapping[int, float], held: Mapping[int, float]) -> set[int]:
     """The rows that wait and are to start together with one that may not."""
     groups, together = table.column("group").tolist(), table.column("together").tolist()
-    waits = [(claim.row, group) for claim, group, whole in zip(least, groups, together) if whole and not claim.runs]
-    held_back = {group for row, group in waits if row not in picked}
-    return {row for row, group in waits if group in held_back and row in picked}
-
-
-class QuotaRoom:
-    """What may still be given, queue by queue."""
-
-    def __init__(self, tree: QuotaTree) -> None:
-        self.tree = tree
-        self.free = [tree.capacity, *(node.limit for node in tree.nodes[1:])]
-        self.users: dict[int, float] = {}
-
-    def take(self, claim: QuotaClaim, size: float) -> float:
-        """So much of it as there is room for."""
-        path = (0, *self.tree.paths[claim.queue])
-        user = self.users.get(claim.user, self.tree.user_quota)
-        given = max(0.0, min(size, user, *(self.free[at] for at in path)))
-        for at in path:
-            self.free[at] -= given
-        self.users[claim.user] = user - given
-        return float(given)
+    waits = [(row, group) for row, group, whole in zip(planned.tolist(), groups, together) if whole and not held[row]]
+    held_back = {group for row, group in waits if holds[row] <= 0.0}
+    return {row for row, group in waits if group in held_back and holds[row] > 0.0}

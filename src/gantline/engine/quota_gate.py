@@ -1,8 +1,8 @@
-"""Quotas between a policy and the cluster: they bind whatever the policy answers, because the engine applies them.
+"""Quotas between a policy and the cluster: they bind whatever the policy answers, because the engine applies them when it commits.
 
-Before a decision borrowers give back what others are promised and wait for (`take_back`). Of a ranking, rows beyond their quota are left
-out as if the policy had not wanted them now (`cut_key`). A policy that assigns is shown only the rows that may run (`shown`), and what it
-gives beyond a quota is cut (`cut_assignments`). Runs in which no queue has a quota never come here.
+`admission.arbiter` is the rule. A ranking is walked by it (`walk`). A policy that assigns is shown only the rows that may run (`shown`);
+what it gives is brought within the quotas (`cut`), and a row that its queue is promised devices for and that it has left waiting
+starts all the same (`keep_promises`). Runs in which no queue has a quota never come here.
 """
 
 from __future__ import annotations
@@ -12,19 +12,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.admission.quotas import QuotaClaim, QuotaTree
+from gantline.admission.arbiter import Books, Claims, arbitrate, lines_for, within_limits
+from gantline.admission.quotas import QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
-from gantline.core.plan import Assignments, Misfit, Ranking
+from gantline.core.plan import Assignments, Misfit
 from gantline.core.reasons import Reason, sentence
+from gantline.engine import settings as s
 from gantline.engine.grants import Grants
 from gantline.engine.quota_cut import cut_to_quotas
+from gantline.engine.quota_walk import QuotaNotes, walk_within_quotas
 from gantline.engine.quota_words import USER, binding_queue, bound, with_holders
+from gantline.engine.sized_assignments import size_of
 from gantline.engine.state import State
+from gantline.engine.undone_walk import BeforeWalk
 
-_BEHIND = 1e300  # the key of one that runs beyond its quota: it stays only where no other row needs its place
+_NAMES_QUOTA = (Reason.QUOTA, Reason.OVER_QUOTA)
+_MAY_BE_A_QUOTA = (
+    Reason.NONE, Reason.ARRIVED, Reason.RESOURCES, Reason.PRIORITY, Reason.FRAGMENTED, Reason.DEFERRED, Reason.BLOCKED, *_NAMES_QUOTA,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,111 +65,155 @@ class QuotaGate:
     def tree(self) -> QuotaTree:
         """The queues as they are now, over what the cluster has now: free devices and those that rows hold."""
         t = self.state.tables
-        capacity = int(t.NI[c.N_FREE][t.NI[c.N_UP] == 1].sum()) + int((t.D[c.D_HOLDER] >= 0).sum() + (t.D[c.D_HOLDER] == c.SHARED).sum())
-        known = (capacity, self.bounds, len(t.queues), tuple(t.queue_tree.values()))
+        known = (self._capacity(), self.bounds, len(t.queues), tuple(t.queue_tree.values()))
         if self._tree is None or self._tree[0] != known:
-            self._tree = known, QuotaTree(t.queues, t.queue_tree, float(capacity), self.bounds.queue, self.bounds.user)
+            self._tree = known, QuotaTree(t.queues, t.queue_tree, float(known[0]), self.bounds.queue, self.bounds.user)
         return self._tree[1]
 
-    # --- before a decision ----------------------------------------------------------------------------------------------
-    def take_back(self, ranks: bool) -> int:
-        """Borrowers give back what others are promised and wait for; returns how many stop. Also finds the rows that wait for a quota."""
-        rows, I, F = self.state.rows, self.state.tables.I, self.state.tables.F
-        runs = self._runs(rows)
-        first = np.lexsort((rows, np.where(runs, F[c.LAST_START][rows], -F[c.PRIORITY][rows]), ~runs))
-        rows, runs = rows[first], runs[first]
-        count = runs | (I[c.PHASE][rows] == PENDING)
-        rows, runs = rows[count], runs[count]
-        tree = self.tree()
-        sizes = self._sizes(rows, runs) if ranks else self._least(rows, runs)
-        claims = self._claims(rows, sizes, runs)
-        allowed = tree.pick(claims, strict=not ranks)
-        self.denied = np.array([claim.row for claim in claims if claim.row not in allowed], dtype=np.int64)
-        self.torn = self.torn[:0]
-        stopped = [claim.row for claim in claims if claim.runs and claim.row not in allowed]
-        for row in stopped:
-            self.grants.stop(row, Reason.QUOTA)
-        if stopped:
-            self.grants.refresh()
-            self.state.rebuild()
-        return len(stopped)
+    def _capacity(self) -> int:
+        t = self.state.tables
+        return int(t.NI[c.N_FREE][t.NI[c.N_UP] == 1].sum()) + int((t.D[c.D_HOLDER] >= 0).sum() + (t.D[c.D_HOLDER] == c.SHARED).sum())
 
+    # --- of a ranking ---------------------------------------------------------------------------------------------------
+    def walk(self, key: Floats, rows: Ints, option: Ints | None = None) -> float:
+        """Start and stop gangs in the order of the keys; returns the next finish. With `option`, only within promises: see `QuotaNotes`."""
+        state, log = self.state, self.state.log
+        books, waits = self._books(), len(state.waiting_rows)
+        width, t = state.scratch.shape[1], state.tables
+        notes = QuotaNotes(
+            books, lines_for(books, waits), np.zeros(width, dtype=np.int64), np.zeros(len(books.by_user), dtype=np.int64),
+            np.zeros(len(books.parent) * len(t.cluster.types), dtype=np.int64),
+            *((books.leaf, False) if option is None else (option, True)),
+        )  # fmt: skip
+        return float(
+            walk_within_quotas(state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out, notes)
+        )
+
+    # --- of assignments -------------------------------------------------------------------------------------------------
     def shown(self) -> Ints:
-        """The rows that a policy which assigns may give devices to."""
+        """The rows that a policy which assigns may give devices to: those that run, then by priority and arrival, none before its turn."""
         rows = self.state.rows
-        return rows[~np.isin(rows, self.denied)] if len(self.denied) else rows
+        runs, waits = self._runs(rows), self.state.tables.I[c.PHASE][rows] == PENDING
+        order = np.lexsort((rows, -self.state.tables.F[c.PRIORITY][rows], ~runs))
+        asked = np.where(runs | waits, self._least(rows, runs), 0.0)
+        holds = arbitrate(self._books(rows[:0]), self._claims(rows[order], asked[order]), float(self._capacity()), strict=True)
+        hidden = rows[order][(holds <= 0.0) & waits[order]]
+        return rows[~np.isin(rows, hidden)] if len(hidden) else rows
 
-    # --- of an answer ---------------------------------------------------------------------------------------------------
-    def cut_key(self, ranking: Ranking, rows: Ints) -> tuple[Floats, Bools]:
-        """The key without the rows beyond their quota, and which those are. One that runs and may be stopped goes behind all others."""
-        runs = self._runs(rows)
-        wanted = np.isfinite(ranking.key) | (runs & (not ranking.preempt))
-        count = wanted & (runs | (self.state.tables.I[c.PHASE][rows] == PENDING))
-        order = np.lexsort((rows, ranking.key)) if ranking.preempt else np.lexsort((rows, ranking.key, ~runs))
-        order = order[count[order]]
-        claims = self._claims(rows[order], self._sizes(rows[order], runs[order]), runs[order])
-        allowed = self.tree().pick(claims, strict=ranking.misfit == Misfit.STOP)
-        denied = count & ~np.isin(rows, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
-        key = np.where(denied & ~runs, np.inf, np.where(denied, _BEHIND, ranking.key))
-        self.denied = rows[denied]
-        return key, denied
+    def cut(self, rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
+        """The assignments within the quotas, and rows that keep what they have although the plan says otherwise."""
+        t, planned = self.state.tables, rows[table.job]
+        sizes = np.array([size_of(t, row, item) for row, item in zip(planned.tolist(), table)], dtype=np.float64)
+        if not self._lends(planned, sizes):
+            self.torn = planned[:0]
+            return table, self.torn
+        named, first = np.unique(planned, return_index=True)  # shares of the time count once
+        first.sort()
+        left_out = self.state.rows[~np.isin(self.state.rows, named)]
+        left_out = left_out[np.lexsort((left_out, -t.F[c.PRIORITY][left_out]))]
+        claimants = np.concatenate([planned[first], left_out])
+        claims = self._claims(claimants, np.concatenate([sizes[first], np.zeros(len(left_out))]))
+        shares_devices = table.has("group") or table.has("mode")  # then the commit finds out how many there are
+        holds = arbitrate(self._books(rows[:0]), claims, math.inf if shares_devices else float(self._capacity()))
+        found = cut_to_quotas(t, planned, sizes, table, *(dict(zip(claimants.tolist(), each.tolist())) for each in (holds, claims.held)))
+        self.torn = found.torn
+        goes_on = left_out[(holds[len(first) :] > 0.0) & self._runs(left_out)]
+        return found.table, np.concatenate([found.keeps, goes_on])
 
-    def still_beyond(self, rows: Ints) -> list[int]:
-        """Of these rows, those that run although their quota does not allow it beside all others that do; they come last."""
-        held = self.state.running_rows
-        late = np.isin(held, rows)
-        order = held[np.lexsort((held, self.state.tables.F[c.KEY][held], late))]
-        claims = self._claims(order, self._sizes(order, np.ones(len(order), dtype=np.bool_)), np.ones(len(order), dtype=np.bool_))
-        allowed = self.tree().pick(claims)
-        return [row for row in rows.tolist() if row in held and row not in allowed]
+    def _lends(self, planned: Ints, sizes: Floats) -> bool:
+        """Whether any queue or user would hold more than its quota by the plan."""
+        state = self.state
+        fixed = state.running_rows[~np.isin(state.running_rows, planned) & ~state.movable(state.running_rows)]
+        books = self._books(np.concatenate([planned, fixed]), np.concatenate([sizes, self._sizes(fixed)]))
+        return bool((books.used > books.quota).any() or (books.by_user > books.user_quota).any())
 
-    def fill(self, key: Floats, rows: Ints, denied: Bools) -> Floats | None:
-        """A key for those denied that may run all the same, because a row which came before them found no place; None: no row may.
+    def keep_promises(self, planned: Ints) -> tuple[int, int]:
+        """Start rows that wait within what their queues are promised, and stop borrowers for them; how many have started and stopped.
 
-        They count as if they ran already, so that the next decision leaves them alone.
+        `planned` are the rows of the plan, in its order: of a queue's borrowers the last of them gives way first. Who starts and who
+        stops for it is found by a walk that is undone; then it is done like any other stop and start.
         """
-        I = self.state.tables.I
-        waits = I[c.PHASE][rows] == PENDING
-        unplaced = waits & ~denied & np.isfinite(key)
-        fillers = waits & denied
-        if not unplaced.any() or not fillers.any():
-            return None
-        runs = self._runs(rows)
-        group = np.where(runs, 0, np.where(fillers, 1, 2))
-        order = np.lexsort((rows, key, group))
-        order = order[(runs | fillers | unplaced)[order]]
-        claims = self._claims(rows[order], self._sizes(rows[order], runs[order]), (runs | fillers)[order])
-        allowed = self.tree().pick(claims)
-        if not all(int(row) in allowed for row in rows[runs]):
-            return None
-        may = fillers & np.isin(rows, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
-        self.denied = rows[denied & waits & ~may]
-        return np.where(may | runs, key, np.inf) if may.any() else None
+        state, t, I = self.state, self.state.tables, self.state.tables.I
+        waits, books = state.waiting_rows, self._books()
+        waits = waits[~np.isin(waits, self.torn)]
+        waits = waits[~self.tree().beyond(books.quota, books.used, I[c.QUEUE][waits], self._smallest(waits))]
+        if not len(waits):
+            return 0, 0
+        place = np.full(t.F.shape[1], len(planned))
+        place[planned[::-1]] = np.arange(len(planned))[::-1]
+        rows = state.rows.copy()
+        order = np.lexsort((rows, -t.F[c.PRIORITY][rows], place[rows]))
+        key = np.empty(len(rows))
+        key[order] = np.arange(len(rows))
+        key[~(np.isin(rows, waits) | self._runs(rows))] = np.inf
+        starts, stops = self._tried(key, rows, waits)
+        if not len(starts):
+            return 0, 0
+        for row in stops:
+            self.grants.stop(row, Reason.QUOTA)
+        self.grants.refresh()
+        state.rebuild()
+        state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
+        reasons = I[c.REASON][rows].copy()
+        OI, options = t.options.I, list(starts.values())
+        table = Assignments(np.searchsorted(rows, list(starts)), gpus=OI[c.O_GPUS][options], type=OI[c.O_TYPE][options])
+        from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
-    def cut_assignments(self, rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
-        """The assignments within the quotas, and rows that keep what they have because they may not have more."""
-        runs = self._runs(rows[table.job])
-        least = self._least(rows[table.job], runs)
-        found = cut_to_quotas(self.tree(), self.state.tables, self._claims(rows[table.job], least, runs), table)
-        self.denied, self.torn = np.union1d(self.denied, found.denied), found.torn
-        return found.table, found.keeps
+        commit_assignments(self.grants, rows, table, keeps=state.running_rows.copy())
+        still = I[c.PHASE][rows] == PENDING
+        I[c.REASON, rows[still]] = reasons[still]
+        return int(state.out[0]), len(stops) + int(state.out[1])
 
+    def _tried(self, key: Floats, rows: Ints, waits: Ints) -> tuple[dict[int, int], list[int]]:
+        """Which rows would start within their promises, with which option, and which would stop for them; nothing changes."""
+        state, t, I = self.state, self.state.tables, self.state.tables.I
+        before, keys, switch, out = BeforeWalk(state), t.F[c.KEY][rows].copy(), state.SI.copy(), state.out.copy()
+        special = [row for row, grant in self.grants.by_row.items() if grant.shared or grant.side or grant.fluid]
+        I[c.LOCKED, [row for row in special if not self._chained(row)]] = 1
+        state.SI[s.S_PREEMPT], state.SI[s.S_MISFIT] = 0, int(Misfit.SKIP)
+        state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
+        ran = state.running_rows.copy()
+        option = np.full(t.F.shape[1], -1)
+        elastic = waits[self._smallest(waits) < I[c.SMALLEST][waits]]
+        if len(elastic):
+            asked = Assignments(np.arange(len(elastic)), gpus=self._smallest(elastic))
+            option[elastic] = self.grants.options.of_table(elastic, asked)
+        self.walk(key, rows, option)
+        began = rows[(I[c.PHASE][rows] == RUNNING) & ~np.isin(rows, ran)]
+        began = began[np.argsort(I[c.INTERVAL][began])]
+        starts = dict(zip(began.tolist(), I[c.OPTION][began].tolist()))
+        stops: list[int] = ran[I[c.PHASE][ran] == PENDING].tolist()
+        before.restore()
+        t.F[c.KEY][rows], state.SI[:], state.out[:] = keys, switch, out
+        return starts, stops
+
+    def _chained(self, row: int) -> bool:
+        """Show the walk a row that has its shared devices to itself as a gang of its own; False: others depend on what it has."""
+        t, books = self.state.tables, self.grants.holdings
+        devices = books.of(row).devices
+        if self.grants.by_row[row].fluid or not books.shares(row) or any(books.tenants(device) != [row] for device in devices):
+            return False
+        t.D[c.D_HOLDER, devices] = row
+        t.D[c.D_NEXT, devices] = [*devices[1:], -1]
+        t.I[c.HEAD, row], t.I[c.HELD, row] = devices[0], len(devices)
+        return True
+
+    # --- in words -------------------------------------------------------------------------------------------------------
     def write_reasons(self) -> None:
         """Write the reason of rows that wait because of a quota, or for a member of their group that does."""
-        I = self.state.tables.I
+        I, tree, books = self.state.tables.I, self.tree(), self._books()
         I[c.REASON, self.torn[I[c.PHASE][self.torn] == PENDING]] = int(Reason.TOGETHER)
-        if not len(self.denied):
-            return
-        tree = self.tree()
-        held = self._usage(tree)
-        for row in self.denied[I[c.PHASE][self.denied] == PENDING].tolist():
-            size, queue, user = self._size(row), int(I[c.QUEUE, row]), int(I[c.USER, row])
-            if size > tree.most(queue)[0]:
-                I[c.REASON, row] = int(Reason.OVER_QUOTA)
-            elif binding_queue(tree, held, queue, user, size) is not None:
-                I[c.REASON, row] = int(Reason.QUOTA)
-            elif int(I[c.REASON, row]) in (Reason.ARRIVED, Reason.DEFERRED, Reason.NONE):
-                I[c.REASON, row] = int(Reason.RESOURCES)
+        rows = self.state.waiting_rows
+        rows = rows[np.isin(I[c.REASON][rows], _MAY_BE_A_QUOTA)]
+        sizes, queues, free = self._least(rows, self._runs(rows)), I[c.QUEUE][rows], self.state.tables.NI[c.N_FREE].sum()
+        never = sizes > tree.most_by_queue[queues]
+        full = tree.beyond(books.limit, books.used, queues, sizes) | (books.by_user[I[c.USER][rows]] + sizes > tree.user_quota)
+        full |= tree.beyond(tree.own_quotas, books.used, queues, sizes) & (sizes > free)  # and there is nothing to borrow
+        over = np.isin(I[c.REASON][rows], _NAMES_QUOTA) & ~full
+        I[c.REASON, rows[over]] = int(Reason.RESOURCES)
+        I[c.REASON, rows[full]] = int(Reason.QUOTA)
+        I[c.REASON, rows[never]] = int(Reason.OVER_QUOTA)
+        self.denied = rows[full | never]
 
     def check_size(self, job: str, queue: str, size: int) -> None:
         """Refuse a job that its queue could never hold; if the quota shrinks later, the job waits and its row has the reason."""
@@ -173,13 +225,9 @@ class QuotaGate:
             raise RefusedError(f"job '{job}' {self.too_much(size, most, owner)}", where="submit", fix=fix)
 
     def may_grow(self, row: int, by: int) -> bool:
-        """Whether the queue of a row that runs may hold so many devices more."""
-        if not self.active:
-            return True
-        tree, I = self.tree(), self.state.tables.I
-        held = self._usage(tree)
-        user = held.get(("user", int(I[c.USER, row])), 0.0) + by <= tree.user_quota
-        return user and all(held.get(("queue", at), 0.0) + by <= tree.nodes[at].limit for at in tree.paths[int(I[c.QUEUE, row])])
+        """Whether the queue of a row may hold so many devices more."""
+        I = self.state.tables.I
+        return not self.active or bool(within_limits(self._books(), int(I[c.QUEUE, row]), int(I[c.USER, row]), float(by)))
 
     def words(self, row: int) -> str:
         """Which quota keeps a row waiting, and which jobs use it."""
@@ -188,12 +236,12 @@ class QuotaGate:
         most, owner = tree.most(queue)
         if size > most:
             return self.too_much(size, most, owner)
-        at = binding_queue(tree, self._usage(tree), queue, user, size)
+        at = binding_queue(tree, self._books(), queue, user, size)
         if at is None:
             return sentence(int(I[c.REASON, row]))
         rows = self.state.running_rows
         mine = [one for one in rows.tolist() if (I[c.USER, one] == user if at == USER else at in tree.paths[int(I[c.QUEUE, one])])]
-        sizes = self._sizes(np.array(mine, dtype=np.int64), np.ones(len(mine), dtype=np.bool_)).tolist()
+        sizes = self._sizes(np.array(mine, dtype=np.int64)).tolist()
         return with_holders(bound(tree, at, t.users[user]), [(t.ids[one], size) for one, size in zip(mine, sizes)])
 
     @staticmethod
@@ -209,42 +257,46 @@ class QuotaGate:
         return QuotaTree(names, t.queue_tree, math.inf, self.bounds.queue, self.bounds.user).most(len(names) - 1)
 
     # --- numbers --------------------------------------------------------------------------------------------------------
-    def _usage(self, tree: QuotaTree) -> dict[tuple[str, int], float]:
-        """Devices that each queue (with those below it) and each user holds."""
-        found: dict[tuple[str, int], float] = {}
-        rows = self.state.running_rows
-        sizes = self._sizes(rows, np.ones(len(rows), dtype=np.bool_))
-        I = self.state.tables.I
-        for row, size in zip(rows.tolist(), sizes.tolist()):
-            for key in (*(("queue", at) for at in tree.paths[int(I[c.QUEUE, row])]), ("user", int(I[c.USER, row]))):
-                found[key] = found.get(key, 0.0) + size
-        return found
+    def _books(self, rows: Ints | None = None, sizes: Floats | None = None) -> Books:
+        """What queues and users hold, or would if these rows held so much and no others anything."""
+        t = self.state.tables
+        rows = self.state.running_rows if rows is None else rows
+        sizes = self._sizes(rows) if sizes is None else sizes
+        return self.tree().books(t.I[c.QUEUE][rows], t.I[c.USER][rows], sizes, len(t.users))
+
+    def _claims(self, rows: Ints, asked: Floats) -> Claims:
+        """What the arbiter is told of rows for which a plan asks so much; nothing: it leaves them out."""
+        I, runs = self.state.tables.I, self._runs(rows)
+        held = np.where(runs, self._sizes(rows), 0.0)
+        least = self._least(rows, runs)
+        least = np.where(asked > 0.0, np.minimum(least, asked), least)
+        stays = runs & ~self.state.movable(rows)
+        return Claims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
 
     def _runs(self, rows: Ints) -> Bools:
         phase = self.state.tables.I[c.PHASE][rows]
         return np.asarray((phase == RUNNING) | (phase == STARTING) | (phase == RESIZING))
 
-    def _sizes(self, rows: Ints, runs: Bools) -> Floats:
-        """Devices that rows hold, or ask for."""
+    def _sizes(self, rows: Ints) -> Floats:
+        """Devices that rows hold."""
         I, shared = self.state.tables.I, self.state.tables.granted
         held = I[c.HELD][rows]
         if shared:
             held = np.where([row in shared for row in rows.tolist()], np.maximum(held, I[c.GPUS][rows]), held)
-        sizes: Floats = np.where(runs, held, I[c.GPUS][rows]).astype(np.float64)
-        return sizes
+        return held.astype(np.float64)
 
     def _least(self, rows: Ints, runs: Bools) -> Floats:
-        """The fewest devices with which rows go on: policies that assign may give less than was asked for."""
+        """The fewest devices with which rows start or go on: policies that assign may give less than was asked for."""
         I = self.state.tables.I
-        sizes, least = self._sizes(rows, runs), I[c.MIN_GPUS][rows]
+        sizes, least = np.where(runs, self._sizes(rows), I[c.GPUS][rows]), I[c.MIN_GPUS][rows]
         return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+
+    def _smallest(self, rows: Ints) -> Ints:
+        """The fewest devices with which a policy that assigns may start rows."""
+        I = self.state.tables.I
+        smallest, least = I[c.SMALLEST][rows], I[c.MIN_GPUS][rows]
+        return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
 
     def _size(self, row: int) -> float:
         I = self.state.tables.I
         return float(I[c.MIN_GPUS, row] or I[c.GPUS, row])
-
-    def _claims(self, rows: Ints, sizes: Floats, runs: Bools) -> list[QuotaClaim]:
-        I = self.state.tables.I
-        fixed = runs & ~self.state.movable(rows)
-        columns = (rows, I[c.QUEUE][rows], I[c.USER][rows], sizes, runs, fixed)
-        return [QuotaClaim(*values) for values in zip(*(column.tolist() for column in columns))]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from gantline.admission.arbiter import Books
 from gantline.admission.quotas import QuotaTree
 
 _NAMED = 5  # holders that are named
 USER = -1  # in place of a queue: the quota is the user's
 
 
-def binding_queue(tree: QuotaTree, held: Mapping[tuple[str, int], float], queue: int, user: int, size: float) -> int | None:
+def binding_queue(tree: QuotaTree, books: Books, queue: int, user: int, size: float) -> int | None:
     """The node of the tree whose quota keeps a job of that size waiting, `USER` for its user's; None: only the devices do."""
-    if held.get(("user", user), 0.0) + size > tree.user_quota:
+    if books.by_user[user] + size > tree.user_quota:
         return USER
     path = [at for at in tree.paths[queue] if not tree.stands_for_several(at)]
-    over = [at for at in path if held.get(("queue", at), 0.0) + size > tree.nodes[at].limit]
-    over += [at for at in path if held.get(("queue", at), 0.0) + size > tree.nodes[at].quota]
+    over = [at for bounds in (books.limit, books.quota) for at in path if books.used[at] + size > bounds[at]]
     return over[0] if over else None
 
 

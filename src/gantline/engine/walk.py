@@ -50,7 +50,7 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
     number = notes.number
     keep, misfit = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_MISFIT]
     n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
-    _begin(t, lists, rules, notes)
+    begin(t, lists, rules, notes)
     _stop_unwanted(t, lists, rules, notes, log, now)
     _look_ahead(lists, notes)
     while number[w.AT_WAITING] < n_wait or number[w.UNDECIDED] > 0:
@@ -89,12 +89,12 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
             halt(F, I, row, now, _PREEMPTED, log)
             number[w.STOPPED] += 1
     if number[w.STARTED] > 0 or number[w.STOPPED] > 0:
-        _regroup(F, I, lists, number[w.AT_WAITING], notes.gain)
+        regroup(F, I, lists, number[w.AT_WAITING], notes.gain)
     out[0], out[1] = number[w.STARTED], number[w.STOPPED]
 
 
 @kernel
-def _begin(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes) -> None:
+def begin(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes) -> None:
     """Nothing has been tried yet; what is free, and what could be had of those that run."""
     number, NI = notes.number, t.NI
     for k in range(w.NUMBERS):
@@ -208,7 +208,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
     for option in range(first, last):
         kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
         enough = keep or need <= notes.free[kind] + notes.reclaim[kind]
-        plain, at = _is_plain(t, rules, option), slot(notes, kind, need)
+        plain, at = is_plain(t, rules, option), slot(notes, kind, need)
         if not enough or (plain and not keep and need >= notes.tried_all[at]):
             fragmented = fragmented or enough
         else:
@@ -224,7 +224,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
                 if used == 0 and plain:
                     notes.tried_all[at] = min(notes.tried_all[at], need)
             if used > 0:
-                _enter(t, rules, notes, log, row, option, used, now)
+                enter(t, rules, notes, log, row, option, used, now)
                 return _PLACED
         smaller = option + 1 < last and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need
         if smaller and rules.switch[s.S_MISFIT] != _SHRINK:  # smaller options are for the shrink rule only
@@ -233,14 +233,14 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 
 
 @kernel
-def _is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
+def is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
     """Whether a place for a gang implies a place for every smaller one."""
     beside = asks_beside(t.OF, option) or t.OI[c.O_NODES, option] != 0
     return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
 
 
 @kernel
-def _enter(t: Matrices, rules: EngineRules, notes: Notes, log: LogColumns, row: int, option: int, used: int, now: float) -> None:
+def enter(t: Matrices, rules: EngineRules, notes: Notes, log: LogColumns, row: int, option: int, used: int, now: float) -> None:
     """The row takes the place that was found; if it ran elsewhere until now, it has moved."""
     moved = t.I[c.FLAGS, row] != 0
     if moved:
@@ -257,7 +257,7 @@ def _enter(t: Matrices, rules: EngineRules, notes: Notes, log: LogColumns, row: 
 
 
 @kernel
-def _regroup(F: Floats, I: Ints, lists: Lists, seen: int, stopped: Ints) -> None:
+def regroup(F: Floats, I: Ints, lists: Lists, seen: int, stopped: Ints) -> None:
     """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started.
 
     Those that have stopped come in rank order, so one merge from behind puts all of them where they belong.

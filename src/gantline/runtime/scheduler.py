@@ -206,7 +206,7 @@ class Scheduler:
         """A node goes down, drains, comes back or joins."""
         self.send([event])
 
-    def queue(self, name: str, *, weight: float = 1.0, quota: float = math.inf, borrow: float = math.inf) -> None:
+    def queue(self, name: str, *, weight: float = 1.0, quota: float = math.inf, borrow: float = 0.0) -> None:
         """From now on a queue is promised this many devices, may borrow so many more, and has this weight."""
         self.send([SetQueue(0.0, name, weight, quota, borrow)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -255,9 +256,11 @@ class Client(HttpClient):
     def queues(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/queues")["queues"])
 
-    def set_queue(self, name: str, *, quota: float | None = None, borrow: float | None = None, weight: float = 1.0) -> dict[str, Any]:
-        """Make a queue or change it: devices that it is promised (None: no quota), how many more it may borrow (None: no limit)."""
-        return self._send("PUT", f"/v1/queues/{quote(name)}", {"quota": quota, "borrow": borrow, "weight": weight})
+    def set_queue(self, name: str, *, quota: float | None = None, borrow: float = 0.0, weight: float = 1.0) -> dict[str, Any]:
+        """Make a queue or change it: devices that it is promised (None: no quota), how many more it may borrow (inf: no limit)."""
+        return self._send(
+            "PUT", f"/v1/queues/{quote(name)}", {"quota": quota, "borrow": borrow if math.isfinite(borrow) else "inf", "weight": weight}
+        )
 
     def drop_queue(self, name: str) -> dict[str, Any]:
         return self._send("DELETE", f"/v1/queues/{quote(name)}")

@@ -96,9 +96,12 @@ def reservations(*, home: HomeOption = None, output: WideForm = "table") -> None
 
 @app.command
 def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
-    """List queues with their quotas and what they hold."""
+    """List queues: what they are promised, what they may borrow beyond that, and what they hold."""
     with connect(home) as client:
-        show_rows(client.queues(), output, "name", ("name", "quota", "borrow", "weight", "gpus", "jobs"))
+        rows = client.queues()
+    if output in ("table", "wide"):
+        rows = [{**row, "quota": "none"} if row["quota"] is None else row for row in rows]
+    show_rows(rows, output, "name", ("name", "quota", "borrow", "weight", "gpus", "jobs"))
 
 
 @app.command

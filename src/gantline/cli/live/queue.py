@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -9,6 +10,7 @@ from cyclopts import App, Parameter
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.get import queues
 from gantline.cli.live.sheets import WideForm
+from gantline.core.queues import bounds_in_words
 
 app = App(name="queue")
 Name = Annotated[str, Parameter(help="A queue, such as research/nlp.")]
@@ -30,14 +32,14 @@ def set_queue(
         float | None, Parameter(help="How many devices it is promised, with the queues below it; by default no quota.")
     ] = None,
     borrow: Annotated[
-        float | None, Parameter(help="How many more it may borrow while others leave theirs idle; 0: none; by default no limit.")
-    ] = None,
+        float, Parameter(help="How many more it may borrow while others leave theirs idle; inf: no limit; by default none.")
+    ] = 0.0,
     weight: Annotated[float, Parameter(help="Its weight, for policies that share by weight.")] = 1.0,
 ) -> None:
     """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason reported."""
     with connect(home) as client:
         client.set_queue(name, quota=quota, borrow=borrow, weight=weight)
-    print(name)
+    print(f"queue '{name}' {bounds_in_words(math.inf if quota is None else quota, borrow)}")
 
 
 @app.command

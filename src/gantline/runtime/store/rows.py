@@ -13,7 +13,7 @@ class QueueRow:
     name: str
     weight: float = 1.0
     quota: float = math.inf
-    borrow: float = math.inf
+    borrow: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,7 @@ class NewQueue(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     quota: Annotated[float, Field(ge=0, le=1e9)] | None = None
-    borrow: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    borrow: Annotated[float, Field(ge=0, le=1e9)] | Literal["inf"] = 0.0
     weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
 
 
@@ -36,17 +36,20 @@ def list_queues(here: Here) -> dict[str, Any]:
         row = known.get(name, QueueRow(name))
         states = Counter(job.state for job in jobs if job.queue == name)
         held = sum(len(job.devices) for job in jobs if job.queue == name)
-        quota, borrow = (each if math.isfinite(each) else None for each in (row.quota, row.borrow))
+        quota = row.quota if math.isfinite(row.quota) else None
+        borrow = None if quota is None else row.borrow if math.isfinite(row.borrow) else "inf"
         found.append({"name": name, "quota": quota, "borrow": borrow, "weight": row.weight, "gpus": held, "jobs": dict(states)})
     return {"queues": found}
 
 
 @router.at("PUT", "/v1/queues/{name:path}", Role.OPERATOR)
 def set_queue(name: str, new: NewQueue, here: Here) -> dict[str, Any]:
-    """Make a queue, or change it: what it is promised (none: no quota), how much more it may borrow (none: no limit), its weight."""
+    """Make a queue, or change it: what it is promised (none: no quota), how much more it may borrow ("inf": no limit), its weight."""
     if not is_queue(name):
         raise UsageError(f"{name[:64]!r} is not a queue", where="queue", fix="write names with slashes between them: research/nlp")
-    quota, borrow = (math.inf if each is None else each for each in (new.quota, new.borrow))
+    quota, borrow = math.inf if new.quota is None else new.quota, float(new.borrow)
+    if borrow and new.quota is None:
+        raise UsageError(f"queue '{name[:64]}' would borrow {borrow:g} beyond no quota", where="queue", fix="give it a quota too")
     here.scheduler.queue(name, weight=new.weight, quota=quota, borrow=borrow)
     with here.service.store.transaction() as write:
         write.queue(QueueRow(name, new.weight, quota, borrow))

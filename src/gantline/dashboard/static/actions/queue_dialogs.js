@@ -7,17 +7,17 @@ const given = (text) => String(text).trim() !== "";
 
 /** `queue`: what is there already, or null for a new one. */
 export class SetQueue extends Component {
-  state = { name: this.props.queue?.name ?? "", weight: String(this.props.queue?.weight ?? 1), quota: String(this.props.queue?.quota ?? ""), borrow: String(this.props.queue?.borrow ?? "") };
+  state = { name: this.props.queue?.name ?? "", weight: String(this.props.queue?.weight ?? 1), quota: String(this.props.queue?.quota ?? ""), borrow: String(this.props.queue?.borrow ?? 0) };
 
   render({ app, queue, onClose }, { name, weight, quota, borrow }) {
     const path = `/v1/queues/${name.trim().split("/").map(encodeURIComponent).join("/")}`;
-    const act = () => app.api.put(path, { weight: Number(weight), quota: given(quota) ? Number(quota) : null, borrow: given(borrow) ? Number(borrow) : null });
+    const act = () => app.api.put(path, { weight: Number(weight), quota: given(quota) ? Number(quota) : null, borrow: borrow.trim() === "inf" ? "inf" : Number(borrow) });
     return h(Dialog, { title: queue ? `Change queue ${queue.name}` : "Make a queue", verb: queue ? "Change" : "Make", act, onClose, disabled: !given(name) },
       h("div", { class: "fields" },
         !queue && field("name", "names with slashes between them: research/nlp", { value: name, onInput: (event) => this.setState({ name: event.target.value }) }),
         field("weight", "its share among its neighbours", { type: "number", min: 0, step: "any", value: weight, onInput: (event) => this.setState({ weight: event.target.value }) }),
         field("quota", "devices that it is promised; empty: none", { type: "number", min: 0, value: quota, onInput: (event) => this.setState({ quota: event.target.value }) }),
-        field("borrow", "devices beyond the quota; empty: no limit", { type: "number", min: 0, value: borrow, onInput: (event) => this.setState({ borrow: event.target.value }) })));
+        field("borrow", "devices beyond the quota; inf: no limit", { pattern: "[0-9.]*|inf", value: borrow, onInput: (event) => this.setState({ borrow: event.target.value }) })));
   }
 }
 

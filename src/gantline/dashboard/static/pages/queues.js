@@ -68,7 +68,7 @@ function QueueList({ app, queues, show }) {
     h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "limits of each queue" }, h("table", { class: "list" },
       h("thead", null, h("tr", null, ["queue", "weight", "quota", "borrow", "devices", "jobs", ...(may ? ["change"] : [])].map((title) => h("th", { key: title, scope: "col" }, title)))),
       h("tbody", null, queues.map((queue) => h("tr", { key: queue.name },
-        h("td", { title: cut(queue.name, 500) }, queue.name === "" ? "(default)" : cut(queue.name, 60)), h("td", null, queue.weight), h("td", null, queue.quota ?? "none"), h("td", null, queue.borrow ?? "no limit"), h("td", null, count(queue.gpus)), h("td", null, states(queue.jobs)),
+        h("td", { title: cut(queue.name, 500) }, queue.name === "" ? "(default)" : cut(queue.name, 60)), h("td", null, queue.weight), h("td", null, queue.quota ?? "none"), h("td", null, queue.borrow === "inf" ? "no limit" : queue.borrow ?? ""), h("td", null, count(queue.gpus)), h("td", null, states(queue.jobs)),
         may && h("td", null, queue.name !== "" && h("span", { class: "actions" },
           h("button", { type: "button", onClick: () => show("set", queue) }, "Change"), h("button", { type: "button", onClick: () => show("drop", queue) }, "Drop")))))))));
 }
