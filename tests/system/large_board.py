@@ -164,6 +164,7 @@ class LargeCluster:
             "waiting": len(self.queue),
             "held": 0,
             "oldest": oldest,
+            "stuck": 0,
         }
 
     def board(self) -> dict[str, Any]:
