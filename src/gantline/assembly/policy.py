@@ -6,10 +6,10 @@ from dataclasses import fields
 from typing import Any
 
 from gantline.assembly.guard import Guard, asked, kind_of
-from gantline.core.errors import UsageError, near
+from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.estimates import NEEDS
 from gantline.core.plan import Misfit
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy, Policy, changed
 from gantline.engine.regime import Regime
 
 _STATED = ("name", "paper", "shares_devices", "names_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
@@ -28,15 +28,31 @@ def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> 
     first states, within its budget, what a run must know of it before its first turn.
     """
     if guard is None:
-        return policy.for_regime(regime.name)
+        return _as_read(policy, regime)
 
     def meet() -> Policy:
-        found = policy.for_regime(regime.name)
+        found = _as_read(policy, regime)
         _ = [getattr(found, name) for name in _STATED], found.only_starts(), found.order_moves()
         _check(found)
         return found
 
     return asked(policy, guard, meet)
+
+
+def _as_read(policy: Policy, regime: Regime) -> Policy:
+    """The policy as it behaves in this regime; a parameter that was set and says nothing there is refused."""
+    found = policy.for_regime(regime.name)
+    unread = (*regime.settles, *found.unread(regime.name))
+    for name in changed(policy):
+        if name in unread:
+            why = (
+                f"regime '{regime.name}' decides that itself"
+                if name in regime.settles
+                else "nothing reads it beside the others as they are"
+            )
+            what = f"parameter '{name}' of policy '{policy.name}' says nothing: {why}"
+            raise RefusedError(what, where=f"--regime {regime.name}", fix=f"leave {name} out, or see docs/policies/{policy.name}.md")
+    return found
 
 
 def _check(policy: Policy) -> None:

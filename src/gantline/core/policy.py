@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, get_type_hints
 
@@ -88,6 +88,10 @@ class Policy:
         """The policy as it behaves in that regime; parameters that mean 'as the regime does' are settled here."""
         return self
 
+    def unread(self, regime: str) -> tuple[str, ...]:
+        """Parameters that say nothing in that regime, or beside the others as they are set: a run that sets them is refused."""
+        return ()
+
     def counted(self, memory: object) -> dict[str, int]:
         """What it has counted throughout a run, by its last memory, for the summary of the run."""
         return {}
@@ -169,6 +173,15 @@ def parameters(policy: type[Policy]) -> list[Parameter]:
 def _hints(policy: Any) -> dict[str, Any]:
     """The types of a policy's parameters; a sweep asks for them at every run."""
     return get_type_hints(policy)
+
+
+def changed(policy: Policy) -> list[str]:
+    """The parameters that are not as they are by default."""
+    return [item.name for item in fields(policy) if getattr(policy, item.name) != _default(item)]
+
+
+def _default(item: Field[object]) -> object:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
 
 
 def build(policy: type[Policy], settings: dict[str, Any]) -> Policy:

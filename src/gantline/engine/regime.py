@@ -24,6 +24,7 @@ class Regime:
     finish_at_boundary: bool = False  # a finish is seen, and its devices are free, at the end of the round only
     keep_evictions: bool = False  # gangs stopped for a job that then does not fit stay stopped
     strict: bool = False  # whatever the policy says: lower ranks give way, and no job passes one that does not fit
+    settles: tuple[str, ...] = ()  # parameters of policies that say nothing here, because the regime decides that itself
     credit_round: bool = False  # responsiveness counts to the end of the first round, as Blox does
     tick: float = 0.0  # instants are whole multiples of it
     ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival

@@ -6,14 +6,14 @@ refused too. Each package has a `scope.py` with its `SCOPE`; an option that is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, listed
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, changed
 from gantline.core.tables import Tables
 from gantline.policies.registry import find_policy
 
@@ -77,12 +77,3 @@ class Scope:
         if name not in self.resources:
             fix = f"leave {name} out of the cluster or the trace, or use another --regime"
             raise RefusedError(f"jobs ask for {name}, which {self.simulator} does not count", where=f"--regime {regime}", fix=fix)
-
-
-def changed(policy: Policy) -> Iterable[str]:
-    """The parameters that are not as they are by default."""
-    return [item.name for item in fields(policy) if getattr(policy, item.name) != _default(item)]
-
-
-def _default(item: Field[object]) -> object:
-    return item.default_factory() if item.default_factory is not MISSING else item.default

@@ -9,6 +9,14 @@ from gantline.core.errors import GantlineError
 from gantline.policies.registry import make_policy
 
 
+def test_the_first_turn_of_a_job_that_starts_within_a_slice_is_the_rest_of_it() -> None:
+    jobs = [
+        {"job": name, "arrival": at, "gpus": 1, "duration": length} for name, at, length in (("a", 0, 50), ("b", 30, 200), ("c", 40, 200))
+    ]
+    spells = simulate(jobs, "1x1", "gandiva").allocations.select("job", "start", "end").rows()
+    assert spells[:4] == [("a", 0.0, 50.0), ("b", 50.0, 60.0), ("c", 60.0, 120.0), ("b", 120.0, 180.0)]
+
+
 def test_three_jobs_take_turns_on_one_device() -> None:
     jobs = [{"job": name, "arrival": 0, "gpus": 1, "duration": 120} for name in "abc"]
     run = simulate(jobs, "gpu:1x1", "gandiva")

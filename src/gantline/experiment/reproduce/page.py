@@ -29,7 +29,10 @@ def section(found: Reproduction) -> str:
     parts = [
         f"## {study.name}",
         f"{study.paper}. {study.figure}.",
-        study.what if found.scale == "full" else f"{study.what} *Small scale: an excerpt of this in seconds.*",
+        study.what
+        if found.scale == "full"
+        else f"{study.what} *Small scale: an excerpt of this in seconds. Differences may be much larger or "
+        "smaller than at full scale, which docs/reproductions.md shows.*",
         f"**{found.verdict}**",
         markdown_table(claims),
         markdown_table(found.table),

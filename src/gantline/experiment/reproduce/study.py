@@ -142,7 +142,12 @@ class Reproduction:
     @property
     def verdict(self) -> str:
         """The outcome in words: a figure is its shape first, its numbers second."""
-        return verdict_of(self.claims, len(self.sweep.failures))
+        said = verdict_of(self.claims, len(self.sweep.failures))
+        if self.scale == "full" or self.sweep.failures:
+            return said
+        if not any(claim.is_number for claim in self.claims):
+            said = said.replace("Reproduced:", "Reproduced in shape:")
+        return f"{said[:-1]}, at small scale; how much and published numbers are judged at full scale."
 
     @property
     def shape_holds(self) -> bool:

@@ -13,5 +13,6 @@ REGIME = Regime(
     finish_at_boundary=True,
     keep_evictions=True,
     strict=True,
+    settles=("preempt", "backfill"),
     credit_round=True,
 )

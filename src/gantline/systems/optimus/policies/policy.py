@@ -109,6 +109,10 @@ class Optimus(ServersAndWorkers):
 
     interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
 
+    def unread(self, regime: str) -> tuple[str, ...]:
+        """Pollux' simulator alone knows what interference is."""
+        return () if regime == "pollux" else ("interference",)
+
     def sizes(self, pool: Pool) -> Ints:
         return marginal_gains(pool)
 

@@ -49,6 +49,10 @@ class Pollux(Policy):
     )
     interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
 
+    def unread(self, regime: str) -> tuple[str, ...]:
+        """Pollux' simulator alone knows what interference is."""
+        return () if regime == "pollux" else ("interference",)
+
     def decide(self, snapshot: Snapshot) -> Plan:
         return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.affordable)
 

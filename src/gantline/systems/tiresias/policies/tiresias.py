@@ -59,6 +59,11 @@ class Tiresias(OrderPolicy):
             return self
         return replace(self, compat=regime if regime in {"tiresias", "blox"} else "none")
 
+    def unread(self, regime: str) -> tuple[str, ...]:
+        """Blox' Tiresias is LAS; past jobs tell only where ranks are Gittins indices, and interference only in Pollux' simulator."""
+        own = ("limits", "service", "promote", "gittins", "sample") if self.compat == "blox" else () if self.gittins else ("sample",)
+        return own if regime == "pollux" else (*own, "interference")
+
     def only_starts(self) -> bool:
         return self.compat != "tiresias"  # whose queues are lists that every event changes, whether a job waits or not
 
