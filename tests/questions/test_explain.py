@@ -58,6 +58,15 @@ def test_a_job_that_waits_for_room():
     assert "when small ends" in text
 
 
+def test_a_job_that_waits_for_cpus_is_told_how_many_are_taken():
+    hog = {"id": "hog", "gpus": 1, "devices": [0], "estimate": 900, "options": [{"gpus": 1, "cpus": 7}]}
+    waits = {"id": "waits", "gpus": 1, "estimate": 60, "options": [{"gpus": 1, "cpus": 4}]}
+    snapshot = decode_snapshot({"now": 600, "cluster": "1x4/8c", "jobs": [hog, waits]})
+    assert explain(snapshot, make_policy("fifo"), "waits").why == (
+        "enough devices are free, but CPUs of their nodes are taken: it asks for 4 CPUs beside each device, and node0 has 1 of 8 free"
+    )
+
+
 def test_a_job_behind_one_that_does_not_fit():
     found = explain(instant(), make_policy("fifo"), "wide", SURE)
     assert "behind a job" in found.why
