@@ -14,6 +14,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.questions import explain
 from gantline.questions.forecast import Setup
+from gantline.questions.submission import submission
 from gantline.simulator.uncertainty import Uncertainty
 
 
@@ -128,3 +129,16 @@ def test_columns_are_gathered_as_often_for_many_jobs_as_for_few(monkeypatch):
         return len(reads)
 
     assert counted(40) == counted(10)
+
+
+def test_behind_a_job_of_unknown_length_no_start_is_invented():
+    """The same present with and without the estimate of the job that runs."""
+    runs = {"id": "runs", "gpus": 2, "devices": [0, 1], "estimate": 3600.0}
+    wide = {"gpus": 2, "estimate": 60.0}
+    for blind in ([], ["runs"]):
+        snapshot = decode_snapshot({"now": 600, "cluster": "1x2", "jobs": [runs], "unestimated": blind})
+        answer = submission(snapshot, make_policy("fifo"), wide, Setup())
+        assert answer["position"] == 1
+        assert (answer["expected"] is None) is bool(blind)
+        assert any(line.startswith("expected start in ") for line in answer["lines"]) is not bool(blind)
+        assert ("1 job ahead, 1 of unknown length: its start is not known" in answer["lines"]) is bool(blind)
