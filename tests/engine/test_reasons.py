@@ -138,6 +138,9 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.TURN: lambda: told([job("a"), job("b")], "1x1", None, turn_of(0), turn_of(1), round=30.0),
     Reason.TOGETHER: lambda: told([job("a"), job("b")], "1x1", None, both_or_none, until=50.0),
     Reason.DEVICE_MEMORY: lambda: told([{**job(name), "device_memory": 60} for name in "ab"], "1x1/80d", None, shared_device, until=50.0),
+    Reason.CPUS: lambda: told([{**job(name), "cpus": 3.0} for name in "ab"], "1x2/4c", "fifo", until=50.0),
+    Reason.MEMORY: lambda: told([{**job(name), "memory": 3.0} for name in "ab"], "1x2/4c/4g", "fifo", until=50.0),
+    Reason.STORAGE: lambda: told([{**job(name), "storage": 3.0} for name in "ab"], "1x2/4c/4g/4s", "fifo", until=50.0),
     Reason.ONE_GANG: one_gang_on_a_device,
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }

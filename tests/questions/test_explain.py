@@ -14,6 +14,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.questions import explain
 from gantline.questions.forecast import Setup
+from gantline.questions.submission import submission
 from gantline.simulator.uncertainty import Uncertainty
 
 
@@ -56,6 +57,15 @@ def test_a_job_that_waits_for_room():
     text = "\n".join(found.lines())
     assert "with 2 GPUs in place of 4 it would start now" in text
     assert "when small ends" in text
+
+
+def test_a_job_that_waits_for_cpus_is_told_how_many_are_taken():
+    hog = {"id": "hog", "gpus": 1, "devices": [0], "estimate": 900, "options": [{"gpus": 1, "cpus": 7}]}
+    waits = {"id": "waits", "gpus": 1, "estimate": 60, "options": [{"gpus": 1, "cpus": 4}]}
+    snapshot = decode_snapshot({"now": 600, "cluster": "1x4/8c", "jobs": [hog, waits]})
+    assert explain(snapshot, make_policy("fifo"), "waits").why == (
+        "enough devices are free, but CPUs of their nodes are taken: it asks for 4 CPUs beside each device, and node0 has 1 of 8 free"
+    )
 
 
 def test_a_job_behind_one_that_does_not_fit():
@@ -119,3 +129,16 @@ def test_columns_are_gathered_as_often_for_many_jobs_as_for_few(monkeypatch):
         return len(reads)
 
     assert counted(40) == counted(10)
+
+
+def test_behind_a_job_of_unknown_length_no_start_is_invented():
+    """The same present with and without the estimate of the job that runs."""
+    runs = {"id": "runs", "gpus": 2, "devices": [0, 1], "estimate": 3600.0}
+    wide = {"gpus": 2, "estimate": 60.0}
+    for blind in ([], ["runs"]):
+        snapshot = decode_snapshot({"now": 600, "cluster": "1x2", "jobs": [runs], "unestimated": blind})
+        answer = submission(snapshot, make_policy("fifo"), wide, Setup())
+        assert answer["position"] == 1
+        assert (answer["expected"] is None) is bool(blind)
+        assert any(line.startswith("expected start in ") for line in answer["lines"]) is not bool(blind)
+        assert ("1 job ahead, 1 of unknown length: its start is not known" in answer["lines"]) is bool(blind)

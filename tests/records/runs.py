@@ -151,6 +151,7 @@ def recorded_runs() -> list[Recorded]:
     found.append(Recorded("shockwave", "shockwave", "shockwave", BRIEF["shockwave"] | {"compat": "shockwave"}))
     found += [Recorded("orders", "synthesizer", world, {"compat": "blox"}) for world in ("rounds", "blox")]
     found.append(Recorded("carbonscaler", "carbonscaler", "elastic", {"compat": "carbonscaler"}))
+    found += [Recorded("corners", name, world) for name in ("fifo", "srtf", "las") for world in ("ties", "windows")]
     found += [Recorded("voda", name, "elastic", {"compat": "voda"}) for name in policy_names() if name.startswith("voda.")]
     found += [
         Recorded("elasticflow", "elasticflow", "elasticflow", {"compat": "elasticflow", "admission": word}) for word in ("group", "off")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tests.systems.lucid import lucid_world
 
+from gantline.core.node_events import NodeEvent
 from gantline.core.signal import Signal
 from gantline.files.node_lists import cluster_text, read_node_list
 from gantline.files.pair_tables import read_pair_profiles
@@ -35,6 +36,13 @@ v100,ResNet-18 (batch size 128),2,30
 v100,ResNet-18 (batch size 256),2,18
 """
 STAGES = ((0.5, 0.125, 0.0625), (0.0625, 0.5, 0.125), (0.125, 0.25, 0.375), (0.25, 0.25, 0.25))
+LOSSES = (  # a device is cordoned, then its node is lost, and comes back without it
+    NodeEvent(150.0, "node0:1", "drain"),
+    NodeEvent(400.0, "node0", "down"),
+    NodeEvent(900.0, "node0", "up"),
+    NodeEvent(1200.0, "node0:1", "up"),
+)
+WINDOWS = "on=node1,from=400,for=300;on=node1,from=700,for=200;nodes=1,from=1200,for=100"  # the first two touch
 CARBON = Signal((300.0, 120.0, 80.0, 260.0), step=600.0)
 
 
@@ -50,6 +58,15 @@ def some_jobs(seed: int, count: int, gap: int = 60, longest: int = 1200, gpus: t
         row |= {"queue": ("research", "production")[int(draw.integers(2))], "priority": float(draw.integers(3))}
         row |= {"deadline": arrival + duration * float(draw.integers(2, 9)), "model": ("resnet50", "vgg16")[int(draw.integers(2))]}
         jobs.append(row)
+    return jobs
+
+
+def tied_jobs(seed: int, count: int) -> list[Job]:
+    """Jobs that come four at a time, as long, as wide and due at the same time as another."""
+    draw, jobs = np.random.default_rng(seed), some_jobs(seed, count, gpus=(1, 2))
+    for number, job in enumerate(jobs):
+        arrival, duration = 120.0 * (number // 4), 200.0 * int(draw.integers(1, 4))
+        job |= {"arrival": arrival, "duration": duration, "deadline": arrival + 1200.0, "priority": float(draw.integers(2))}
     return jobs
 
 
@@ -197,6 +214,8 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     return {
         "rounds": world(some_jobs(1, 26), "4x4", round=60.0, costs="start=5,resume=20", placement="consolidated", carbon=CARBON),
         "elastic": world(elastic_jobs(2, 16), "2x8", costs="start=5,resume=20,resize=10", carbon=CARBON),
+        "ties": world(tied_jobs(14, 32), "2x4", costs="start=5,resume=20,checkpoint=60", node_events=LOSSES),
+        "windows": world(some_jobs(15, 24), "2x4", costs="start=5,resume=20", reserve=WINDOWS, estimates="oracle"),
         "two types": world(typed_jobs(3, 16), TWO_TYPES, round=360.0, throughputs=pairs),
         "cpu or gpu": world(hybrid_jobs(4, 40), HYBRID.replace("/0c", "/2c")),
         "blox": world(some_jobs(5, 40, longest=4000), "4x4", regime="blox"),

@@ -368,3 +368,16 @@ def test_output_that_the_disk_did_not_take_is_reported(owner: Client, service: R
     assert owner.wait(job, timeout=LIMIT)[0]["state"] == "succeeded", "the job itself goes on"
     assert owner.job(job)["lost_output"] == 5
     assert owner.job(before)["lost_output"] == 0
+
+
+def test_cpus_and_memory_that_jobs_ask_for_are_shown_as_taken(owner: Client) -> None:
+    (id,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": 0.5, "memory": "100MB"})
+    until(lambda: state_of(owner, id) == "running")
+    node = until(lambda: next((one for one in owner.nodes() if id in one["jobs"] and one["cpus_taken"]), None), "a node with its job")
+    assert 0.5 <= node["cpus_taken"] <= node["cpus"]
+    assert 0.09 <= node["memory_taken"] <= node["memory"]
+    metrics = owner.metrics()
+    for name in ("cpus", "cpus_taken", "memory_gigabytes", "memory_taken_gigabytes"):
+        assert f'gantline_node_{name}{{node="{node["name"]}"}}' in metrics
+    owner.cancel(id)
+    until(lambda: state_of(owner, id) == "cancelled")

@@ -41,6 +41,9 @@ class Reason(IntEnum):
     TOGETHER = 30  # its group starts whole or not at all, and another member may not start
     DEVICE_MEMORY = 31  # too little device memory is left beside those that it would share with
     ONE_GANG = 32  # the plan has it on devices of others, and the executor puts one gang on a device
+    CPUS = 33  # enough devices, but the CPUs beside them are taken
+    MEMORY = 34  # likewise the memory of their nodes
+    STORAGE = 35  # likewise the storage bandwidth
 
 
 _SENTENCES = {
@@ -76,6 +79,9 @@ _SENTENCES = {
     Reason.TOGETHER: "its group starts together, and another member has no place or is held back by a quota",
     Reason.TURN: "waits for its next turn in its rotation",
     Reason.ONE_GANG: "it would share devices, and the executor puts one gang on a device",
+    Reason.CPUS: "enough devices are free, but CPUs of their nodes are taken",
+    Reason.MEMORY: "enough devices are free, but memory of their nodes is taken",
+    Reason.STORAGE: "enough devices are free, but storage bandwidth of their nodes is taken",
     Reason.DEVICE_MEMORY: "the devices that it would share have too little memory left",
 }
 

@@ -14,6 +14,7 @@ from gantline.drivers.compiled import LoopReport, report_on, run_compiled
 from gantline.drivers.loop_clock import ASK, CUT, DONE, STALLED, LoopBounds
 from gantline.drivers.stepping import Driver, Stepping
 from gantline.drivers.virtual import Virtual
+from gantline.engine import beside_reasons
 from gantline.engine import lists as ls
 
 
@@ -46,6 +47,7 @@ class Simulation(Stepping):
             elif ending.code == ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
+        beside_reasons.write_reasons(self.state.tables, self.state.rows)  # compiled loops look for places only
         self.engine.grants.close_open_intervals()
 
     def run_stepwise(self, *begun: Any) -> None:

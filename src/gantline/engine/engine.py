@@ -25,6 +25,7 @@ from gantline.core.plan import Assignments, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
+from gantline.engine import beside_reasons
 from gantline.engine import settings as s
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
@@ -255,6 +256,7 @@ class Engine:
                 self.grants.speeds.refresh(moved)
         elif bounded:  # nothing changes but what others are promised
             self._keep_promises(rows[:0])
+        beside_reasons.write_reasons(t, state.rows)
         if bounded:
             self.quotas.write_reasons()
         if state.tables.windows:

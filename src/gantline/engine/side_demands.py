@@ -9,9 +9,9 @@ from gantline.core.cluster import Cluster
 from gantline.core.columns import BESIDE_NAMES
 from gantline.core.errors import RefusedError
 from gantline.core.options import Option
+from gantline.engine.beside_reasons import UNITS
 
 _SLACK = 1e-9
-_UNITS = ("CPUs", "GB of memory", "MB/s of storage")
 
 
 def check_side_demands(cluster: Cluster, job: str, options: Sequence[Option]) -> None:
@@ -35,7 +35,7 @@ def options_with_memory(cluster: Cluster, job: str, options: list[Option], need:
 def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]
-    for what, unit, each in zip(BESIDE_NAMES, _UNITS, amounts_beside(option)):
+    for what, unit, each in zip(BESIDE_NAMES, UNITS, amounts_beside(option)):
         has = [float(getattr(node, what)) for node in nodes]
         whole = each * max(option.gpus, 1)
         if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:

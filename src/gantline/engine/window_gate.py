@@ -22,6 +22,7 @@ from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
 from gantline.core.windows import AdvanceWindow
+from gantline.engine.beside_reasons import LACKING
 from gantline.engine.grants import Grants
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.state import State
@@ -34,6 +35,7 @@ _NO_ROOM = (
     int(Reason.PRIORITY),
     int(Reason.FRAGMENTED),
     int(Reason.DEFERRED),
+    *map(int, LACKING),
 )
 
 

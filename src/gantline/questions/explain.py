@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core.errors import NotFoundError, near
+from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
@@ -101,6 +102,7 @@ def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any
     jobs, ids = snapshot.jobs, snapshot.jobs.ids  # columns are gathered when they are read: once, not for each job
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)
     left, gpus = np.maximum(jobs.remaining, 0.0) / rate, jobs.gpus
+    left[np.isin(jobs.rows, list(tables_behind(snapshot).unestimated))] = np.nan  # a guess is not shown as a number
     holders = [k for k, one in enumerate(outcomes) if one.act in RUNS and k != place]
     for k in sorted(holders, key=lambda k: (math.inf if math.isnan(left[k]) else float(left[k]), k)):
         yield Ahead(ids[k], len(outcomes[k].devices), True, float(left[k]))

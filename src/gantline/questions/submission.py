@@ -9,6 +9,7 @@ from typing import Any
 
 from gantline.assembly.rules import RunRules
 from gantline.core.inputs import Submit
+from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
@@ -16,7 +17,7 @@ from gantline.engine import lists as ls
 from gantline.engine.advance import arrive
 from gantline.files.placements import GivenPlacement
 from gantline.questions.changes import RUNS
-from gantline.questions.explain import explain
+from gantline.questions.explain import Explanation, explain
 from gantline.questions.forecast import Setup
 from gantline.simulator.from_here import private_tables, state_on
 
@@ -51,6 +52,9 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
     }  # fmt: skip
     lines = ["it would start at once" if found.act in RUNS else f"it would wait, as number {len(ahead) + 1}: {found.why}"]
     expected = found.expected
+    if found.act not in RUNS and (unknown := _of_unknown_length(then, found)):
+        fields["expected"], expected = None, None
+        lines.append(f"{_ahead_of_it(found)}, {unknown} of unknown length: its start is not known")
     if found.act not in RUNS and expected is not None:
         lines.append(f"expected start {_in(expected.start_p50, then.now)} (P50), {_in(expected.start_p90, then.now)} (P90)")
     if not estimated:
@@ -63,6 +67,20 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
     lines += found.prospects()
     used = expected.samples if expected is not None else 0
     return {**fields, "samples": used, "lines": [*lines, f"note: {setup.used(used)} of {setup.over}"]}
+
+
+def _of_unknown_length(snapshot: Snapshot, found: Explanation) -> int:
+    """How many of the jobs before it have no estimate."""
+    tables = tables_behind(snapshot)
+    blind = {tables.ids[row] for row in tables.unestimated}
+    return sum(one.job in blind for one in found.ahead)
+
+
+def _ahead_of_it(found: Explanation) -> str:
+    """What is known of the jobs before it: ``8 jobs, 14 GPU-hours ahead``."""
+    hours = math.fsum(one.gpus * one.ends_in for one in found.ahead if not math.isnan(one.ends_in)) / 3600.0
+    known = f", {hours:.3g} GPU-hours of those that run" if hours > 0.0 else ""
+    return f"{len(found.ahead)} job{'s' if len(found.ahead) != 1 else ''}{known} ahead"
 
 
 def _in(instant: float, now: float) -> str:

@@ -17,7 +17,7 @@ from gantline.engine.executor import Order, Verb
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.book import ENDED, Book, Job
 from gantline.runtime.clock import WallClock
-from gantline.runtime.device_views import DeviceViews
+from gantline.runtime.device_views import DeviceViews, NodeViews
 from gantline.runtime.endings import Endings
 from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
@@ -47,7 +47,7 @@ class Observer:
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._rows = 0  # how many rows there were
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in book})
-        self._devices = DeviceViews()
+        self._devices, self._nodes = DeviceViews(), NodeViews()
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that the view still shows as waiting for a first decision
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
@@ -249,6 +249,7 @@ class Observer:
             standing_of(loop.engine, self.version),
             tuple(t.windows.values()),
             str(loop.engine.in_charge[-1]) if loop.engine.in_charge else "",
+            self._nodes.look(t),
         )
 
 

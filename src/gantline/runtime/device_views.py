@@ -1,4 +1,4 @@
-"""Views of devices: an unchanged device keeps the same object, so that a reader finds quickly what has changed."""
+"""Views of devices and nodes: an unchanged device keeps the same object, so that a reader finds quickly what has changed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.tables import Tables
 from gantline.engine.window_choice import devices_of
-from gantline.runtime.view import DeviceView
+from gantline.runtime.view import DeviceView, NodeView
 
 Facts: TypeAlias = tuple[bool, frozenset[int], tuple[str, ...]]  # whether it is up, rows on it, windows that it is kept for
 _IDLE: frozenset[int] = frozenset()
@@ -33,6 +34,26 @@ class DeviceViews:
         elif before != self._seen:
             pairs = enumerate(zip(self._views, before, self._seen))
             self._views = tuple(old if was == now else _view(t, device, now) for device, (old, was, now) in pairs)
+        return self._views
+
+
+class NodeViews:
+    """The nodes as they were seen last."""
+
+    def __init__(self) -> None:
+        self._views: dict[str, NodeView] = {}
+        self._free: Floats = np.zeros((0, 0))
+        self._cluster: object = None
+
+    def look(self, t: Tables) -> Mapping[str, NodeView]:
+        """As they are now, by name."""
+        free = t.NF[[c.N_CPUS, c.N_MEMORY]]
+        if t.cluster is not self._cluster or not np.array_equal(free, self._free):
+            self._cluster, self._free = t.cluster, free
+            self._views = {
+                node.name: NodeView(node.cpus, max(node.cpus - cpus, 0.0), node.memory, max(node.memory - memory, 0.0))
+                for node, cpus, memory in zip(t.cluster.nodes, *free.tolist())
+            }
         return self._views
 
 

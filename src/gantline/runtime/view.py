@@ -83,6 +83,16 @@ class DeviceView:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeView:
+    """What a node has beside its devices, and how much of that jobs have asked for; zero: nothing is known of it."""
+
+    cpus: float
+    cpus_taken: float
+    memory: float  # GB
+    memory_taken: float
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """One instant."""
 
@@ -96,6 +106,7 @@ class View:
     standing: QueueNow = field(default_factory=QueueNow)
     windows: tuple[AdvanceWindow, ...] = ()
     in_charge: str = ""  # which policy decides and why, where one chooses among several
+    nodes: Mapping[str, NodeView] = field(default_factory=dict)  # by name
 
 
 def _plain(value: Any) -> Any:

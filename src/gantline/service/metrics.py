@@ -57,6 +57,7 @@ class _Scrape(Collector):
         yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
         yield from _queues(view)
         yield from _devices(view)
+        yield from _nodes(view)
         yield from _jobs(view.now, self._here.jobs().values())
         yield from as_voda(view, counts)
 
@@ -143,6 +144,18 @@ def _devices(view: View) -> Iterator[Metric]:
         busy.add_metric([device.node, device.name, device.type], len(device.jobs))
         up.add_metric([device.node, device.name, device.type], float(device.up))
     yield from (total, inuse, busy, up)
+
+
+def _nodes(view: View) -> Iterator[Metric]:
+    """What nodes have beside devices; taken is what their jobs have asked for, used or not."""
+    for what, unit, words in (("cpus", "", "CPUs"), ("memory", "_gigabytes", "Memory")):
+        total = GaugeMetricFamily(f"gantline_node_{what}{unit}", f"{words} of a node.", labels=["node"])
+        taken = GaugeMetricFamily(f"gantline_node_{what}_taken{unit}", f"{words} of a node that its jobs have asked for.", labels=["node"])
+        for name, node in view.nodes.items():
+            if getattr(node, what) > 0.0:
+                total.add_metric([name], getattr(node, what))
+                taken.add_metric([name], getattr(node, f"{what}_taken"))
+        yield from (total, taken)
 
 
 def _jobs(now: float, jobs: Iterable[JobView]) -> Iterator[Metric]:

@@ -81,7 +81,16 @@ def jobs(
 def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List nodes, their devices, those of them that are cordoned, and the jobs on them."""
     with connect(home) as client:
-        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "cordoned", "reserved", "jobs"))
+        rows = client.nodes()
+    if output in ("table", "wide"):
+        rows = [{**row, **{what: _taken(row, what) for what in ("cpus", "memory")}} for row in rows]
+    show_rows(rows, output, "name", ("name", "type", "state", "gpus", "busy", "cpus", "memory", "cordoned", "reserved", "jobs"))
+
+
+def _taken(node: dict[str, Any], what: str) -> str:
+    """How much of a resource jobs have asked for, of how much there is."""
+    total = node.get(what) or 0.0
+    return f"{node[f'{what}_taken']:.4g}/{total:.4g}" if total else "-"
 
 
 @app.command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Body, Request
@@ -31,16 +32,17 @@ def list_nodes(request: Request, here: Here) -> Response:
 def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
     """Nodes by name; one is cordoned when none of its devices may be used, else `cordoned` names those that may not.
 
-    `reserved` names the windows that have some of its devices.
+    `reserved` names the windows that have some of its devices. CPUs and memory (GB) are taken by what jobs ask for, used or not.
     """
-    seen, found = here.jobs(), dict[str, dict[str, Any]]()
-    for device in here.scheduler.view().devices:
+    seen, found, view = here.jobs(), dict[str, dict[str, Any]](), here.scheduler.view()
+    for device in view.devices:
         blank = {
             "name": device.node,
             "type": device.type,
             "state": "cordoned",
             "gpus": 0,
             "busy": 0,
+            **(asdict(view.nodes[device.node]) if device.node in view.nodes else {}),
             "cordoned": [],
             "reserved": [],
             "jobs": [],
