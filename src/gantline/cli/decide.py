@@ -77,6 +77,8 @@ def decide(
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
+    if path.exists() and not (path.is_file() or _is_given_open(path)):
+        raise UsageError("is not a file", where=str(path), fix="a snapshot is a JSON file")
     try:
         return loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -85,6 +87,11 @@ def read_json(path: Path) -> Any:
         raise UsageError("is not text", where=str(path), fix="a snapshot is a JSON file") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"is not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}") from None
+
+
+def _is_given_open(path: Path) -> bool:
+    """Whether it is an open file of this process, as a shell names a pipe: `<(...)`, /dev/stdin."""
+    return path.parts[:2] in (("/", "dev"), ("/", "proc")) and path.is_fifo()
 
 
 def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[str, Any]:

@@ -99,9 +99,10 @@ class Reader:
 @contextmanager
 def damaged(where: str, *more: type[Exception]) -> Iterator[None]:
     """What a file of ours holds is decoded inside: whatever is missing, or of another type, is one mistake of that file."""
+    kinds: tuple[type[Exception], ...] = (AttributeError, LookupError, ArithmeticError, RecursionError, TypeError, ValueError, *more)
     try:
         yield
-    except (AttributeError, LookupError, ArithmeticError, RecursionError, TypeError, ValueError, *more) as error:
+    except kinds as error:
         first = str(error).partition("\n")[0][:200]
         raise UsageError(f"is damaged ({type(error).__name__}: {first})", where=where, fix="was the file changed?") from error
 

@@ -117,7 +117,7 @@ def bounded(most: int, head_seconds: float = HEAD_SECONDS, most_of_one: int | No
     return Bounded
 
 
-def peer_of(connection: Any) -> Peer:
+def peer_of(connection: socket.socket) -> Peer:
     """The peer of a connection; IPv6 hands whole networks out, so that half of the address names one."""
     if connection.family == socket.AF_UNIX:
         return Peer(f"account {user_of(connection)}", is_local=True)

@@ -121,13 +121,23 @@ def read_record(path: Path) -> RunRecord:
         raise RefusedError(text, where=str(path), fix="upgrade gantline" if age == "a newer" else "record the run again")
     found = []
     for number, line in enumerate(lines, start=2):
-        if not ("input" in line or {"decision", "now", "hash"} <= line.keys()):
+        if not ("input" in line or _is_decision(line)):
             raise UsageError("holds neither an input nor a decision", where=f"{path}:{number}")
         found.append(line)
     if len(found) != about.get("lines", len(found)):
         text = f"has {len(found)} lines, its first line promises {about['lines']}"
         raise UsageError(text, where=str(path), fix="was the file cut short?")
     return RunRecord(about, tuple(found), str(path))
+
+
+def _is_decision(line: Mapping[str, object]) -> bool:
+    number, now = line.get("decision"), line.get("now")
+    return (
+        isinstance(number, int)
+        and isinstance(now, int | float)
+        and isinstance(line.get("hash"), str)
+        and ("snapshot" in line) == ("plan" in line)
+    )
 
 
 def replay(record: RunRecord, policy: Policy, performance: Any = None, code: GivenCode | None = None) -> Replayed:
