@@ -6,25 +6,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
-from tests.systems.elasticflow.workloads import some_jobs
 
 from gantline import Policy, simulate
-from gantline.assembly.submissions import submissions
-from gantline.core import columns as c
-from gantline.core.cluster_spec import parse_cluster
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.simulation import Simulation
-from gantline.policies.registry import make_policy
-from gantline.runtime.setup import Setup, make_loop
-from gantline.workload.trace import Trace
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 
 
 @dataclass(frozen=True)
@@ -37,13 +27,6 @@ class Curious(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         self.seen.append((snapshot.facts, snapshot.jobs.reserved.tolist()))
         return Plan.rank(snapshot.jobs.arrival)
-
-
-class Stopped:
-    """A clock that nobody looks at."""
-
-    def now(self) -> float:
-        return 0.0
 
 
 def job(name: str, **more: Any) -> dict[str, Any]:
@@ -83,33 +66,3 @@ def test_facts_cannot_be_written_to() -> None:
     facts = Facts(prices={"v100": 1.0})
     with pytest.raises(TypeError):
         facts.prices["v100"] = 0.0  # type: ignore[index]
-
-
-def test_a_decision_from_a_recorded_snapshot_counts_the_same_costs() -> None:
-    """What `gantline decide` and `replay` read is what the run had: the same plan comes out."""
-    plans: list[tuple[dict[str, Any], dict[str, Any]]] = []
-
-    @dataclass(frozen=True)
-    class Recording(type(make_policy("elasticflow"))):  # type: ignore[misc]
-        def decide(self, snapshot: Snapshot) -> Plan:
-            plan = super().decide(snapshot)
-            plans.append((json.loads(json.dumps(encode_snapshot(snapshot))), encode_plan(plan)))
-            return plan
-
-    simulate(some_jobs(1, 12, 2.0), "gpu:2x4", Recording(), costs="45")
-    assert len(plans) > 10
-    for told, plan in plans:
-        assert encode_plan(make_policy("elasticflow").decide(decode_snapshot(told))) == plan
-    free = [encode_plan(make_policy("elasticflow").decide(decode_snapshot(told | {"costs": {}}))) for told, _ in plans]
-    assert free != [plan for _, plan in plans]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_elasticflow_as_live_builds_it_keeps_its_promises_with_costs_of_a_minute(seed: int) -> None:
-    trace, cluster = Trace.of(some_jobs(seed, load=2.0)), parse_cluster("gpu:4x4")
-    loop = make_loop(Setup("elasticflow", costs="60"), None, cluster, None, Stopped())
-    Simulation(loop.engine, node_events=tuple(submissions(trace, cluster)), driver=Acknowledged(loop.engine)).run()
-    F, rejected = loop.state.tables.F[:, : len(trace)], {one.row for one in loop.engine.refusals}
-    admitted = [row for row in range(len(trace)) if row not in rejected and np.isfinite(F[c.DEADLINE, row])]
-    assert rejected
-    assert [row for row in admitted if not F[c.FINISH, row] <= F[c.DEADLINE, row] + 1e-5] == []

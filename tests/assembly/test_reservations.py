@@ -70,9 +70,3 @@ def test_what_cannot_be_kept_is_refused(reserved: str, told: str) -> None:
 def test_policies_that_know_no_reservations_say_so() -> None:
     assert run(job("kept", 0.0, reserved="fast:4"), policy="fifo").summary["reservations"] == "1 not kept by this policy"
     assert "reservations" not in run(job("a", 0.0), policy="fifo").summary
-
-
-def test_a_policy_of_rounds_that_decides_on_events_says_what_its_own_are() -> None:
-    assert run(job("a", 0.0)).summary["usual_round"] == 60.0
-    assert "usual_round" not in run(job("a", 0.0), round=60.0).summary
-    assert "usual_round" not in run(job("a", 0.0), policy="fifo").summary

@@ -88,9 +88,3 @@ def test_the_bill_counts_device_hours_by_type(tmp_path: Path) -> None:
     assert run.summary["cost"] == pytest.approx(2.5 + 0.5)
     with pytest.raises(UsageError, match="no price for device type 'k80'"):
         simulate(jobs, "v100:1,k80:1", "fifo", throughputs=table(), prices={"v100": 1.0})
-
-
-def test_shared_devices_are_paid_once() -> None:
-    jobs = trace(("small", 0.8 * 3 * 3600.0, 0.0), ("small", 0.8 * 3 * 3600.0, 0.0))
-    run = simulate(jobs, "v100:1", "gavel.max_min_fairness_packed", throughputs=table(0.8), prices="v100=1", round=60.0)
-    assert run.summary["cost"] == pytest.approx(1.0, rel=0.05)

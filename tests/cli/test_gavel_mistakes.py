@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,13 +104,6 @@ def world(folder: Path) -> Path:
     return folder
 
 
-def test_a_speed_of_zero_on_one_type_means_not_there(cli: Cli, world: Path) -> None:
-    trace(("fussy", 400.0, 0.0), ("fussy", 400.0, 0.0)).save(world / "jobs.csv")
-    told = simulate(cli, "gavel.max_min_fairness_perf", "--allocations-out", "a.csv")
-    assert told.code == 0, told.err
-    assert "k80" not in (world / "a.csv").read_text()
-
-
 @pytest.mark.parametrize(
     ("prices", "words"),
     [
@@ -134,15 +126,6 @@ def test_a_deadline_before_the_arrival_is_refused_with_its_line(cli: Cli, world:
     told = simulate(cli, "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs", "--prices", "v100=1,k80=1")
     assert told.code == 2
     assert "jobs.csv:3: field 'deadline': deadline 50 is before the arrival at 100" in told.err
-
-
-@pytest.mark.parametrize("regime", ["gavel", ""])
-def test_deadlines_that_cannot_all_be_met_are_said_and_the_run_goes_on(regime: str, cli: Cli, world: Path) -> None:
-    trace(*(("big", 4000.0, 0.0) for _ in range(3)), deadline=[1500.0, 1500.0, 1e6]).save(world / "jobs.csv")
-    told = simulate(cli, "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs", "--prices", "v100=1,k80=1", regime=regime)
-    assert told.code == 0
-    assert re.search(r"deadlines that cannot be met are given up: [01]\n", told.err)
-    assert "completed\t3" in told.out
 
 
 def test_a_trace_is_imported_by_a_table_and_mistakes_in_it_are_named(cli: Cli, world: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,18 +56,6 @@ def test_a_cordoned_device_is_seen_where_people_look(cli: Cli, owner: Client) ->
     assert "cpu:2" not in cli("top").out
 
 
-def test_a_list_of_jobs_tells_what_is_held_what_is_asked_for_whose_it_is_and_its_loss(cli: Cli, owner: Client) -> None:
-    trains = "import time\nfrom gantline import train\njob = train.join()\njob.report(step=1, done=1, loss=0.25)\n"
-    trains += "while not job.should_stop(): time.sleep(0.02)"
-    (first,) = owner.submit([sys.executable, "-c", trains], resources={"gpus": "3:4"})
-    (second,) = owner.submit(["sleep", "600"], resources={"gpus": 2})
-    until(lambda: "loss" in owner.job(first)["progress"])
-    rows = {row["id"]: row for row in table(cli("get", "jobs").out)}
-    assert (rows[first]["holds"], rows[first]["asks"], rows[first]["user"]) == ("3", "3:4", owner.status()["user"])
-    assert rows[first]["loss"] == "0.25"
-    assert (rows[second]["holds"], rows[second]["asks"], rows[second]["loss"]) == ("0", "2", "")
-
-
 def test_the_terms_of_a_job_are_changed_while_it_waits(cli: Cli, owner: Client) -> None:
     (first,) = owner.submit(["sleep", "600"], resources={"gpus": 4})
     until(lambda: owner.job(first)["state"] == "running")
@@ -112,20 +99,6 @@ def test_cancelling_what_has_ended_says_so(cli: Cli, owner: Client) -> None:
     both = cli("cancel", over, runs, "--yes")
     assert (both.code, both.out.strip()) == (0, runs)
     assert f"note: {over} (succeeded) had ended already" in both.err
-
-
-def test_an_array_is_one_line(cli: Cli, owner: Client) -> None:
-    made = cli("submit", "--array", "0-11", "--", "sleep", "600")
-    number = made.out.strip()
-    assert number.isdigit()
-    assert f"note: 12 tasks, {number}_0 to {number}_11" in made.err
-
-
-def test_the_tasks_of_an_array_are_listed_where_that_is_asked_for(cli: Cli, owner: Client) -> None:
-    made = cli("submit", "--array", "0-3", "-o", "name", "--", "sleep", "600").out.split()
-    array = made[0].partition("_")[0]
-    assert made == [f"{array}_{index}" for index in range(4)]
-    owner.cancel(*made)
 
 
 def test_a_page_is_opened_by_an_address_that_logs_in(cli: Cli, owner: Client) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Cli
 from tests.cli.test_decide import NOW
-from tests.performance.test_predictions import measured_profiles
 
 SURE = ("--sigma", "0", "--samples", "1")
 
@@ -44,20 +43,6 @@ def test_what_if_compares_the_two_futures(cli: Cli, now: Path) -> None:
     assert {one["metric"]: one["change"] < 0 for one in found["differences"]}["jct_mean"]
     more = cli("what-if", "--add", "1x4", "--snapshot", now, "--present", "fifo", *SURE)
     assert "fifo with 1x4 more in place of fifo" in more.out
-
-
-def test_profiles_with_single_measurements_give_a_mean_and_an_interval(cli: Cli, now: Path, folder: Path) -> None:
-    profiles = folder / "profiles.json"
-    profiles.write_text(json.dumps(measured_profiles().to_json()))
-    jobs = [{**job, "model": "slow"} for job in NOW["jobs"]]
-    now.write_text(json.dumps({**NOW, "jobs": jobs}))
-    asked = ("--snapshot", now, "--present", "fifo", "--sigma", "0", "--profiles", profiles)
-    told = cli("forecast", "new", *asked, "--draws", "8").out
-    assert ", mean 5" in told
-    assert "8 draws of work by estimates taken as true, starts, stops and speeds as measured" in told
-    (own,) = cli("forecast", "new", *asked, "--draws", "8", "-o", "json").json["jobs"]
-    assert own["start_low"] < own["start_mean"] < own["start_high"]
-    assert " s to " in cli("what-if", "--policy", "srtf", *asked, "--draws", "4").out
 
 
 def test_the_past_under_another_policy(cli: Cli, folder: Path) -> None:

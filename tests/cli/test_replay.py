@@ -165,17 +165,6 @@ def test_an_input_that_is_left_out_is_noticed(cli: Cli, folder: Path) -> None:
     assert cli("replay", "run.jsonl").code == 1
 
 
-def test_a_record_is_small(cli: Cli, folder: Path) -> None:
-    """Whole snapshots are few, and the others are a line each."""
-    jobs = "".join(f"{k},{k},1,{500 + k}\n" for k in range(600))
-    (folder / "jobs.csv").write_text("job,arrival,gpus,duration\n" + jobs)
-    record(cli, "run.jsonl", "--policy", "srtf")
-    lines = (folder / "run.jsonl").read_text().splitlines()[1:]
-    assert len(lines) > 500
-    assert sum(len(line) for line in lines if '"snapshot"' not in line) / len(lines) < 200
-    assert sum('"snapshot"' in line for line in lines) < 20
-
-
 def test_a_folder_without_a_store_is_named(cli: Cli, folder: Path) -> None:
     told = cli("replay", folder)
     assert told.code == 3

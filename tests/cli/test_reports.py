@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import math
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -48,56 +46,9 @@ def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", refuse)
 
 
-def test_a_report_is_one_file(cli: Cli, folder: Path, runs: list[str]) -> None:
-    told = cli("report", *runs, "-o", "out/report.html", "--title", "Two policies")
-    assert told.code == 0, told.err
-    assert "wrote out/report.html" in told.err
-    text = (folder / "out" / "report.html").read_text()
-    assert "<title>Two policies</title>" in text
-    assert "srtf" in text
-
-
-def test_a_person_gets_the_comparison_too(cli: Cli, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "Mean JCT" in cli("report", *runs, "-o", "report.html").out
-
-
 def test_a_run_becomes_a_chrome_trace(cli: Cli, folder: Path, runs: list[str]) -> None:
     assert cli("report", runs[0], "--chrome-trace", "trace.json").code == 0
     assert json.loads((folder / "trace.json").read_text())["traceEvents"]
-
-
-def test_windows_prices_and_watts_change_what_is_measured(cli: Cli, folder: Path, runs: list[str]) -> None:
-    def cell(page: str, metric: str) -> float:
-        found = re.search(rf'<tr data-metric="{metric}">.*?data-value="([^"]*)"', (folder / page).read_text())
-        return float(found.group(1)) if found else math.nan
-
-    assert cli("report", runs[0], "-o", "all.html").code == 0
-    assert cli("report", runs[0], "-o", "some.html", "--track", "1:3", "--prices", "gpu=2", "--watts", "gpu=500").code == 0
-    assert cell("some.html", "jobs") == 2 < cell("all.html", "jobs")
-    assert cell("some.html", "energy") == pytest.approx(cell("some.html", "money") / 2 * 0.5)
-    assert math.isnan(cell("all.html", "money"))
-    for wrong, part in (("gpu=dear", "'dear' is not a number"), ("v100=3", "'gpu'"), ("none.csv", "no such file")):
-        told = cli("report", runs[0], "-o", "some.html", "--watts", wrong)
-        assert told.code in (2, 3)
-        assert part in told.err
-
-
-def test_a_run_that_tracks_jobs_is_reported_over_them(cli: Cli, folder: Path) -> None:
-    told = cli("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--track", "1:3", "--out", "run", "-o", "json")
-    assert cli("report", "run", "-o", "page.html").code == 0
-    found = re.search(r'<tr data-metric="jct_mean">.*?data-value="([^"]*)"', (folder / "page.html").read_text())
-    assert found
-    assert float(found.group(1)) == pytest.approx(json.loads(told.out)["average_jct"])
-
-
-@pytest.mark.parametrize(
-    ("figure", "ending"), [("jct-cdf", "png"), ("timeline", "svg"), ("fairness", "pdf"), ("fragmentation", "png"), ("timeline", "pdf")]
-)
-def test_figures_of_several_runs(cli: Cli, folder: Path, runs: list[str], figure: str, ending: str) -> None:
-    told = cli("plot", figure, *runs, "-o", f"figure.{ending}")
-    assert told.code == 0, told.err
-    assert (folder / f"figure.{ending}").stat().st_size > 1000
 
 
 def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
@@ -116,19 +67,6 @@ def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
         assert part in cli("plot", "pareto", "sweep", "--where", wrong, "-o", "x.svg").err
     assert "the sweep has one seed (sweep over --seeds)" in cli("plot", "seeds", "sweep", "--where", "seed=0", "-o", "x.svg").err
     assert "name one with --by: load" in cli("plot", "load", "sweep", "--by", "round", "-o", "x.svg").err
-
-
-def test_a_figure_of_more_runs_than_it_holds_says_so(cli: Cli, runs: list[str]) -> None:
-    told = cli("plot", "timeline", *runs * 5, "-o", "f.svg")
-    assert told.code == 0
-    assert "warning: timeline shows 8 runs, and 10 are named: the first ones are drawn" in told.err
-
-
-def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) -> None:
-    assert cli("plot", "gantt", runs[0], "-o", "gantt.png", "--by", "user", "--dark").code == 0
-    told = cli("plot", "gantt", *runs, "-o", "gantt.png")
-    assert told.code == 2
-    assert "shows one run" in told.err
 
 
 @pytest.mark.parametrize(

@@ -2,61 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline import Plan, simulate
 from gantline.core import columns as c
-from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
-from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.drivers.journal import Journal
 from gantline.runtime.layers import Growing
-
-
-class _Twice(Journal):
-    """Writes every snapshot twice, with and without memory."""
-
-    def __init__(self) -> None:
-        super().__init__(whole=False)
-        self.known, self.rows = KnownRows(), 0
-
-    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
-        super().decided(snapshot, plan)
-        self.known.look(tables_behind(snapshot))
-        assert encode_snapshot(snapshot, self.known) == encode_snapshot(snapshot)
-        self.rows += len(snapshot.jobs)
-
-
-def test_what_is_remembered_is_what_would_be_written() -> None:
-    """Jobs come, run, are stopped, held, resized and end; most of those that wait are written once."""
-    rows = [
-        {
-            "job": str(k),
-            "arrival": 7.0 * k,
-            "gpus": 1 + k % 3,
-            "duration": 30.0 + 17 * (k % 11),
-            "model": f"m{k % 4}",
-            "user": f"u{k % 3}",
-            "util": 10 * (k % 5),
-        }
-        for k in range(80)
-    ]
-    requests: list[Any] = [
-        JobRequest(100.0, Action.HOLD, "30"),
-        JobRequest(900.0, Action.RELEASE, "30"),
-        JobRequest(150.0, Action.RESIZE, "40", 4, 1, 4),
-    ]
-    both = _Twice()
-    simulate(rows, "1x4", "las", round=20, inputs=requests, record=both)
-    assert both.rows > 2000
-    assert both.known.written < both.rows / 4
-    assert not any("snapshot" in line for line in both.lines)
 
 
 @pytest.mark.parametrize("column", [c.ESTIMATE, c.PRIORITY, c.DEADLINE])

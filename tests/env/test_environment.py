@@ -109,13 +109,6 @@ def test_sizes_are_given(tmp_path: Path) -> None:
         assert info["values"]["mean-jct"] == pytest.approx(seconds), size
 
 
-def test_equal_seeds_give_equal_episodes_and_others_do_not() -> None:
-    one = env()
-    first, again, other = (one.reset(seed=seed)[1]["seed"] for seed in (5, 5, 6))
-    assert first == again != other
-    assert {env(seeds=[7, 8]).reset(seed=seed)[1]["seed"] for seed in range(8)} == {7, 8}
-
-
 def test_environments_run_side_by_side() -> None:
     several = make_vec(2, trace=WORKLOAD, cluster="4x4", act="order", slots=12)
     observations, _ = several.reset(seed=1)

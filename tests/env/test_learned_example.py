@@ -29,36 +29,11 @@ def train() -> ModuleType:
     return module
 
 
-def test_training_for_seconds_beats_fifo_on_workloads_it_has_not_seen(
-    train: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "learned.yaml"
-    train.main(["--generations", "1", "--pairs", "3", "--episodes", "1", "--workers", "1", "--judges", "3", "--out", str(out)])
-    assert "beats fifo by" in capsys.readouterr().out
-    assert len(load_policy(str(out)).weights) == 12  # type: ignore[attr-defined]
-
-
-def test_what_was_trained_for_minutes_is_better_than_untrained(train: ModuleType) -> None:
-    """Not only because jobs that fit may pass others, which the untrained policy lets them, too."""
-    seeds = range(train.UNSEEN + 100, train.UNSEEN + 103)
-    trained, untrained = (
-        np.array([train.play(np.array(weights), seed) for seed in seeds])
-        for weights in (load_policy(LEARNED).weights, np.zeros(12))  # type: ignore[attr-defined]
-    )
-    assert trained.mean() > untrained.mean() > -1.0
-
-
 def test_the_policy_decides_in_a_run_as_it_did_in_the_environment(train: ModuleType) -> None:
     seed, weights = train.UNSEEN + 5, np.array(load_policy(LEARNED).weights)  # type: ignore[attr-defined]
     trace = Trace.generate("day", seed, **train.WORKLOAD["settings"])
     ours, fifo = (gantline.simulate(trace, train.CLUSTER, policy).summary["average_jct"] for policy in (LEARNED, "fifo"))
     assert train.play(weights, seed) == pytest.approx(-ours / fifo)
-
-
-def test_it_runs_on_both_clocks() -> None:
-    trace = Trace.generate("day", 1, jobs=40, gpus=16)
-    one, other = (gantline.simulate(trace, "4x4", LEARNED, executor=executor).summary for executor in ("instant", "acknowledged"))
-    assert one["log_hash"] == other["log_hash"]
 
 
 def test_it_conforms(one_story: None) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-from math import inf
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +12,7 @@ from gantline import Trace, advise, compare, simulate
 from gantline.cli.main import main
 from gantline.core.cluster_spec import grown, parse_cluster
 from gantline.core.errors import UsageError
-from gantline.experiment.advice_page import render_advice
 from gantline.experiment.history import history_of
-from gantline.experiment.setting import Setting
-from gantline.experiment.source import TraceSource
 from gantline.files.clusters import grown_cluster
 from gantline.report.metrics import measure
 
@@ -111,26 +106,6 @@ def test_a_log_that_cannot_have_happened_here_is_left_out(
     assert main(["trace", "check", "log.csv", "--cluster", "2x4"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("starts", "until", "reason"),
-    [
-        (",150", inf, "1 of 2 jobs has no time of start"),
-        ("0,40", inf, "started before it arrived (put the times right, or leave the cell empty)"),
-        ("0,150", 120.0, "it goes on where --until stops the runs"),
-        (",", inf, ""),
-        ("0,150", inf, ""),
-    ],
-)
-def test_what_happened_is_never_left_out_in_silence(tmp_path: Path, starts: str, until: float, reason: str) -> None:
-    first, second = starts.split(",")
-    rows = f"job,arrival,gpus,duration,started\na,0,4,100,{first}\nb,50,4,100,{second}\n"
-    (tmp_path / "log.csv").write_text(rows, encoding="utf-8")
-    found = advise(tmp_path / "log.csv", "1x4", "fifo", until=until)
-    left_out = [sentence for sentence in found.answer if "left out" in sentence]
-    assert left_out == ([f"What happened is left out: {reason}."] if reason else [])
-    assert ("as it happened" in found.means["policy"]) == (starts == "0,150" and not reason)
-
-
 def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> None:
     """Each job waits five seconds longer than under FIFO, so that means over the same jobs differ by five seconds."""
     path = log(tmp_path, wait=5)
@@ -211,25 +186,6 @@ def test_a_comparison_says_who_knew_true_durations(tmp_path: Path, capsys: pytes
         assert any(remark.startswith(said) for remark in remarks) is told
 
 
-def test_advice_as_csv_has_a_row_per_policy_and_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = log(tmp_path)
-    assert main(["advise", str(path), "--cluster", "1x4", "--also", "2x2", "--policy", "fifo", "--workers", "1", "-o", "csv"]) == 0
-    rows = pl.read_csv(io.StringIO(capsys.readouterr().out))
-    assert rows["cluster"].to_list() == ["1x4", "2x2", "2x4", "1x4"]
-    assert rows["policy"].to_list() == ["fifo", "fifo", "fifo", "as it happened"]
-
-
-def test_a_cluster_of_as_many_gpus_is_no_growth_and_runs_in_doubt_are_marked(tmp_path: Path) -> None:
-    path = log(tmp_path)
-    found = advise(path, "1x4", "fifo", grow=0.0, also=["1x2,1x2"], until=500.0)
-    base = Setting(TraceSource(file=str(path)), "1x4", "fifo")
-    assert "(!)" in render_advice(found, base)
-    found = advise(path, "2x4", "fifo", grow=0.0, also=["4x2", "9x1"])
-    assert "4x2 (as many GPUs) in place of 2x4 in one run, which decides nothing: mean JCT the same under fifo." in found.answer
-    assert any(sentence.startswith("9x1 (+12.5 % GPUs) in place of 2x4") for sentence in found.answer)
-    assert any("22x4 (+1,000 % GPUs) in place of 2x4" in sentence for sentence in advise(path, "2x4", "fifo", grow=10).answer)
-
-
 def test_time_limits_are_estimates(tmp_path: Path) -> None:
     """The short job has the longer limit, so it goes second under SRTF."""
     jobs = [
@@ -267,14 +223,3 @@ def test_advice_names_policy_cluster_and_money(tmp_path: Path, monkeypatch: pyte
     assert told["advice"][-1] == "2x4 costs 11,680 a month, +5,840 against 1x4."
     assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--out", "c"]) == 0
     assert "as it happened" in pl.read_parquet("c/differences.parquet")["policy"].to_list()
-
-
-def test_a_tie_is_advised_as_one_and_clusters_are_no_seeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "idle.csv").write_text("job,arrival,gpus,duration\na,0,1,9\nb,90,1,9\n", encoding="utf-8")
-    assert main(["advise", "idle.csv", "--cluster", "4x4", "--policy", "fifo,srtf", "--workers", "1"]) == 0
-    told = capsys.readouterr()
-    assert "Lowest mean JCT on 4x4: fifo, srtf alike, 9.0 s." in told.out
-    assert "every seed gave the same run" not in told.err

@@ -77,31 +77,6 @@ def test_a_policy_of_ones_own_can_be_swept(folder: Path) -> None:
     assert pl.read_parquet("s/results.parquet")["policy"].to_list() == ["Mine sign=-1", "fifo"]
 
 
-def test_compare_gives_a_verdict_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *DAY, "--trace-set", "load=1", "--policy", "fifo,srtf"]) == 0
-    told = capsys.readouterr().out
-    assert "srtf beats fifo by " in told
-    assert "over 5 seeds, each stretched to a load of 1" in told
-
-
-def test_compare_on_a_file_gives_numbers_and_tells_programs_everything(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,srtf,las", "--out", "c", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["verdicts"]) == 2
-    assert (told["differences"][0]["over"], told["differences"][0]["low"]) == ("", None)
-    assert not any("beats" in verdict for verdict in told["verdicts"])
-    assert told["differences"][0]["seeds_needed"] >= 3
-    assert pl.read_parquet("c/pairs.parquet").height == 80
-    assert (folder / "c" / "verdict.txt").read_text(encoding="utf-8").startswith("srtf ")
-
-
-def test_saturate_finds_the_load(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["saturate", *DAY, "--policy", "fifo", "--between", "0.1:3", "--tolerance", "1", "--seeds", "1", "-o", "json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert 0.1 <= found["load"] <= 3
-    assert found["low"] is None
-
-
 def test_an_experiment_is_checked_and_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "e.yaml").write_text(SMALL, encoding="utf-8")
     assert main(["experiment", "check", "e.yaml"]) == 0

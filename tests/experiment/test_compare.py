@@ -31,22 +31,6 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return found
 
 
-def test_the_change_over_seeds_is_that_of_the_means(seeds: Comparison) -> None:
-    means = {name: rows["jct_mean"].mean() for (name,), rows in seeds.values.group_by("policy")}
-    first = seeds.differences[0]
-    assert first.metric == "jct_mean"
-    assert first.change.value == pytest.approx(means["srtf"] / means["fifo"] - 1)
-    assert first.change.low <= first.change.value <= first.change.high < 0
-    assert first.change.samples == 6
-
-
-def test_the_verdict_says_who_wins(seeds: Comparison) -> None:
-    (sentence,) = seeds.verdicts
-    assert sentence.startswith("srtf beats fifo by ")
-    assert "95 % interval" in sentence
-    assert "over 6 seeds, each stretched to a load of 1" in sentence
-
-
 def test_pairs_join_the_same_job_of_the_same_seed(seeds: Comparison) -> None:
     assert seeds.pairs.height == 6 * 80
     assert seeds.pairs.group_by("seed").len()["len"].unique().to_list() == [80]

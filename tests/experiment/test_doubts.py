@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import polars as pl
@@ -13,9 +12,7 @@ from gantline.cli.main import main
 from gantline.cli.simulate_words import LostTurnWords
 from gantline.core.costs import Costs
 from gantline.engine.lost_turns import Incident
-from gantline.report.doubts import MARK, doubts_of_run, free_stops, is_broken, no_contest
-from gantline.report.html import render_report
-from gantline.report.names import names_of
+from gantline.report.doubts import MARK, free_stops, no_contest
 
 BROKEN = """\
 from dataclasses import dataclass
@@ -77,35 +74,6 @@ def test_whoever_turns_jobs_away_does_not_win_without_a_word(folder: Path, capsy
     assert "12 of 30 jobs were turned away, failed or were cancelled, and count in no mean" in told.err
 
 
-def test_a_sweep_marks_the_run_and_says_it_in_its_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["sweep", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,lucky.py:Lucky", "--workers", "1", "--out", "kept"])
-    told = capsys.readouterr()
-    assert code == 1
-    assert f"Lucky\t1{MARK}" in told.out
-    assert "jobs did not end" in told.err
-
-
-def test_seeds_on_a_fixed_trace_are_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compare = ["compare", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,srtf", "--seeds", "5", "--workers", "1"]
-    assert main(compare) == 0
-    told = capsys.readouterr()
-    assert "in one run, which 5 seeds repeat because nothing in it is random" in told.out
-    assert "beats" not in told.out
-    assert "every seed gave the same run" in told.err
-    assert main([*compare, "--estimates", "noisy:1"]) == 0
-    assert "over 5 seeds of what is drawn in a run, the jobs being the same" in capsys.readouterr().out
-
-
-def test_stops_that_cost_nothing_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["jobs.csv", "--cluster", "1x1", "--policy", "las", "--round", "10"]
-    assert main(["simulate", *arguments]) == 0
-    assert "preemptions of 30 jobs cost nothing, because no --costs were given" in capsys.readouterr().err
-    assert main(["simulate", *arguments, "--costs", "measured"]) == 0
-    assert "cost nothing" not in capsys.readouterr().err
-    assert main(["compare", *arguments[:3], "--policy", "fifo,las", "--round", "10", "--workers", "1"]) == 0
-    assert "cost nothing" in capsys.readouterr().err
-
-
 def test_measured_costs_grow_with_the_gang() -> None:
     """8 GPUs: 4 + 3 x 2 s to start, and 31 + 3 x 2 s to resume after the short job, which itself starts in 4 s."""
     jobs = [{"job": "wide", "arrival": 0, "gpus": 8, "duration": 100}, {"job": "short", "arrival": 50, "gpus": 1, "duration": 10}]
@@ -115,28 +83,6 @@ def test_measured_costs_grow_with_the_gang() -> None:
     assert not free_stops(run.summary)
     assert Costs.parse("measured").scaled(31.0, 4) == 35.0
     assert Costs.parse("measured").scaled(0.0, 4) == 0.0
-
-
-def test_a_report_marks_and_names_what_is_in_doubt() -> None:
-    jobs = [{"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1, "duration": 50.0} for k in range(8)]
-    whole, cut = simulate(jobs, "1x2", "fifo"), simulate(jobs, "1x2", "srtf", until=60.0)
-    assert doubts_of_run(whole) == ()
-    assert "did not end" in doubts_of_run(cut)[0]
-    assert not is_broken(cut.summary)  # it was asked to stop there
-    assert names_of([whole, cut]) == ["fifo", f"srtf{MARK}"]
-    page = render_report([whole, cut])
-    assert "jobs did not end" in page
-    table = page.split('id="comparison"')[1].split("</table>")[0]
-    row = table.split('data-metric="jct_mean"')[1].split("</tr>")[0]
-    assert "best" not in row.split("<td")[2]  # the lower mean of the few that ended is no win
-
-
-def test_a_trace_that_answers_nothing_is_said_wherever_it_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command, *more in (["compare"], ["sweep", "--out", "kept"], ["advise"]):
-        assert main([command, "jobs.csv", "--cluster", "8x8", "--policy", "fifo,las", "--workers", "1", *more]) == 0
-        assert "no job had to wait" in capsys.readouterr().err
-    runs = [simulate("jobs.csv", "8x8", name, round=60.0) for name in ("fifo", "las")]  # waiting for the next round is no contest
-    assert len(re.findall(r'<li class="note">[^<]*no job had to wait', render_report(runs))) == 2
 
 
 def test_a_run_with_some_waiting_elastic_jobs_or_several_types_may_tell_something(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +10,10 @@ import pytest
 
 from gantline.experiment import advice
 from gantline.experiment.charts import points_against
-from gantline.experiment.completion_times import completion_times
-from gantline.experiment.grid import Grid, PolicyChoice
 from gantline.experiment.means import means_of
 from gantline.experiment.results import doubt_of
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
-from gantline.experiment.sweep import run_sweep
 from gantline.report.doubts import MARK, UNSTEADY
 
 BROKEN = "3 of 30 decisions were lost"
@@ -40,18 +36,6 @@ def test_a_run_that_all_seeds_repeat_has_no_interval() -> None:
     means = means_of(results(log_hash="x", jct_mean=20.0), ["jct_mean"])
     assert means.select("jct_mean", "runs").row(0) == (20.0, 5)
     assert means["jct_mean_low"].is_nan().item()
-
-
-def test_completion_times_count_every_seed(tmp_path: Path) -> None:
-    """Two of three seeds drew the same jobs, so that two thirds of the jobs are theirs."""
-    source = TraceSource(generator="generic", settings={"jobs": 10, "gpus": 4, "load": 0.5})
-    cases = Grid(Setting(source, "1x4", "fifo"), (PolicyChoice("fifo"),), seeds=(0, 1, 2)).cases()
-    sweep = run_sweep(cases, tmp_path)
-    twice = SimpleNamespace(cases=sweep.cases, records=(sweep.records[0], sweep.records[0], sweep.records[2]), results=sweep.results)
-    jobs = pl.concat([record.jobs() for record in twice.records])["jct"]
-    (line,) = completion_times(twice).panels[0].layers  # type: ignore[arg-type]
-    shortest = float(sweep.records[0].jobs()["jct"].min())  # type: ignore[arg-type]
-    assert line.y[list(line.x).index(shortest)] == pytest.approx((jobs <= shortest).mean())
 
 
 @pytest.mark.parametrize(

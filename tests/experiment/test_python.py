@@ -7,29 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import gantline
-from gantline.cli.main import main
 from gantline.core.errors import GantlineError, UsageError
 from gantline.experiment.grid import PolicyChoice
 from gantline.experiment.setting import MANY
 from gantline.experiment.sweep import read_sweep
-from gantline.report.figures import Chart
 
 DAY = {"generate": "day", "settings": {"jobs": 40, "gpus": 16}}
-
-
-def test_compare_says_what_the_command_says(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = gantline.compare(DAY, "4x4", "fifo,srtf", round="1m")
-    assert main(["compare", "day", "--trace-set", "jobs=40", "--trace-set", "gpus=16", "--cluster", "4x4", "--policy", "fifo,srtf",
-                 "--round", "1m", "--workers", "1"]) == 0  # fmt: skip
-    assert str(found) == repr(found)
-    assert str(found) in capsys.readouterr().out
-    assert found.frame["samples"].to_list() == [5, 5, 5]
-    assert "<li>srtf " in found._repr_html_()
 
 
 def test_jobs_may_come_as_values_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,20 +26,6 @@ def test_jobs_may_come_as_values_and_leave_nothing_behind(tmp_path: Path, monkey
     assert list(tmp_path.iterdir())
     del found
     assert not list(tmp_path.iterdir())
-
-
-def test_sweep_ends_with_means(tmp_path: Path) -> None:
-    found = gantline.sweep(DAY, "4x4", "fifo,srtf", loads=[0.5, 0.9], seeds=5, folder=tmp_path / "s")
-    means = found.means
-    assert means.select("policy", "load", "runs").rows() == [("fifo", 0.5, 5), ("srtf", 0.5, 5), ("fifo", 0.9, 5), ("srtf", 0.9, 5)]
-    cell = found.results.filter((pl.col("policy") == "fifo") & (pl.col("load") == 0.9))["jct_mean"]
-    row = means.row(2, named=True)
-    assert row["jct_mean"] == pytest.approx(cell.mean())
-    assert row["jct_mean_low"] < row["jct_mean"] < row["jct_mean_high"]
-    again = gantline.sweep(DAY, "4x4", "fifo,srtf", loads=[0.5, 0.9], seeds=5, folder=tmp_path / "s")
-    assert again.reused == 20
-    assert isinstance(found.plot("load"), Chart)
-    assert "<table" in found._repr_html_()
 
 
 def test_options_are_told_and_mistakes_are_named() -> None:
@@ -151,13 +123,3 @@ def test_what_fails_is_said_where_it_is_read() -> None:
     for shown in (found._repr_html_(), found.runs._repr_html_()):
         assert "srtf seed=0 failed" in shown
         assert "cost nothing" in shown
-
-
-def test_a_run_draws_itself(tmp_path: Path) -> None:
-    run = gantline.simulate("day", "8x8", "srtf")
-    for chart in (run.plot.gantt(by="user"), run.plot.jct_cdf(), run.plot.timeline(), run.plot.fairness()):
-        assert chart._repr_svg_().startswith("<?xml")
-        assert repr(chart).startswith(f"Chart('{chart.name}'")
-    with pytest.raises(UsageError, match=r"by: colours cannot mean 'usr' \(job or user\)"):
-        run.plot.gantt(by="usr")  # type: ignore[arg-type]
-    assert run.plot.jct_cdf().save(tmp_path / "jct.png", preset="column", title="").stat().st_size > 1000

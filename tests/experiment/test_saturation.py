@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import polars as pl
@@ -12,10 +11,9 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.experiment.grid import Case, PolicyChoice
-from gantline.experiment.saturation import Saturation, find_saturation, runner
+from gantline.experiment.saturation import Saturation, find_saturation
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
-from gantline.experiment.sweep import run_sweep
 
 BASE = Setting(TraceSource(generator="generic", settings={"jobs": 300, "gpus": 16, "load": 0.5}), "4x4", "fifo")
 FIFO = PolicyChoice("fifo")
@@ -49,30 +47,10 @@ def test_one_seed_gives_a_boundary_without_an_interval(limit: float) -> None:
     assert "to within 0.01 (1 seed); an interval needs 3 seeds at least" in str(found)
 
 
-def test_seeds_that_differ_are_the_uncertainty() -> None:
-    alike, apart = search(0.8, 0.8, 0.8, 0.8, 0.8), search(0.6, 0.7, 0.8, 0.9, 1.0)
-    for found in (alike, apart):
-        assert found.load.low <= 0.8 <= found.load.high
-        assert found.load.value == pytest.approx(0.8, abs=0.011)
-    assert alike.load.high - alike.load.low <= 0.03  # the brackets alone
-    assert apart.load.high - apart.load.low >= 0.39  # Student's interval of these five
-    assert "95 % interval" in str(apart)
-    assert "over 5 seeds" in str(apart)
-
-
 def test_a_range_without_a_boundary_is_said_so() -> None:
     assert str(search(0.1, 0.1)) == "fifo does not even sustain a load of 0.2 (2 seeds)."
     assert str(search(2.0)) == "fifo sustains a load of 1.2, the highest tried (1 seed)."
     assert "1 of them sustain even 1.2, so that the range is too narrow" in str(search(0.8, 0.9, 2.0))
-
-
-def test_costs_of_ones_own_saturate_a_policy_where_the_arithmetic_says(tmp_path: Path) -> None:
-    """Jobs of an hour that pay 15 minutes at every start: nothing beyond a load of 0.8 can be sustained."""
-    base = replace(BASE.with_value("trace.durations", "1h"), costs="900")
-    run_all = runner(tmp_path, lambda cases, folder: run_sweep(cases, folder))
-    found = find_saturation(base, FIFO, run_all, low=0.5, high=1.1, tolerance=0.05, seeds=(1, 2, 3))
-    assert found.load.low <= 0.8 <= found.load.high
-    assert found.load.high - found.load.low < 0.25
 
 
 @pytest.mark.parametrize(("search", "message"), [((1.0, 0.5, 0.1), "1 to 0.5 is no range"), ((0.5, 1.0, 0.0), "is never reached")])

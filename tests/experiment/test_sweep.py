@@ -5,24 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
 from gantline.experiment import records, whole_files
 from gantline.experiment.backend import InThisProcess, choose_backend
-from gantline.experiment.completion_times import completion_times
 from gantline.experiment.folder import ExperimentFolder, runs_in
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.outcome import Outcome
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
-from gantline.experiment.sweep import read_sweep, run_sweep
-from gantline.experiment.sweep_page import render_sweep
+from gantline.experiment.sweep import run_sweep
 from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import WorkerProcesses
 from gantline.report.rundir import read_run
@@ -53,19 +49,6 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     two = run_sweep(cases, tmp_path / "two", backend=choose_backend(2)).results
     assert one["log_hash"].n_unique() == 4
     assert one.drop("wall_seconds").equals(two.drop("wall_seconds"))
-
-
-def test_a_row_of_the_results_tells_axes_state_and_metrics(tmp_path: Path) -> None:
-    run_sweep(grid(seeds=(1, 2)), tmp_path / "s")
-    results = pl.read_parquet(tmp_path / "s" / "results.parquet")
-    assert results.select("policy", "seed", "state").rows() == [
-        ("fifo", 1, "done"),
-        ("srtf", 1, "done"),
-        ("fifo", 2, "done"),
-        ("srtf", 2, "done"),
-    ]
-    assert (results["jct_mean"] > 0).all()
-    assert results["name"].to_list()[0] == "fifo seed=1"
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
@@ -262,23 +245,3 @@ def test_an_axis_of_numbers_given_as_text_is_drawn_against(tmp_path: Path) -> No
     assert found.results["trace.jobs"].unique().sort().to_list() == [20, 30]
     assert found.results["tiresias.limits"].drop_nulls().unique().sort().to_list() == ["3600", "3600,7200"]
     assert found.plot("load", by="trace.jobs", where={"cluster": "4x4"}).panels[0].layers
-
-
-def test_a_sweep_is_read_back_and_reported_from_its_folder(tmp_path: Path) -> None:
-    base = Setting(TraceSource(generator="day", settings={"jobs": 30, "gpus": 16}), "4x4", "fifo")
-    cases = Grid(base, (PolicyChoice("fifo"), PolicyChoice("srtf", name="<b>srtf")), loads=(0.5, 1.0), seeds=(0, 1)).cases()
-    swept = run_sweep(cases, tmp_path / "s")
-    again = read_sweep(tmp_path / "s")
-    assert [(case.name, case.hash) for case in again.cases] == [(case.name, case.hash) for case in cases]
-    assert again.results.equals(swept.results)
-    assert render_sweep(again) == render_sweep(swept)
-    text = swept.report(tmp_path / "s.html", title="Two <loads>").read_text(encoding="utf-8")
-    shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-    assert "8 runs of 2 policies, 2 seeds" in shown
-    assert "Two &lt;loads&gt;" in shown
-    assert "<b>srtf" not in shown
-    verdicts = re.findall(r'<p class="headline">(.*?)</p>', shown)
-    assert [verdict.split(":")[0] for verdict in verdicts] == ["At load 0.5", "At load 1.0"]  # jobs are paired at one load only
-    assert 'id="grid-jct_mean"' in shown
-    assert "--keep-runs" in shown
-    assert completion_times(again).panels[0].layers

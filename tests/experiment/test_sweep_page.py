@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from gantline.experiment.grid import Grid, PolicyChoice
-from gantline.experiment.means import best_places, means_of
+from gantline.experiment.means import best_places
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
@@ -31,26 +31,6 @@ def rows_of(table: str) -> list[list[str]]:
     """The texts of the cells, row by row."""
     rows = re.findall(r"<tr>(.*?)</tr>", table)
     return [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in rows]
-
-
-def test_loads_stand_under_their_name_and_every_cell_has_its_mean_and_interval(swept: Sweep) -> None:
-    first, *_ = means_section(swept.results)
-    head, loads, *rows = rows_of(first)
-    assert (head, loads) == (["policy", "load"], ["0.4", "0.9"])
-    assert [row[0] for row in rows] == ["fifo", "srtf"]
-    assert all(re.fullmatch(r"[\d.]+ \w+ \(-?[\d.]+\.\.[\d.]+ \w+\)( \(!\))?", cell) for row in rows for cell in row[1:])
-    means = means_of(swept.results).filter((pl.col("policy") == "srtf") & (pl.col("load") == 0.9))
-    size = {"min": 60.0, "h": 3600.0}
-    number, unit = rows[1][2].split()[:2]
-    assert float(number) * size[unit] == pytest.approx(means["jct_mean"].item(), rel=0.1)
-
-
-def test_grids_of_one_kind_have_one_unit(swept: Sweep) -> None:
-    shown = "".join(means_section(swept.results))
-    units = [
-        re.findall(r"<td>[\d.]+ (\w+)", shown.partition(f'id="grid-{key}"')[2].partition("</table>")[0]) for key in ("jct_mean", "jct_p95")
-    ]
-    assert len({unit for one in units for unit in one}) == 1
 
 
 def test_without_another_axis_metrics_stand_side_by_side(swept: Sweep) -> None:

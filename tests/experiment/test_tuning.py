@@ -95,12 +95,6 @@ def test_the_settings_that_won_are_a_policy_file(whole: Tuned) -> None:
     assert run.summary["settings"]["setpoint"] == float(whole.best.settings["setpoint"])
 
 
-def test_the_settings_as_they_are_are_the_first_trial(whole: Tuned, planted: str, tmp_path: Path) -> None:
-    assert tried(whole, 1) == [({"setpoint": "10.0"}, (1.0,))]
-    alone = tuned(planted, tmp_path / "t", trials=1)
-    assert alone.sentences[0] == "No trial of 1 did better than Planted as it is."
-
-
 def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(
     whole: Tuned, planted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

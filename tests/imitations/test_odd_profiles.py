@@ -49,23 +49,8 @@ def noise(square: float, variance: float) -> Change:
     return lambda name, rows: [(*row[:3], square, variance) for row in rows] if name.startswith("validation") else rows
 
 
-def falling(name: str, rows: list[Row]) -> list[Row]:
-    """More work takes less time."""
-    return [(*row[:2], round(2.0 / (1 + float(row[1])), 6), row[3]) for row in rows] if name.startswith("placements") else rows
-
-
 def few_shapes(name: str, rows: list[Row]) -> list[Row]:
     return [row for row in rows if row[0] in ("1", "2", "11")] if name.startswith("placements") else rows
-
-
-@pytest.mark.parametrize(("policy", "regime", "settings"), RUNS)
-@pytest.mark.parametrize(
-    "change", [noise(0.0, 0.0), noise(0.0, 5.0), noise(-1.0, 3.0), noise(1.0, -3.0), falling, few_shapes],
-    ids=["no gradient", "no signal", "negative signal", "negative noise", "times that fall with the batch", "few shapes"],
-)  # fmt: skip
-def test_odd_numbers_do_not_stop_a_run(policy: str, regime: str, settings: dict[str, Any], change: Change, tmp_path: Path) -> None:
-    told = end(policy, regime, settings, speech(tmp_path, change))
-    assert np.isfinite(told["average_jct"])
 
 
 def test_shapes_that_were_not_measured_are_counted(tmp_path: Path) -> None:
@@ -105,13 +90,6 @@ def test_a_batch_that_fits_no_device_is_refused(tmp_path: Path) -> None:
     for policy, regime in (("sia", "sia"), ("pollux", "pollux"), ("sia", "default"), ("las", "default")):
         with pytest.raises(GantlineError, match="no batch that fits"):
             end(policy, regime, {}, odd)
-
-
-@pytest.mark.parametrize(
-    ("policy", "regime", "settings"), [("pollux", "pollux", SMALL | {"p": 0.0}), ("sia", "sia", {"p": 0.0, "fit": "compiled"})]
-)
-def test_a_power_of_zero_is_the_geometric_mean(policy: str, regime: str, settings: dict[str, Any]) -> None:
-    end(policy, regime, settings, None)
 
 
 def test_without_profiles_the_made_up_ones_serve_and_the_summary_says_so() -> None:

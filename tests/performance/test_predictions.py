@@ -10,12 +10,9 @@ import pytest
 
 from gantline import Policy, simulate
 from gantline.core.arrays import Floats
-from gantline.drivers.measured import MeasuredExecutor
-from gantline.engine.executor import Order, Verb
 from gantline.performance.bundle import Bundle, Profile
 from gantline.performance.company_fit import TrialLife, fit_company
 from gantline.performance.profiled_model import ProfiledModel
-from gantline.policies.given_orders import GivenOrder, GivenOrders
 
 JOBS = 16
 
@@ -57,40 +54,6 @@ def _jcts(policy: Policy | str, draw: int | None) -> Floats:
     model = ProfiledModel(measured_profiles(), draw=draw)
     run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0)
     return np.array(run.jobs.sort("job")["jct"].to_list())
-
-
-def _recorded(policy: str, draw: int | None, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, GivenOrders]:
-    """A run, and its orders, each once."""
-    given: dict[tuple[int, int, Verb], GivenOrder] = {}
-    send = MeasuredExecutor.send
-
-    def noted(self: MeasuredExecutor, order: Order, now: float) -> None:
-        devices = order.devices if order.verb is Verb.START else ()
-        given.setdefault((order.row, order.epoch, order.verb), GivenOrder(now, f"{order.row:02}", devices))
-        send(self, order, now)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MeasuredExecutor, "send", noted)
-        found = _jcts.__wrapped__(policy, draw)
-    return found, GivenOrders.of(given.values())
-
-
-def test_each_job_of_a_run_with_stops_takes_as_long_under_the_same_orders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that was promised devices and lost them before its start was ordered pays for a first start when it comes, then as now.
-
-    What is left is company: while a gang leaves, its devices count as busy in the run, and as free where its successor comes by an order.
-    """
-    real, orders = _recorded("srtf", None, monkeypatch)
-    assert _jcts(orders, None) == pytest.approx(real, rel=0.002)
-
-
-@pytest.mark.parametrize("policy", ["fifo", "srtf"])
-def test_orders_given_again_leave_the_times_alone_to_differ(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, orders = _recorded(policy, 1000, monkeypatch)
-    if policy == "fifo":
-        assert _jcts(orders, 1000) == pytest.approx(real)  # the same clock, and no stops: nothing is left
-    assert float(_jcts(orders, 1000).mean() / real.mean()) == pytest.approx(1.0, abs=0.01)
-    assert float(_jcts(orders, None).mean() / real.mean()) == pytest.approx(1.0, abs=0.02)  # the mean of what was measured
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf"])

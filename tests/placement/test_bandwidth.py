@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -44,21 +43,6 @@ def test_no_other_set_on_a_node_has_more_bandwidth(free: set[int], count: int) -
     assert (found is None) == (len(free) < count)
     if sets and found is not None:
         assert between.mean(found) == max(map(between.mean, sets))
-
-
-def bandwidth_of_gangs(placement: str) -> float:
-    draw = np.random.default_rng(3)
-    sizes = draw.choice([1, 2, 2, 3, 4], 200)
-    arrivals = np.sort(draw.uniform(0, 20000, 200))
-    jobs = pl.DataFrame({"job": [str(k) for k in range(200)], "arrival": arrivals, "gpus": sizes, "duration": draw.uniform(100, 2000, 200)})
-    run = simulate(jobs, machines(), "fifo", placement=placement)
-    between = PairBandwidth.of(machines())
-    within = run.allocations.filter(pl.col("gpus") > 1, pl.col("nodes").list.len() == 1)
-    return float(np.mean([between.mean(devices) for devices in within["devices"].to_list()]))
-
-
-def test_gangs_have_far_more_bandwidth_than_where_devices_are_taken_as_they_come() -> None:
-    assert bandwidth_of_gangs("bandwidth-sticky") > 1.2 * bandwidth_of_gangs("consolidated:preferred")
 
 
 def test_a_cluster_without_such_links_is_refused() -> None:

@@ -107,13 +107,6 @@ def crowded(policy: Watched) -> Snapshot:
 
 
 @each_rule
-def test_orders_and_steps_give_what_the_fastest_loop_gives(rule: Any) -> None:
-    usual = run_by(rule).summary["log_hash"]
-    assert run_by(rule, executor="acknowledged").summary["log_hash"] == usual
-    assert watched(rule)[1].summary["log_hash"] == usual
-
-
-@each_rule
 def test_every_decision_does_what_it_was_said_to_do(rule: Any) -> None:
     policy, run = watched(rule)
     assert len(policy.would_hold) > 15
@@ -212,16 +205,3 @@ def test_candidates_with_rules_of_one_name_have_futures_of_their_own() -> None:
     alone = [rollout(instant, Candidate(srtf, "one", rule))[0] for rule in ("first-free", "consolidated")]
     assert [one.finish.tolist() for one in found] == [one.finish.tolist() for one in alone]
     assert found[0].finish.tolist() != found[1].finish.tolist()
-
-
-def test_futures_behind_an_admission_limit_are_the_same_counted_and_placed() -> None:
-    policy = Watched()
-    run_by("first-free", policy)
-    instant, srtf = crowded(policy), ShortestRemainingTimeFirst()
-    held = [len(instant.jobs) - 2, len(instant.jobs) - 1]
-    assert not instant.jobs.running[held].any()
-    placed = replace(placement_of("first-free"), name="placed", counts=False)  # which the loop that counts devices does not take
-    limited = [rollout(instant, Candidate(srtf, "", rule, "load-limit:1.1"), held=held)[0] for rule in (None, placed)]
-    assert [one.counted for one in limited] == [True, False]
-    assert limited[0].finish[0].tolist() == pytest.approx(limited[1].finish[0].tolist())
-    assert limited[0].start.tolist() != rollout(instant, Candidate(srtf), held=held)[0].start.tolist()

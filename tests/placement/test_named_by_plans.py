@@ -64,12 +64,6 @@ def test_each_decision_may_name_another_rule() -> None:
     assert mixed not in {held(simulate(TRACE, "3x4", "srtf", placement=one)) for one in ("skew:0.1", "consolidated:preferred")}
 
 
-@pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"latency": 7.0}, {"costs": "10"}, {"admission": "quota:user=8"}])
-def test_it_is_obeyed_on_both_clocks(options: dict[str, Any]) -> None:
-    virtual, acknowledged = (simulate(TRACE, "3x4", Alternating(), executor=one, **options) for one in ("instant", "acknowledged"))
-    assert held(virtual) == held(acknowledged)
-
-
 def test_it_is_written_down_and_read_back() -> None:
     plan = Plan.rank([1.0, 2.0], placement="consolidated")
     again = decode_plan(encode_plan(plan))

@@ -197,16 +197,6 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("rule", sorted(PART_RULES))
-def test_a_placement_for_parts_seats_the_jobs_of_a_policy_that_shares(rule: str) -> None:
-    by_placement, by_setting = (
-        simulate(PARTS, "2x4", "sharing", placement=rule),
-        simulate(PARTS, "2x4", "sharing", settings={"seats": rule}),
-    )
-    assert by_placement.summary["log_hash"] == by_setting.summary["log_hash"]
-    assert not by_placement.notices
-
-
 @pytest.mark.parametrize("rule", sorted(set(PART_RULES) - {"random"}))
 @pytest.mark.parametrize("policy", ["srtf", "themis", "afs"])
 def test_a_placement_for_parts_is_refused_beside_policies_that_give_whole_devices(rule: str, policy: str) -> None:

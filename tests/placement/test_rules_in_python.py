@@ -37,12 +37,6 @@ class Last(DeviceRule):
         return sorted(free.devices)[-gang.gpus :]
 
 
-class Anew(Last):
-    """The same, and gangs that run move up."""
-
-    sticky = False
-
-
 def held(run: Run) -> Any:
     return run.allocations.select("job", "start", "end", "devices").sort("start", "job").rows()
 
@@ -52,17 +46,6 @@ def test_a_rule_says_which_devices_and_never_whether() -> None:
     assert str(held(ours)[0][3]).strip("[]") == "11"
     assert [row[:3] for row in held(ours)] == [row[:3] for row in held(plain)]
     assert held(ours) != held(plain)
-
-
-@pytest.mark.parametrize("rule", [Last(), Anew()])
-@pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"latency": 9.0}, {"costs": "move=5"}])
-def test_both_clocks_and_all_loops_give_the_same_devices(rule: DeviceRule, options: dict[str, Any]) -> None:
-    runs = [
-        simulate(TRACE, "3x4", "las", placement=rule, **options),
-        simulate(TRACE, "3x4", "las", placement=rule, step_all=True, **options),
-        simulate(TRACE, "3x4", "las", placement=rule, executor="acknowledged", **options),
-    ]
-    assert held(runs[0]) == held(runs[1]) == held(runs[2])
 
 
 def test_a_file_holds_the_rule(tmp_path: Path) -> None:

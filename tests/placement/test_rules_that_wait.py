@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gantline._alarm import TimeOverError, with_alarm_anywhere
-from gantline.conformance.placement import check_placement
 from gantline.core.errors import RefusedError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
@@ -71,18 +69,6 @@ def test_no_gang_is_stopped_for_one_that_then_waits() -> None:
     assert run.allocations.select("job", "start").rows() == [("long", 0.0)]
 
 
-@pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"costs": "30"}, {"latency": 3.0}])
-@pytest.mark.parametrize("policy", ["fifo", "srtf", "las"])
-def test_both_clocks_agree_on_what_waits(policy: str, options: dict[str, Any]) -> None:
-    trace = jobs(*((f"j{k}", 20.0 * k, 150.0 + 31.0 * (k % 7), (1, 3, 2, 4, 6)[k % 5]) for k in range(20)))
-    runs = [simulate(trace, "3x4", policy, placement=OneNode(), executor=one, **options) for one in ("instant", "acknowledged")]
-    assert runs[0].summary["log_hash"] == runs[1].summary["log_hash"]
-    assert runs[0].summary["completed"] == 20
-    nodes = {device: device // 4 for device in range(12)}
-    for gpus, devices in runs[0].allocations.select("gpus", "devices").iter_rows():
-        assert gpus > 4 or len({nodes[int(device)] for device in devices}) == 1
-
-
 def test_why_it_waits_is_said() -> None:
     runs = [{"id": f"runs{node}", "gpus": 3, "devices": [4 * node + k for k in range(3)]} for node in range(2)]
     instant = decode_snapshot({"cluster": "2x4", "jobs": [*runs, {"id": "wide", "gpus": 2}]})
@@ -101,11 +87,6 @@ def test_a_rule_that_does_not_say_so_must_not_make_gangs_wait() -> None:
 
     (what,) = simulate(CROWDED, "2x4", "fifo", placement=Silent()).incidents[:1]
     assert "placement 'Silent', job 'wide': chose nothing (say waits = True, or choose gang.gpus devices)" in what
-
-
-def test_the_conformance_suite_takes_a_rule_that_waits() -> None:
-    report = check_placement(OneNode(), worlds=60)
-    assert report.passed, str(report)
 
 
 class Endless(DeviceRule):

@@ -151,20 +151,6 @@ def test_elasticflow_makes_room_for_buddies_but_moves_nobody_who_was_promised_a_
     assert all(finish[job["job"]] <= job.get("deadline", np.inf) for job in jobs)
 
 
-@pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("policy", ["afs", "voda.elastic_tiresias", "elasticflow", "sia", "edf"])
-def test_every_layout_runs_every_job_of_a_busy_cluster(policy: str, layout: str) -> None:
-    draw = np.random.default_rng(3)
-    jobs = []
-    for number in range(14):
-        most = int(draw.choice([2, 4, 8]))
-        job = {"job": f"j{number}", "arrival": 30.0 * number, "gpus": 1, "min_gpus": 1, "max_gpus": most}
-        jobs.append(job | {"duration": float(draw.uniform(50, 600)), "batch_size": 16, "scaling": STEPS})
-    run = simulate(jobs, "gpu:3x4@2/rack,links:300/20/5", policy, settings={"layout": layout}, costs="5")
-    assert run.summary["completed"] == 14
-    assert not run.incidents
-
-
 @pytest.mark.parametrize(("setting", "told"), [({"layout": "pakced"}, "packed"), ({"move_cost": "-1"}, "'move_cost' is '-1'")])
 @pytest.mark.parametrize("policy", ["afs", "voda.fifo", "sia", "ffdl"])
 def test_a_layout_that_nobody_knows_is_told(policy: str, setting: dict[str, str], told: str) -> None:

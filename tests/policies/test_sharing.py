@@ -158,19 +158,6 @@ def test_no_gpu_is_ever_given_out_twice_over(rows: list[tuple[float, int, int]],
             assert sum(demand[job] for job in at["job"]) <= 1.0 + 1e-6
 
 
-@pytest.mark.parametrize("seats", ["fgd", "bestfit", "dotprod", "clustering", "packing", "random"])
-def test_every_rule_for_parts_keeps_to_what_there_is_and_runs_every_job(seats: str) -> None:
-    count = 12
-    jobs = [pod(f"j{at}", 0.25 + 0.25 * (at % 4), 50.0 + at, at=3.0 * at, gpus=1 + (at % 4 == 3) * (at % 3)) for at in range(count)]
-    run = simulate(jobs, "2x2", "sharing", settings={"order": "srtf", "seats": seats})
-    assert (run.summary["completed"], run.summary["lost_turns"]) == (count, 0)
-    demand = {job["job"]: job["gpu_demand"] if job["gpus"] == 1 else 1.0 for job in jobs}
-    spans = list(run.allocations.iter_rows(named=True))
-    for moment in sorted({span["start"] for span in spans}):
-        here = [(device, demand[span["job"]]) for span in spans if span["start"] <= moment < span["end"] for device in span["devices"]]
-        assert all(sum(part for at, part in here if at == device) <= 1.0 + 1e-9 for device in range(4))
-
-
 def test_fgd_leaves_whole_gpus_where_the_fullest_device_would_break_one_up() -> None:
     # most jobs need a whole GPU: six tenths go beside the three tenths although another device would be filled better
     jobs = [pod("a", 0.3), pod("b", 0.6), *(pod(f"w{at}", 1.0, at=1.0) for at in range(3))]

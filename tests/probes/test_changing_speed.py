@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
-from tests.probes.scenario import FOREVER, fact, job, spans
+from tests.probes.scenario import FOREVER, job, spans
 
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
@@ -39,12 +39,3 @@ def test_the_change_comes_at_its_instant_between_decisions(round_length: float |
     run = simulate([job("a", 1, 100)], "1x1", Together(), performance=Regimes(), round=round_length)
 
     assert spans(run, "a") == [(0.0, pytest.approx(40.0 + 30.0), [0], "finished")]
-
-
-@pytest.mark.parametrize("round_length", [None, 60.0])
-def test_changes_and_departures_interleave(round_length: float | None) -> None:
-    jobs = [job("a", 1, 100), job("b", 1, 60)]
-    run = simulate(jobs, "1x1", Together(), performance=Regimes(), round=round_length)
-
-    assert fact(run, "b", "finish") == pytest.approx(80.0 + 20.0)  # forty at half speed, then at full
-    assert fact(run, "a", "finish") == pytest.approx(100.0 + 40.0 / 2)

@@ -46,15 +46,3 @@ def test_the_old_job_shrinks_for_the_new_one_and_grows_again(newcomers_first: bo
     assert spans(run, "new") == [(50.0, pytest.approx(110.0), [1], "finished")]
     assert spans(run, "old") == [(0.0, pytest.approx(120.0), [0], "finished")]  # 50, then 40 at two thirds, then 10
     assert fact(run, "old", "restarts") == 0
-
-
-def test_cpus_that_nobody_gives_up_are_refused_and_nothing_is_lost() -> None:
-    @dataclass(frozen=True)
-    class Greedy(Policy):
-        def decide(self, snapshot: Snapshot) -> Plan:
-            return Plan.assign([Assignment(k, cpus=6.0) for k in range(len(snapshot.jobs))], valid_until=FOREVER)
-
-    run = simulate(JOBS, "1x2/8c", Greedy(), performance=HungryForCpus())
-
-    assert fact(run, "old", "finish") == pytest.approx(100.0)
-    assert fact(run, "new", "first_start") == pytest.approx(100.0)

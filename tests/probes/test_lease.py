@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
 from gantline.core.plan import Assignment, Plan
@@ -32,18 +31,6 @@ class Auction(Policy):
                 granted.append(Assignment(int(k), until=snapshot.now + self.lease, within=within))
                 free -= int(jobs.gpus[k])
         return Plan.assign(granted, valid_until=FOREVER)
-
-
-@pytest.mark.parametrize("placed", [False, True], ids=["compiled path", "general path"])
-def test_two_jobs_take_turns_lease_by_lease(placed: bool) -> None:
-    run = simulate([job("a", 1, 50), job("b", 1, 30)], "1x1", Auction(placed=placed))
-
-    assert spans(run, "a") == [
-        (0.0, 20.0, [0], "lease-ended"),
-        (40.0, 60.0, [0], "lease-ended"),
-        (70.0, 80.0, [0], "finished"),
-    ]
-    assert spans(run, "b") == [(20.0, 40.0, [0], "lease-ended"), (60.0, 70.0, [0], "finished")]
 
 
 def test_a_lease_is_renewed_in_place_when_nobody_bids_higher() -> None:

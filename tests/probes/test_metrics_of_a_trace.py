@@ -13,7 +13,7 @@ from gantline.core.arrays import Floats
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, Gangs, PerformanceModel
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
 
@@ -49,37 +49,6 @@ class Together(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))], valid_until=FOREVER)
-
-
-@dataclass(frozen=True)
-class BySparePart(PerformanceModel):
-    """Each of a pair is slowed by what the device lacks for both; in bulk."""
-
-    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        crowd = np.nansum(gangs.metric("util")) / 100.0
-        return gangs.alone / max(1.0, crowd), np.full(len(gangs), np.inf)
-
-
-@dataclass(frozen=True)
-class OneByOne(BySparePart):
-    """The same, gang by gang."""
-
-    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        return PerformanceModel.rates(self, gangs)
-
-    def granted(self, gang: Gang) -> float:
-        others = sum(80.0 + 60.0 - gang.metric("util") for _ in gang.mates)
-        return gang.alone / max(1.0, (gang.metric("util") + others) / 100.0)
-
-
-@pytest.mark.parametrize("model", [BySparePart(), OneByOne()])
-def test_jobs_of_rate_two_slow_each_other_by_their_utilisation(model: PerformanceModel) -> None:
-    pair = [job("fast", 1, 100, options="gpu:1=50", util=80), job("slow", 1, 100, options="gpu:1=100", util=60)]
-
-    run = simulate(pair, "gpu:1x1", Together(), performance=model)
-
-    assert fact(run, "fast", "finish") == pytest.approx(70.0)  # 100 of work at 2 / 1.4
-    assert fact(run, "slow", "finish") == pytest.approx(70.0 + 50.0)  # half of it beside the fast one, the rest alone
 
 
 @dataclass(frozen=True)

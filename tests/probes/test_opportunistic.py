@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-from tests.probes.scenario import FOREVER, fact, job, spans
+from tests.probes.scenario import FOREVER, job
 
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
@@ -52,23 +51,6 @@ class AntMan(Policy):
 
 
 JOBS = [job("busy", 1, 200, priority=1.0), job("calm", 1, 100, priority=1.0), job("guest", 1, 60, at=20.0, priority=0.0)]
-
-
-def test_the_guest_runs_in_the_gaps_and_the_host_does_not_notice() -> None:
-    run = simulate(JOBS, "1x2", AntMan(), performance=Coordinator())
-
-    assert spans(run, "calm") == [(0.0, pytest.approx(100.0), [1], "finished")]
-    assert spans(run, "busy") == [(0.0, pytest.approx(200.0), [0], "finished")]
-    first = spans(run, "guest")[0]
-    assert (first[0], first[2]) == (20.0, [1])
-
-
-def test_the_guest_speeds_up_when_its_host_is_gone_or_its_fraction_is_raised() -> None:
-    run = simulate(JOBS[1:], "1x1", AntMan(), performance=Coordinator())
-
-    # forty units at half speed until the host ends, twenty more alone, at its own fraction
-    assert fact(run, "guest", "finish") == pytest.approx(100.0 + 20.0 / 0.5)
-    assert fact(run, "guest", "restarts") == 0
 
 
 def test_what_is_shared_can_be_read_in_the_snapshot() -> None:

@@ -28,14 +28,6 @@ class ProfileFirst(Policy):
         return Plan.assign(rows, valid_until=FOREVER)
 
 
-def test_the_run_ends_at_its_limit_although_decisions_came_between() -> None:
-    jobs = [job("a", 2, 100), job("b", 2, 100, at=10.0)]
-    run = simulate(jobs, "1x3", ProfileFirst())
-
-    assert spans(run, "a")[0] == (0.0, 30.0, [0], "limit")
-    assert spans(run, "b")[0] == (10.0, 40.0, [1], "limit")
-
-
 def test_what_was_done_while_profiling_counts() -> None:
     run = simulate([job("a", 2, 100)], "1x2", ProfileFirst())
 

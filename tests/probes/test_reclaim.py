@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Node
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
@@ -59,19 +58,3 @@ def test_the_two_servers_of_one_job_go_back_and_only_that_job_is_stopped() -> No
     assert spans(run, "wide")[1][0] == 90.0  # own and lent0 are free then: four GPUs
     assert spans(run, "wide")[1][2] == [0, 1, 2, 3]
     assert fact(run, "wide", "finish") == pytest.approx(90.0 + 10.0 + 50.0)
-
-
-def test_released_servers_are_out_of_use() -> None:
-    run = simulate(JOBS, POOLS, Reclaim())
-
-    assert run.tables.NI[c.N_UP].tolist() == [1, 1, 1, 0, 0]
-    assert run.summary["down_gpus"] == [(50.0, 4)]
-    used_later = run.allocations.filter(run.allocations["start"] > 50.0)["devices"].to_list()
-    assert not {6, 7, 8, 9} & {device for devices in used_later for device in devices}
-
-
-def test_gangs_may_finish_in_peace_on_a_server_that_goes_back() -> None:
-    run = simulate(JOBS, POOLS, Reclaim(stop=False))
-
-    assert spans(run, "wide") == [(0.0, 100.0, [6, 7, 8, 9], "finished")]
-    assert run.summary["down_gpus"] == [(100.0, 4)]

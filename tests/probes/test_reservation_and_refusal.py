@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tests.probes.scenario import FOREVER, fact, job, spans
+from tests.probes.scenario import FOREVER, fact, job
 
 from gantline.core.plan import Assignment, Plan, Refusal, Reservation
 from gantline.core.policy import Policy
@@ -42,14 +42,6 @@ JOBS = [
     job("c", 4, 100, at=20.0, deadline=220.0),
     job("d", 4, 50, at=30.0, deadline=300.0),
 ]
-
-
-def test_reserved_slots_are_kept_in_the_snapshot_and_come_true() -> None:
-    run = simulate(JOBS, "1x4", Slots())
-
-    assert [fact(run, name, "first_start") for name in "abd"] == [0.0, 100.0, 200.0]
-    assert [fact(run, name, "finish") for name in "abd"] == [100.0, 200.0, 250.0]
-    assert spans(run, "b") == [(100.0, 200.0, [0, 1, 2, 3], "finished")]
 
 
 def test_the_refused_job_leaves_with_an_offer_and_the_run_tells() -> None:

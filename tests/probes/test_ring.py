@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
 
 from tests.probes.scenario import FOREVER, job, spans
 
@@ -21,32 +20,6 @@ LINKS = tuple(
     for b in range(a + 1, 5)
 )
 DGX = Cluster((Node("node0", gpus=5),), LINKS, "a small DGX")
-
-
-@dataclass(frozen=True)
-class BestRing(Policy):
-    """The ring of free devices whose slowest link is fastest; ties to the lowest numbers."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        speed = {frozenset((int(k.a.split(":")[1]), int(k.b.split(":")[1]))): k.bandwidth for k in snapshot.cluster.links}
-        free = {device for device, holder in enumerate(snapshot.cluster.device_holder.tolist()) if holder == -1}
-        granted = []
-        for k in range(len(snapshot.jobs)):
-            devices = snapshot.jobs.devices(k)
-            if not devices and len(free) >= snapshot.jobs.gpus[k]:
-                rings = permutations(sorted(free), int(snapshot.jobs.gpus[k]))
-                devices = max(rings, key=lambda ring: min(speed[frozenset(pair)] for pair in zip(ring, (*ring[1:], ring[0]))))
-                free -= set(devices)
-            if devices:
-                granted.append(Assignment(k, devices=devices))
-        return Plan.assign(granted, valid_until=FOREVER)
-
-
-def test_the_ring_goes_over_the_fast_links_and_ranks_follow_it() -> None:
-    run = simulate([job("ring", 3, 100), job("pair", 2, 50)], DGX, BestRing())
-
-    assert spans(run, "ring") == [(0.0, 100.0, [1, 3, 4], "finished")]
-    assert spans(run, "pair") == [(0.0, 50.0, [0, 2], "finished")]
 
 
 def test_ranks_are_logged_as_the_plan_ordered_them() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-from tests.probes.scenario import FOREVER, fact, job, spans
+from tests.probes.scenario import FOREVER, job, spans
 
 from gantline.core.grant import Grant
-from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.performance.model import Gang, PerformanceModel
@@ -36,38 +35,8 @@ class Uplinks(PerformanceModel):
         return 1.0 if not meets else ITERATION / (ITERATION + 0.1)
 
 
-@dataclass(frozen=True)
-class Shift(Policy):
-    """Each job keeps its own GPUs, one in each rack; all are in one group, because all cross the same uplinks."""
-
-    shift: float = 0.1
-    mode: Mode = Mode.INTERLEAVE
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        rows = []
-        for k, name in enumerate(snapshot.jobs.ids):
-            mine = int(name[1:])
-            rows.append(Assignment(k, devices=(mine, 2 + mine), group=0, mode=self.mode, offset=mine * self.shift))
-        return Plan.assign(rows, valid_until=FOREVER)
-
-
 JOBS = [job("j0", 2, 100), job("j1", 2, 60)]
 RACKS = "1x2@east,1x2@west"
-
-
-@pytest.mark.parametrize("mode", [Mode.INTERLEAVE, Mode.EXCLUSIVE])
-def test_shifted_jobs_do_not_meet_on_the_link_and_share_no_device(mode: Mode) -> None:
-    run = simulate(JOBS, RACKS, Shift(mode=mode), performance=Uplinks())
-
-    assert spans(run, "j0") == [(0.0, pytest.approx(100.0), [0, 2], "finished")]
-    assert spans(run, "j1") == [(0.0, pytest.approx(60.0), [1, 3], "finished")]
-
-
-def test_unshifted_jobs_collide_until_one_has_gone() -> None:
-    run = simulate(JOBS, RACKS, Shift(shift=0.0), performance=Uplinks())
-
-    assert fact(run, "j1", "finish") == pytest.approx(90.0)
-    assert fact(run, "j0", "finish") == pytest.approx(90.0 + (100 - 60))
 
 
 def test_members_of_a_group_may_be_placed_by_the_engine_each_on_devices_of_its_own() -> None:

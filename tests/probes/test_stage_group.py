@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from tests.probes.scenario import FOREVER, fact, job, spans
+from tests.probes.scenario import FOREVER, job, spans
 
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
@@ -43,22 +43,6 @@ class Interleave(Policy):
 
 
 JOBS = [job("a", 2, 300, model="loader"), job("b", 2, 150, model="cruncher")]
-
-
-@pytest.mark.parametrize("devices", [(), (3, 1)], ids=["the engine places", "exact devices"])
-def test_offset_stages_cost_nothing(devices: tuple[int, ...]) -> None:
-    run = simulate(JOBS, "1x4", Interleave(devices=devices), performance=Stages())
-
-    there = list(devices) or [0, 1]
-    assert spans(run, "b") == [(0.0, pytest.approx(150.0), there, "finished")]
-    assert spans(run, "a") == [(0.0, pytest.approx(300.0), there, "finished")]
-
-
-def test_stages_that_meet_slow_both_down_until_one_leaves() -> None:
-    run = simulate(JOBS, "1x4", Interleave(shift=0.0), performance=Stages())
-
-    assert fact(run, "b", "finish") == pytest.approx(200.0)  # a period of four instead of three seconds
-    assert fact(run, "a", "finish") == pytest.approx(350.0)
 
 
 def test_an_offset_changes_in_place() -> None:

@@ -71,15 +71,6 @@ def test_a_past_that_says_nothing_is_refused(past: list[dict[str, Any]], told: s
         finish("fifo", newcomers=past)
 
 
-def test_forecasts_are_checked_with_newcomers_as_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = "".join(f"{k},{5 * k},{1 + k % 2},{20 + k}\n" for k in range(14))
-    (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\n" + rows, encoding="utf-8")
-    asked = ["forecast", "--check", str(tmp_path / "jobs.csv"), "--cluster", "1x2", "--present", "srtf", "--draws", "2"]
-    for newcomers, told in (("past", "with newcomers as in the table"), ("none", "no new jobs")):
-        assert main([*asked, "--newcomers", newcomers]) == 0
-        assert capsys.readouterr().out.splitlines()[-1] == f"note: {told}"
-
-
 def test_a_look_shows_how_often_jobs_come_lately() -> None:
     """One came every hundred seconds, and since a while every ten; what is known of them is their limit."""
     arrivals = [*(100.0 * k for k in range(40)), *(4000.0 + 10.0 * k for k in range(50))]

@@ -204,15 +204,3 @@ def test_nine_of_ten_come_by_the_p90_once_it_was_learned_how_late_forecasts_are(
     assert learn(made, happened, 14.0) == UNSTRETCHED, "hardly anybody's P90 has passed"
     running = learn(made, {}, 3000.0)  # nobody has come yet: late by what has passed since
     assert running.finish_p90 > stretch.finish_p90
-
-
-def test_forecasts_of_long_jobs_that_others_pass_are_early_and_learn_it():
-    random = np.random.default_rng(1)
-    rows = [
-        {"job": f"j{k}", "arrival": float(at), "gpus": int(random.choice([1, 2])), "duration": float(np.exp(random.normal(5, 1)))}
-        for k, at in enumerate(np.cumsum(random.exponential(60, 70)))
-    ]
-    found = check_forecasts(Trace.from_records(rows), "1x3", make_policy("las"), Setup(samples=2), most=70, estimates="noisy:0.3")
-    assert found.learned is not None
-    assert found.finish_by_p90 < 0.7 < found.learned.finish_by_p90
-    assert any("--learn" in line for line in found.lines())

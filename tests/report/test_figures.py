@@ -1,7 +1,5 @@
 """Figures: the numbers they show, and that paper and page show the same ones."""
 
-import base64
-import io
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from tests.report.example_runs import example_run
 
 from gantline.core.errors import GantlineError, UsageError
@@ -19,7 +16,7 @@ from gantline.report import figures
 from gantline.report.figures import DARK, LIGHT
 from gantline.report.figures.comparison import not_dominated
 from gantline.report.figures.durations import log_duration_axis, unit_for
-from gantline.report.figures.for_page import DASHES, figure, picture_url
+from gantline.report.figures.for_page import DASHES, figure
 from gantline.report.figures.palette import dash
 from gantline.report.figures.panels import spread_apart
 from gantline.report.figures.with_matplotlib import Look, draw, save
@@ -197,14 +194,6 @@ def test_paper_and_page_show_the_same_numbers():
         assert np.allclose(line.get_ydata(), trace["y"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_files_are_the_same_every_time(tmp_path, ending):
-    one, two = (save(CHARTS["pareto"], tmp_path / f"{i}.{ending}").read_bytes() for i in (1, 2))
-    assert one == two
-    assert len(one) > 2000
-    assert sorted(p.name for p in tmp_path.iterdir()) == [f"1.{ending}", f"2.{ending}"]
-
-
 def test_an_unknown_ending_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"'\.gif' is not a format of figures"):
         save(CHARTS["pareto"], tmp_path / "x.gif")
@@ -232,16 +221,6 @@ def test_a_figure_fits_a_column_of_a_paper() -> None:
             Look.of(**wrong)  # type: ignore[arg-type]
 
 
-def test_many_runs_have_panels_of_their_own_and_points_differ_by_shape():
-    runs = [replace(TOLD[0], summary={**TOLD[0].summary, "name": f"run {number}"}) for number in range(6)]
-    chart = figures.fragmentation_over_time(runs)
-    assert len(chart.panels) == 6
-    assert len({panel.y.label for panel in chart.panels}) == 6
-    assert len(figures.fragmentation_over_time(runs[:3]).panels) == 1
-    drawn = figure(figures.fairness_per_user(runs))
-    assert len({layer["mark"] for layer in drawn["panels"][0]["layers"]}) == 6
-
-
 def test_a_run_has_one_colour_and_one_dash_in_all_figures():
     runs = [replace(TOLD[0], summary={**TOLD[0].summary, "name": f"run {number}"}) for number in range(6)]
     rows = [{"name": f"run {number}", "jct_mean": 1000.0 * number, "jain_users": 0.1 * number} for number in range(6)]
@@ -262,14 +241,3 @@ def test_stacked_pictures_of_devices_share_time_and_users():
     whole, part = (panel.layers[0] for panel in chart.panels)
     assert part.right < whole.right == pytest.approx(first.x.high)
     assert len(figure(chart)["legend"]) == 3  # each user once
-
-
-def test_the_picture_of_a_page_is_the_raster():
-    raster = figures.gantt(FIFO, "user").panels[0].layers[0]
-    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture_url(raster.pixels).partition(",")[2]))).convert("RGBA"))
-    repeated = shown.shape[0] // raster.pixels.shape[0]
-    rows = shown[::repeated][::-1].astype(int)
-    busy = raster.pixels[..., 3] > 0
-    assert (rows[..., :3][busy] == raster.pixels[..., :3][busy]).all()
-    assert np.abs(rows[..., 3] - raster.pixels[..., 3]).max() <= 16  # steps of opacity
-    assert (rows[..., 3][~busy] == 0).all()

@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks.gantt_raster import filled_cluster
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.example_runs import example_run
@@ -102,9 +101,3 @@ def test_an_empty_run_gives_an_empty_picture():
     run = example_run(jobs=1)
     empty = StoredRun(run.jobs.clear(), run.allocations.clear(), run.events, run.series)
     assert picture_of(gantt(empty)).pixels[:, :, 3].max() == 0
-
-
-def test_the_benchmark_of_the_picture_draws_one():
-    run = filled_cluster(2000, 100)
-    assert gantt(run, "user").panels[0].layers
-    assert run.allocations.height == 2000

@@ -6,7 +6,6 @@ import pytest
 from tests.report.example_runs import example_run, job_rows
 
 from gantline.core.areas import integral
-from gantline.report.figures import progress_per_user
 from gantline.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun
 from gantline.report.metrics import held_over_time, progress_over_time, sharing
 from gantline.report.metrics.sharing import _largest, machines
@@ -77,16 +76,6 @@ def test_envy_agrees_with_looking_at_every_instant() -> None:
         for arrival, start in mine.select("arrival", "first_start").iter_rows():
             waits |= (moments >= arrival) & (moments < start)
         assert envy == pytest.approx(((most - held[user])[waits] / 8).mean(), rel=0.02)
-
-
-def test_the_figure_has_a_rising_line_for_each_user() -> None:
-    chart = progress_per_user(example_run(jobs=50))
-    above, below = chart.panels
-    assert {line.name for line in above.layers} == {line.name for line in below.layers} == {"ann", "bob", "cy"}
-    assert all(np.all(np.diff(line.y) >= -1e-9) for line in above.layers)
-    many = progress_per_user(example_run(jobs=200, users=[f"u{k}" for k in range(12)]))
-    assert len(many.panels[0].layers) == 8
-    assert many.notes == ("The 8 users with the most GPU time of 12.",)
 
 
 def test_the_largest_holder_at_any_moment_is_the_largest_of_all() -> None:

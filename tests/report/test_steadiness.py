@@ -21,14 +21,6 @@ def test_a_light_load_is_steady():
     assert "shows no growth that lasts" in str(found)
 
 
-def test_more_work_than_capacity_is_named_with_its_numbers():
-    found = steadiness(example_run(jobs=200, gap=100))
-    assert found.overloaded
-    assert found.growing
-    assert "No steady state" in str(found)
-    assert f"{found.offered_load:.2f} times" in str(found)
-
-
 def test_jobs_that_come_all_at_once_have_no_steady_state():
     run = example_run(jobs=3)
     together = StoredRun(job_rows({}, {}), run.allocations, run.events, run.series)

@@ -3,14 +3,12 @@
 import io
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from tests.report.example_runs import example_run
 
 from gantline.core.units import human_seconds
-from gantline.report.frames import StoredRun
 from gantline.report.metrics import measure
 from gantline.report.terminal import comparison, printable, progress_bar, run_summary, sparkline
 
@@ -51,10 +49,6 @@ def test_a_run_shows_its_numbers_and_its_curves():
     assert "█" in text
 
 
-def test_an_overloaded_run_says_so():
-    assert "No steady state" in shown(run_summary(example_run(jobs=100, gap=50)))
-
-
 def test_runs_stand_side_by_side():
     text = shown(comparison([FIFO, SHORT]))
     head = text.splitlines()[0].split()
@@ -63,21 +57,9 @@ def test_runs_stand_side_by_side():
         assert human_seconds(measure(run)["jct_mean"]) in text
 
 
-def test_a_run_without_finished_jobs_has_no_curve_but_no_error():
-    early = example_run(jobs=5, gap=10, until=20.0)
-    assert "no job has completed" in shown(run_summary(early))
-    empty = StoredRun(early.jobs.clear(), early.allocations.clear(), early.events.clear(), early.series.clear())
-    assert "no job has completed" in shown(run_summary(empty))
-
-
 def test_names_can_neither_style_nor_steer_the_terminal():
     hostile = example_run(jobs=5, name="[red]x[/red]\x1b[2J\x07")
     text = shown(comparison([hostile, FIFO]))
     assert "[red]x[/red]" in text
     assert "\x1b" not in text
     assert printable("a\x1bb") == "a�b"
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_narrow_terminals_are_respected(width):
-    assert max(len(line) for line in shown(run_summary(FIFO, width=width - 30), width).splitlines()) <= width

@@ -54,9 +54,3 @@ def test_reports_and_the_terminal_show_types_and_queues() -> None:
     assert "fragmented" in told
     assert "research" in told
     assert "GPU-h" in told
-
-
-def test_one_type_is_no_table() -> None:
-    run = simulate([{**job, "type": ""} for job in JOBS], "2x2", "fifo")
-    assert per_type(run).is_empty()
-    assert "Device types" not in render_report([run])

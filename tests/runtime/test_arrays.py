@@ -57,20 +57,3 @@ def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
             assert (job.spec, job.launch, job.holds) == before[name]
         assert scheduler.submit(spec_of(spec), "ann", "once") == tasks
     store.close()
-
-
-def test_what_changes_of_the_first_task_is_not_what_the_others_are_like(tmp_path: Path) -> None:
-    from gantline.runtime.records import Entry
-
-    store = SqlStore.open(tmp_path / "store.sqlite")
-    with running(tmp_path, "cpu:1", store=store) as scheduler:
-        scheduler.submit(shell("sleep 1000"))
-        first, second = scheduler.submit(spec_of({"run": ["true"], "array": "0-1"}), "ann")
-    changed = {**(store.job(first) or {})["spec"], "priority": 7}
-    store.append([Entry("job", {"id": first, "spec": changed, "state": "held"})])
-    assert (store.job(first) or {})["spec"]["priority"] == 7
-    other = store.job(second) or {}
-    assert "priority" not in other["spec"]
-    assert other["state"] == "pending"
-    assert [one["id"] for one in store.jobs()] == ["1", first, second]
-    store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tests.runtime.specs import ended, running, shell, state, until
@@ -58,29 +57,3 @@ def test_a_late_decision_loses_its_turn_and_the_record_says_so(tmp_path: Path) -
         assert scheduler.setup.budget == 0.2  # as last time
         ended(scheduler, *scheduler.submit(shell("true")))
     store.close()
-
-
-def test_a_policy_that_is_late_many_times_is_asked_again_and_the_record_replays(tmp_path: Path) -> None:
-    flag, file = tmp_path / "nap", tmp_path / "dozing.py"
-    file.write_text(SLOW.format(flag=str(flag)), encoding="utf-8")
-    store, policy = SqlStore.open(tmp_path / "store.sqlite"), f"{file}:Dozing"
-    with running(tmp_path, "cpu:2", policy, store=store, setup=Setup(budget=0.05), checkpoint_every=9) as scheduler:
-        flag.touch()  # a simulation gives up after two late answers, or ten where there was one in time
-        jobs = []
-        for late in range(12):
-            jobs += scheduler.submit(shell("true"))
-            until(lambda: scheduler.view().counters["decision_overruns"] > late)  # noqa: B023
-        flag.unlink()
-        jobs += scheduler.submit(shell("true"))
-        assert set(ended(scheduler, *jobs)) == {"succeeded"}
-    store.close()
-    found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
-    assert found.difference is None, str(found.difference)
-
-
-def test_without_a_budget_a_decision_takes_as_long_as_it_likes(tmp_path: Path) -> None:
-    assert replace(Setup()).budget == 0.0
-    with running(tmp_path, "cpu:1") as scheduler:
-        ended(scheduler, *scheduler.submit(shell("true")))
-        assert sum(scheduler.thinking.buckets) == scheduler.thinking.decisions >= 1
-        assert scheduler.view().counters["decision_overruns"] == 0

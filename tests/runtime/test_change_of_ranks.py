@@ -14,13 +14,11 @@ from tests.runtime.specs import Spec, ended, running, state, until
 from gantline.core.inputs import Action
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.files import read_json, say_first, write_json
-from gantline.runtime.local.kept import KeptJobs
 from gantline.runtime.local.ranks import Ranks
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.local.switching import seats
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
-from gantline.service.logfile import broken_before
 
 ROOT = Path(__file__).parents[2]
 POLICY = f"{ROOT}/tests/engine/assigning.py:AsAsked"
@@ -205,35 +203,3 @@ def test_a_gang_that_breaks_while_it_changes_goes_on_from_its_checkpoint(tmp_pat
     told = lines(seen)
     assert list(dict.fromkeys(sizes(seen))) == [1, 2]
     assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 20), "no step was made twice"
-
-
-def test_a_save_that_fails_in_a_change_shows_why_where_people_look(tmp_path: Path) -> None:
-    """The other ranks end first, and with them the gang: the first rank has printed its traceback before they know."""
-    program, done = tmp_path / "fails.py", tmp_path / "done"
-    program.write_text(
-        "import os, time\n"
-        "from gantline import train\n"
-        "calls = []\n"
-        "def save(path):\n"
-        "    calls.append(path)\n"
-        "    if len(calls) > 1 and job.member.epoch == 1:\n"
-        "        raise ValueError('no room for the weights')\n"
-        "    path.write_text('weights')\n"
-        "job = train.join(gang=train.SocketGang())\n"
-        "job.keep(save, lambda path: None)\n"
-        "for step in job.steps(10**6):\n"
-        "    time.sleep(0.01)\n"
-        f"    if os.path.exists({str(done)!r}): break\n"
-    )
-    launch = Launch((sys.executable, "-S", str(program)), env={"PYTHONPATH": str(ROOT / "src")}, processes=0, changes=("devices",))
-    with running(tmp_path, "cpu:3", POLICY) as scheduler:
-        (job,) = scheduler.submit(Spec(launch, job={"gpus": 2, "min_gpus": 1, "max_gpus": 3}))
-        until(lambda: state(scheduler, job) == "running", "it runs")
-        resize(scheduler, job, 3)
-        until(lambda: (tmp_path / "jobs" / job / "3").is_dir(), "everybody starts again")
-        done.touch()
-        ended(scheduler, job)
-    broke = broken_before(KeptJobs(tmp_path), job)
-    assert broke is not None
-    assert "failed while the gang changed" in broke["why"]
-    assert "[0] ValueError: no room for the weights" in broke["text"]

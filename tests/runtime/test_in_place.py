@@ -124,11 +124,3 @@ def test_a_training_loop_hears_of_other_cpus_a_cap_and_a_shift_without_a_stop(tm
 def test_a_job_is_told_of_the_storage_bandwidth_that_its_plan_gives_it() -> None:
     order = Order(Verb.START, 0, 1, grant=Grant((Assignment(0, storage=90.0),)))
     assert terms_of(order) == {"storage": 90.0}
-
-
-def test_a_job_that_cannot_is_stopped_and_started(tmp_path: Path) -> None:
-    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
-        line = "[ $GANTLINE_EPOCH -gt 2 ] && exit 0; sleep 1000"
-        (job,) = scheduler.submit(shell(line, gpus=3))
-        assert ended(scheduler, job) == ["succeeded"]
-        assert scheduler.view().jobs[job].epoch >= 3

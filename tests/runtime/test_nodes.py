@@ -55,16 +55,6 @@ def nodes_of(machines: Machines, job: str) -> set[str]:
     return {node for node, _ in machines.lives[job].places}
 
 
-def test_a_second_node_of_one_size_joins_while_no_service_runs(store: SqlStore) -> None:
-    machines = Machines()
-    machines.add("b")
-    with serving(machines, store) as (scheduler, _):
-        until(lambda: up(scheduler) == {"b": 2})
-    machines.nodes = {"a": Node("a", "gpu", 2), **machines.nodes}  # it comes first in the list
-    with serving(machines, store) as (scheduler, _):
-        until(lambda: up(scheduler) == {"a": 2, "b": 2})
-
-
 def test_a_node_replaced_by_another_of_its_size_while_no_service_runs_is_not_taken_for_it(store: SqlStore) -> None:
     machines = Machines()
     machines.add("a")
@@ -78,16 +68,6 @@ def test_a_node_replaced_by_another_of_its_size_while_no_service_runs_is_not_tak
         until(lambda: up(scheduler) == {"b": 2})
         assert scheduler.view().jobs[job].failures == 0
     assert not machines.breaches
-
-
-def test_a_node_that_comes_back_larger_takes_its_name_and_is_found_again_when_it_is_as_before(store: SqlStore) -> None:
-    machines = Machines()
-    machines.add("a")
-    with serving(machines, store) as (scheduler, runner):
-        for gpus in (4, 2, 4, 2):
-            runner.join("a", gpus)
-            until(lambda gpus=gpus: up(scheduler) == {"a": gpus})
-        assert len({device.node for device in scheduler.view().devices}) == 2
 
 
 def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: SqlStore) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import end_all, ended, running, shell, state, until
+from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
@@ -172,18 +172,6 @@ def test_a_job_whose_keeper_was_killed_is_ended_and_started_again(tmp_path: Path
         assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def test_draining_stops_the_jobs_and_the_next_life_starts_them(tmp_path: Path) -> None:
-    store = MemoryStore()
-    first = begin(tmp_path, store, "cpu:1")
-    (job,) = first.submit(shell("[ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000"))
-    until(lambda: state(first, job) == "running")
-    first.stop(drain=True)
-    assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:1").roll_call())
-    with running(tmp_path, "cpu:1", store=store) as second:
-        assert ended(second, job) == ["succeeded"]
-        assert second.view().jobs[job].epoch == 2
-
-
 def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_from_draining(tmp_path: Path) -> None:
     """It ends after it was found running and before the request to stop it arrives."""
     store = MemoryStore()
@@ -203,18 +191,6 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
     assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").roll_call())
 
 
-def test_back_off_goes_on_after_a_restart(tmp_path: Path) -> None:
-    store = MemoryStore()
-    first = begin(tmp_path, store)
-    (job,) = first.submit(shell("[ $RESTART_COUNT -gt 0 ]", retries=1, backoff=2.0))  # long enough to be seen
-    until(lambda: first.view().jobs[job].reason == "backoff")
-    first.stop()
-    time.sleep(0.01)
-    with running(tmp_path, store=store) as second:
-        assert ended(second, job) == ["succeeded"]
-    end_all(tmp_path)
-
-
 def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_path: Path) -> None:
     store = MemoryStore()
     first = begin(tmp_path, store, "cpu:2")
@@ -230,19 +206,6 @@ def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_pa
     with running(tmp_path, "cpu:2", "smallest", store=store) as third:
         assert ended(third, wide) == ["succeeded"]
         until(lambda: [one.up for one in third.view().devices] == [True, True, False, False])
-
-
-def test_who_is_preempted_saves_and_goes_on(tmp_path: Path) -> None:
-    """A shorter job takes the device; the other is told, saves, leaves, and goes on from there with what it had done."""
-    with running(tmp_path, "cpu:1", policy="srtf") as scheduler:
-        line = "trap 'echo saved > $GANTLINE_CHECKPOINT/state; exit 0' TERM; [ -e $GANTLINE_CHECKPOINT/state ] && exit 0; sleep 1000 & wait"
-        (long,) = scheduler.submit(shell(line, resumes=True, stopped_exit=0, estimate=5000.0))
-        until(lambda: scheduler.view().jobs[long].service > 0.05)
-        (short,) = scheduler.submit(shell("true", estimate=1.0))
-        assert ended(scheduler, short, long) == ["succeeded", "succeeded"]
-        view = scheduler.view().jobs[long]
-        assert (view.epoch, view.restarts) == (2, 1)
-        assert view.work > 0.05
 
 
 def test_other_rules_in_the_next_life(tmp_path: Path) -> None:

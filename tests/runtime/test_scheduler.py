@@ -74,17 +74,6 @@ def test_who_waits_for_an_answer_is_told_at_once_when_the_service_dies(tmp_path:
         assert "not running" in told[-1]
 
 
-def test_who_does_not_fit_waits_for_who_runs(tmp_path: Path) -> None:
-    with running(tmp_path, "cpu:2") as scheduler:
-        go = tmp_path / "go"
-        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done", gpus=2))
-        until(lambda: state(scheduler, first) == "running")
-        (second,) = scheduler.submit(shell("true"))
-        assert until(lambda: scheduler.view().jobs[second].reason) in ("resources", "arrived")
-        go.touch()
-        assert ended(scheduler, first, second) == ["succeeded", "succeeded"]
-
-
 def test_who_has_an_answer_sees_another_state_than_before_though_no_step_has_been_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,16 +269,6 @@ def test_an_array_runs_so_many_at_once(tmp_path: Path) -> None:
         assert ids == ["1_0", "1_1", "1_2", "1_3", "1_4"]
         assert ended(scheduler, *ids) == ["succeeded"] * 5
         assert (tmp_path / "jobs" / "1_3" / "checkpoint" / "index").read_text() == "3\n"
-
-
-def test_hold_keeps_out_until_released(tmp_path: Path) -> None:
-    with running(tmp_path) as scheduler:
-        (job,) = scheduler.submit(shell("[ -e $GANTLINE_CHECKPOINT/go ] && exit 0; touch $GANTLINE_CHECKPOINT/go; sleep 1000"))
-        until(lambda: state(scheduler, job) == "running" and (tmp_path / "jobs" / job / "checkpoint" / "go").exists())
-        scheduler.request([job], Action.HOLD)
-        until(lambda: state(scheduler, job) == "held")
-        scheduler.request([job], Action.RELEASE)
-        assert ended(scheduler, job) == ["succeeded"]
 
 
 def test_the_policy_may_change_while_it_runs(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, running, shell, state, until
+from tests.runtime.specs import running, shell, state, until
 
 from gantline import simulate
 from gantline.core.errors import RefusedError, UsageError
@@ -17,8 +15,6 @@ from gantline.runtime.local.devices import FoundGpu, declared
 from gantline.runtime.local.slices import Slice, by_rank, slice_at, unbounded
 from gantline.runtime.setup import Setup
 from gantline.runtime.trials import Place
-
-TELLS = f'{sys.executable} -S -c \'import os; print(os.environ["RANK"], sorted(os.sched_getaffinity(0)), os.environ["GANTLINE_CORES"])\''
 
 
 def test_a_gpu_in_slices_is_a_node_and_every_slice_a_device() -> None:
@@ -103,16 +99,6 @@ def test_one_process_on_slices_of_two_gpus_is_refused() -> None:
     assert [one["CUDA_VISIBLE_DEVICES"] for one in by_rank(apart, 2, served)] == ["0", "1"]
     with pytest.raises(RefusedError, match="slices of one GPU only"):
         by_rank(apart, 1, served)
-
-
-def test_ranks_on_slices_of_a_cpu_slot_are_bound_to_their_cores(tmp_path: Path) -> None:
-    with running(tmp_path, "cpu:1/2") as scheduler:
-        (job,) = scheduler.submit(shell(TELLS, gpus=2, processes=0))
-        assert ended(scheduler, job) == ["succeeded"]
-        machine = scheduler.runner.machine
-        said = sorted(line.split("] ", 1)[-1] for line in (tmp_path / "jobs" / job).glob("*/log").__next__().read_text().splitlines())
-    for rank, cores in enumerate(machine.cores["cpu.50pct-0"]):
-        assert f"{rank} {json.dumps(list(cores))} {','.join(map(str, cores))}" in said[rank]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.inputs import Submit, Use
@@ -20,25 +18,6 @@ from gantline.engine.executor import Order, Verb
 from gantline.engine.sparing import LIVE_STOPS
 from gantline.runtime.setup import Setup, make_loop
 from gantline.simulator.simulate import simulate
-
-WORKS = "for step in 1 2 3 4 5 6 7 8 9 10; do echo $step >> {file}; sleep 0.15; done"
-
-
-def test_after_a_switch_to_las_two_gangs_run_one_after_the_other(tmp_path: Path) -> None:
-    setup = Setup("fifo", **asdict(LIVE_STOPS))
-    steps = [tmp_path / name for name in "ab"]
-    with running(tmp_path, "cpu:3", setup=setup) as scheduler:
-        gangs = [scheduler.submit(shell(WORKS.format(file=file), gpus=2))[0] for file in steps]
-        until(lambda: state(scheduler, gangs[0]) in ("starting", "running"))
-        scheduler.use("las")  # by which the first one is behind the second from its first second on
-        tiny = []
-        while state(scheduler, gangs[1]) == "pending":  # whatever comes and goes is a reason to ask the policy again
-            tiny += scheduler.submit(shell("true"))
-            ended(scheduler, tiny[-1])
-        assert set(ended(scheduler, *gangs, *tiny)) == {"succeeded"}
-        assert [scheduler.view().jobs[job].epoch for job in gangs] == [1, 1], "none was started a second time"
-        assert scheduler.view().counters["stopped"] == 0
-    assert [file.read_text().split() for file in steps] == [[str(step) for step in range(1, 11)]] * 2, "no step was made twice"
 
 
 class Watched(MeasuredExecutor):

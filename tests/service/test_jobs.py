@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.service.conftest import LIMIT, Running, until
+from tests.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.service.client import Client
@@ -81,29 +79,6 @@ def test_a_dry_run_checks_and_queues_nothing(owner: Client) -> None:
     assert (told["ids"], told["tasks"]) == ([], 4)
     assert told["submit"]["gpus"] == 1
     assert len(owner.jobs()) == before
-
-
-def test_a_dry_run_says_where_a_guessed_length_comes_from(owner: Client) -> None:
-    owner.wait(owner.submit(["true"], name="as-before")[0], timeout=60.0)
-    lines = owner.submission(["true"], name="as-before", dry_run=True)["then"]["lines"]
-    assert any("it has no estimate" in line and "earlier jobs of its name" in line for line in lines)
-    lines = owner.submission(["true"], name="as-before", estimate="1h", dry_run=True)["then"]["lines"]
-    assert not any("it has no estimate" in line for line in lines)
-
-
-def test_the_same_request_again_is_the_same_submission(owner: Client, service: Running) -> None:
-    other = service.client("twice")
-    first = owner.submit(["true"], request="r-1")
-    assert owner.submit(["true"], request="r-1") == first
-    assert other.submit(["true"], request="r-1") != first, "requests are each user's own"
-    found: list[list[str]] = []
-    threads = [threading.Thread(target=lambda: found.append(owner.submit(["true"], request="r-2"))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 6
-    assert len({tuple(ids) for ids in found}) == 1
 
 
 class Losing(httpx.BaseTransport):
@@ -215,18 +190,6 @@ def test_arrays_and_jobs_that_wait_for_others(owner: Client) -> None:
     assert "".join(owner.logs(tasks[1])) == "task 1\n"
 
 
-def test_a_job_may_wait_for_another_to_start(owner: Client) -> None:
-    (server,) = owner.submit(SLEEP, name="server")
-    (worker,) = owner.submit(["true"], after=["started:server"])
-    (vain,) = owner.submit(SLEEP, resources={"gpus": 4})
-    (never,) = owner.submit(["true"], after=[{"job": vain, "when": "started"}])
-    assert owner.wait(worker, timeout=120)[0]["state"] == "succeeded"
-    assert state_of(owner, server) == "running"
-    owner.cancel(vain)
-    assert owner.wait(never, timeout=120)[0]["reason"] == "dependency-failed"
-    owner.cancel(server)
-
-
 def test_jobs_are_found_by_label_state_and_queue(owner: Client) -> None:
     owner.set_queue("found/here")
     one, other = (owner.submit(["true"], labels={"team": team, "kind": "x"}, queue="found/here")[0] for team in ("nlp", "vision"))
@@ -261,13 +224,6 @@ def test_profiles_that_a_job_names_are_read_where_it_is_submitted(owner: Client,
         owner._send("POST", "/v1/jobs", {"run": ["true"], "model": {"family": "bert", "hint": "/etc/passwd"}})
 
 
-def test_a_dependency_may_be_given_by_name(owner: Client) -> None:
-    (first,) = owner.submit(["true"], name="prepare-data")
-    (second,) = owner.submit(["true"], after=[{"job": "prepare-data"}])
-    assert owner.wait(second, timeout=120)[0]["state"] == "succeeded"
-    assert owner.job(second)["spec"]["after"] == [{"job": first}]
-
-
 def test_logs_are_followed_to_the_end(owner: Client) -> None:
     (id,) = owner.submit(["sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.2; done"])
     assert "".join(owner.logs(id, follow=True)) == "line 1\nline 2\nline 3\n"
@@ -295,12 +251,6 @@ def test_letters_are_not_torn_between_two_pieces(owner: Client, service: Running
         if piece["end"]:
             break
     assert text == "aé€𝄞z"
-
-
-def test_the_wait_ends_when_its_time_is_over(owner: Client) -> None:
-    (id,) = owner.submit(SLEEP)
-    assert owner.wait(id, timeout=0.2)[0]["state"] in ("pending", "starting", "running")
-    owner.cancel(id)
 
 
 def test_clients_find_the_service_by_its_home_or_by_the_environment(
@@ -357,17 +307,6 @@ def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
         owner.jobs(before="nobody")
     (job,) = owner.wait(ids[0], timeout=120)
     assert job["state"] == "succeeded", "a job is not listed as it was before"
-
-
-def test_output_that_the_disk_did_not_take_is_reported(owner: Client, service: Running) -> None:
-    (before,) = owner.submit(["true"])
-    folder = service.home / "jobs" / str(int(before) + 1) / "1"
-    folder.mkdir(parents=True)
-    (folder / "log").symlink_to("/dev/full")
-    (job,) = owner.submit(["sh", "-c", "echo lost"])
-    assert owner.wait(job, timeout=LIMIT)[0]["state"] == "succeeded", "the job itself goes on"
-    assert owner.job(job)["lost_output"] == 5
-    assert owner.job(before)["lost_output"] == 0
 
 
 def test_cpus_and_memory_that_jobs_ask_for_are_shown_as_taken(owner: Client) -> None:

@@ -10,7 +10,6 @@ from tests.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.service.client import Client
-from gantline.service.reported import _POINTS, ReportedCurves
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +96,6 @@ def test_another_policy_is_previewed_with_its_parameters(owner: Client, queue: l
         assert one["low"] <= one["high"]
     with pytest.raises(UsageError, match="colour"):
         owner.what_if("las", samples=4, settings={"colour": "red"})
-
-
-def test_a_long_line_is_thinned_and_keeps_its_newest_point() -> None:
-    curves = ReportedCurves()
-    for k in range(10 * _POINTS):
-        curves.add("1", float(k), {"loss": 1.0 / (k + 1), "done": k})
-    curves.add("1", 1e6, {"step": 3.0})
-    line = curves.of("1")
-    assert len(line["time"]) <= _POINTS + 1
-    assert line["time"][0] == 0.0
-    assert line["time"][-1] == 10.0 * _POINTS - 1
-    assert line["throughput"][-1] is None
-    assert curves.of("2")["time"] == []
 
 
 def test_a_queue_means_itself_and_those_below_it_and_none_whose_name_begins_alike(owner: Client) -> None:

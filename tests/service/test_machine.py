@@ -108,27 +108,6 @@ def test_cpus_and_memory_are_booked_and_what_the_machine_does_not_have_is_refuse
     owner.cancel(waits)
 
 
-def test_storage_bandwidth_is_booked_and_what_the_machine_does_not_have_is_refused(owner: Client) -> None:
-    with pytest.raises(RefusedError, match="asks for 600 MB/s of storage, and cpu has 500"):
-        owner.submit(SLEEP, resources={"gpus": 1, "storage": "0.6GB/s"})
-    (reads_most,) = owner.submit(SLEEP, resources={"gpus": 2, "storage": 400})
-    until(lambda: owner.job(reads_most)["state"] == "running")
-    (waits,) = owner.submit(SLEEP, resources={"gpus": 1, "storage": 200})
-    until(lambda: owner.job(waits)["reason"] not in ("", "arrived"))
-    assert owner.job(waits)["state"] == "pending"
-    owner.cancel(reads_most)
-    until(lambda: owner.job(waits)["state"] == "running")
-    owner.cancel(waits)
-
-
-def test_a_running_job_that_is_resized_holds_its_new_size(owner: Client) -> None:
-    (id,) = owner.submit(SLEEP, resources={"gpus": 3})
-    until(lambda: owner.job(id)["state"] == "running")
-    owner.resize(id, gpus=2)
-    until(lambda: (job := owner.job(id))["state"] == "running" and len(job["devices"]) == 2)
-    owner.cancel(id)
-
-
 def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
     (id,) = owner.submit(SLEEP)
     until(lambda: owner.job(id)["state"] == "running")
@@ -157,17 +136,6 @@ def test_a_snapshot_is_one_that_policies_read(owner: Client) -> None:
     assert told["policy"] == "fifo"
     assert id in instant.jobs.ids
     owner.cancel(id)
-
-
-def test_decisions_and_events_are_told_in_order(owner: Client) -> None:
-    (id,) = owner.submit(["true"])
-    owner.wait(id, timeout=120)
-    decisions, events = owner.decisions(limit=50), owner.events(limit=50)
-    for rows in (decisions, events):
-        numbers = [row["number"] for row in rows]
-        assert numbers == sorted(numbers)
-        assert numbers
-    assert owner.events(after=events[-1]["number"]) == []
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(owner: Client) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from tests.service.conftest import Running, until
@@ -12,8 +11,6 @@ from tests.service.conftest import Running, until
 from gantline.cli.live.reserve import wall_time
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.service.client import Client
-from gantline.service.home import Home
-from gantline.service.options import Options
 
 SLEEP = ["sleep", "600"]
 
@@ -47,27 +44,6 @@ def test_a_window_for_a_queue_is_used_by_its_jobs(owner: Client) -> None:
     assert set(owner.job(theirs)["devices"]) <= {"cpu:0", "cpu:1", "cpu:2"}
     owner.cancel(*others, theirs)
     owner.cancel_reservation("prod-only")
-
-
-def test_the_beginning_and_the_end_of_a_window_are_events(tmp_path: Path) -> None:
-    """Each is written down once, whether the service ran at that time or was started again later."""
-
-    def told(client: Client) -> list[str]:
-        return [event["why"] for event in client.events() if event["event"] == "window"]
-
-    running = Running(Options(Home(tmp_path), devices="cpu:2")).start()
-    client = running.client()
-    client.create_token("ann", "submitter")
-    client.reserve(3600.0, places=["cpu:0"], name="long", users=["ann"])
-    client.reserve(0.5, places=["cpu:1"], name="short")
-    until(lambda: told(client) == ["long begins: cpu:0", "short begins: cpu:1", "short ends"])
-    running.stop()
-    running = Running(Options(Home(tmp_path), devices="cpu:2")).start()
-    client = running.client()
-    client.reserve(3600.0, places=["cpu:1"], name="later")
-    until(lambda: told(client)[-1] == "later begins: cpu:1")
-    assert told(client) == ["long begins: cpu:0", "short begins: cpu:1", "short ends", "later begins: cpu:1"]
-    running.stop()
 
 
 def test_what_cannot_be_is_refused(owner: Client, service: Running) -> None:

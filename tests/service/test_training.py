@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.service.conftest import Running, until
 
 from gantline.cli.live.idle import idle_node
@@ -29,18 +28,6 @@ for step in job.steps(10**6):
         break
 """
 
-FLATTENS = """
-import time
-from gantline import train
-
-job = train.join()
-job.keep()
-for step in job.steps(10**6):
-    job.report(loss=max(0.5, 2.0 - 0.5 * step))
-    job.checkpoint()  # which tells the service at once
-    time.sleep(0.02)
-"""
-
 
 def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> None:
     slow_at_first = "exec {} {} --epochs 20 --pause $([ $GANTLINE_EPOCH = 1 ] && echo 0.1 || echo 0.005)"  # half a minute, or two seconds
@@ -59,27 +46,6 @@ def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> Non
     assert last.endswith("after 320 steps")  # none was made twice, none was left out
 
 
-def test_a_job_whose_loss_stays_level_saves_and_has_succeeded(
-    owner: Client, service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script, home = tmp_path / "flattens.py", ["--home", str(service.home)]
-    script.write_text(FLATTENS, encoding="utf-8")
-    submit = ["submit", *home, "--resumes"]
-    assert main([*submit, "--end-by", "plateu:1%", "--", "true"]) == 2
-    assert "'end_by': no rule 'plateu:1%' (did you mean 'plateau'?)" in capsys.readouterr().err
-    assert main([*submit, "--end-by", "plateau:1%@5", "--", sys.executable, str(script)]) == 0
-    id = capsys.readouterr().out.strip()
-    assert main(["wait", *home, id]) == 0
-    job = owner.job(id)
-    assert (job["state"], job["reason"], job["why"], job["exit_code"]) == ("succeeded", "loss", "was ended by its loss", 0)
-    assert job["spec"]["end_by"] == "plateau:1%@5"
-    assert job["progress"]["loss"] == 0.5
-    assert job["progress"]["saved"] >= 6, "a report before the window, and the five in it"
-    capsys.readouterr()
-    assert main(["describe", "job", *home, id]) == 0
-    assert "plateau:1%@5: its last loss is 0.5" in capsys.readouterr().out
-
-
 def test_a_request_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client, tmp_path: Path) -> None:
     script = tmp_path / "requests.py"
     script.write_text(WISHES, encoding="utf-8")
@@ -89,34 +55,6 @@ def test_a_request_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Cli
         owner.requeue(id)
     (job,) = owner.wait(id, timeout=120)
     assert (job["state"], job["gpus"]) == ("succeeded", 2)
-
-
-def test_a_gang_makes_room_for_another_job_without_a_stop(owner: Client, tmp_path: Path) -> None:
-    """Four ranks, three while another job is there, four again: one life, and reports under every epoch of it are received."""
-    gang, seen = str(Path(PLAIN).with_name("train_gang.py")), tmp_path / "seen"
-    before = owner.status()["policy"]
-    owner.use_policy("equal-share")
-    try:
-        (odd,) = owner.submit(["sleep", "1000"], elastic={"min": 1, "max": 4, "step": 2})
-        until(lambda: len(owner.job(odd)["devices"]) == 3, "three devices, for four is none of its steps")
-        owner.cancel(odd)
-        run = [sys.executable, gang, "--samples", "40", "--batch", "10", "--epochs", "100000", "--pause", "0.02", "--seen", str(seen)]
-        (id,) = owner.submit({"run": run, "processes": "gpus", "elastic": {"min": 1, "max": 4, "live": True}, **SAVES})
-        until(lambda: len(owner.job(id)["devices"]) == 4 and owner.job(id)["state"] == "running" and seen.exists(), "all devices")
-        (other,) = owner.submit(["sleep", "1000"])
-        until(lambda: owner.job(other)["state"] == "running", "room for the other")
-        owner.cancel(other)
-        until(lambda: len(owner.job(id)["devices"]) == 4 and owner.job(id)["state"] == "running", "all devices again")
-        until(lambda: owner.job(id)["progress"].get("done"), "progress")
-        assert owner.job(id)["restarts"] == 0
-        owner.cancel(id)
-        owner.wait(id, timeout=120)
-    finally:
-        owner.use_policy(before)
-    ranks = [line.split()[1:4] for line in seen.read_text().splitlines()[:-1]]
-    assert list(dict.fromkeys(world for _, world, _ in ranks)) == ["4", "3"]
-    assert len({pid for rank, _, pid in ranks if rank == "0"}) == 1
-    assert len({pid for _, _, pid in ranks}) == 5, "one has left, and another one has come"
 
 
 def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp_path: Path) -> None:

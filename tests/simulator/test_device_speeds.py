@@ -75,27 +75,6 @@ def test_a_slow_device_goes_to_a_sensitive_job_only_if_no_other_is_free(tmp_path
             assert len(held) == 16, spell
 
 
-@pytest.mark.parametrize("rule", ["packed", "pal", "pm-first-sticky"])
-@pytest.mark.parametrize("policy", ["srtf", "fifo", "afs"])
-def test_both_clocks_agree_and_skipping_rounds_changes_nothing(tmp_path: Path, rule: str, policy: str) -> None:
-    speeds, jobs = table(tmp_path, {2: 2.0, 9: 1.3}), workload(24)
-    found = [
-        run(rule, speeds, policy, jobs, locality=1.4, round=60, costs="10", **more).summary["log_hash"]
-        for more in ({}, {"executor": "acknowledged"}, {"step_all": True})
-    ]
-
-    assert found == found[:1] * 3
-
-
-def test_a_move_is_paid_for_and_a_sticky_rule_moves_nothing(tmp_path: Path) -> None:
-    speeds = table(tmp_path, {5: 3.0})
-    moving, sticky = (run(rule, speeds, "fifo", costs="move=50") for rule in ("pm-first", "pm-first-sticky"))
-
-    assert (moving.allocations["reason"] == "moved").any()
-    assert not (sticky.allocations["reason"] == "moved").any()
-    assert sticky.summary["restarts"] == 0
-
-
 @pytest.mark.parametrize(
     ("change", "what"),
     [

@@ -10,12 +10,9 @@ from gantline import simulate
 from gantline.assembly.rules import RunRules
 from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.drivers.journal import Journal
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
-from gantline.questions.forecast import DRAWS, SAMPLES, Setup, forecast
-from gantline.questions.what_if import what_if
 from gantline.simulator.from_here import FromHere, copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.uncertainty import Uncertainty
@@ -60,24 +57,3 @@ def test_each_future_is_a_draw_of_its_own_and_the_same_under_every_policy() -> N
     one = rollout(now, "fifo", uncertainty=SURE)[0].finish
     assert len(one) == 1
     assert one[0] == pytest.approx(first.mean(axis=0), rel=0.1)
-
-
-def test_forecasts_rest_on_200_draws_where_profiles_have_a_spread() -> None:
-    now = instants_of("fifo", None)[0][0]
-    assert (Setup().at(now).samples, Setup(samples=9).at(now).samples) == (DRAWS, 9)
-    bare = decode_snapshot(encode_snapshot(now))
-    assert Setup().at(bare).samples == SAMPLES
-    told = forecast(now, load_policy("fifo", {}), setup=Setup(samples=20, uncertainty=SURE))
-    for one in told:
-        assert now.now <= one.finish_low < one.finish_mean < one.finish_high
-        assert one.finish_low <= one.finish_p50 <= one.finish_high
-
-
-def test_a_comparison_states_the_spread_of_both_futures() -> None:
-    now = instants_of("fifo", None)[0][0]
-    found = what_if(now, load_policy("fifo", {}), load_policy("srtf", {}), setup=Setup(samples=10, uncertainty=SURE))
-    for one in found.differences:
-        assert one.present_low <= one.present <= one.present_high
-        assert one.other_low <= one.other <= one.other_high
-        assert " to " in str(one).split(" now, ")[0]
-    assert "starts, stops and speeds as measured" in found.over

@@ -6,20 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.exact_devices import FirstFree, jobs
 from tests.engine.states import commit, engine_of
 
-from gantline import Assignments, Plan, simulate
+from gantline import Assignments, Plan
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Mode
-from gantline.engine.commit_groups import CommitGroups
-from gantline.engine.commit_steps import Commit
 from gantline.engine.engine import Engine
-from gantline.engine.grants import Grants
-from gantline.engine.holdings import Holding, Holdings
-from gantline.engine.transitions import Transitions
 
 
 def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
@@ -34,39 +27,6 @@ def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
     assert seen.devices(np.int64(-3)) == (7, 0, 5)
     with pytest.raises(IndexError):
         seen.devices(5)
-
-
-def test_a_commit_is_about_those_who_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of 60 jobs is started once; only the first needs a whole commit, and the devices of the others are not read one by one."""
-    started, committed, chains = [], [], []
-    start, chain = Transitions.start, Holdings.chain
-
-    def count_start(self: Transitions, row: int, target: Holding) -> None:
-        started.append(row)
-        start(self, row, target)
-
-    def count_rows(way: Any) -> None:
-        whole = way.__init__
-
-        def counted(self: Any, grants: Grants, rows: Ints, *rest: Any, **named: Any) -> None:
-            committed.extend(rows.tolist())
-            whole(self, grants, rows, *rest, **named)
-
-        monkeypatch.setattr(way, "__init__", counted)
-
-    def count_chain(self: Holdings, row: int) -> tuple[int, ...]:
-        chains.append(row)
-        return chain(self, row)
-
-    monkeypatch.setattr(Transitions, "start", count_start)
-    count_rows(Commit)
-    count_rows(CommitGroups)
-    monkeypatch.setattr(Holdings, "chain", count_chain)
-    run = simulate(jobs(60), "64x8", FirstFree())
-    assert run.summary["completed"] == 60
-    assert run.summary["decisions"] >= 100
-    assert started == list(range(1, 60))  # the whole commit is compiled, the start of the first job with it
-    assert (committed, chains) == ([0], [0])  # its grant, entered as columns, is made when the policy first reads devices
 
 
 def exact(engine: Engine, *devices: tuple[int, ...], at: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,16 +12,12 @@ from hypothesis import strategies as st
 from tests.oracles.held_time import assert_accounts_agree, held_time
 from tests.systems.gavel.tiny_world import table as speeds
 from tests.systems.gavel.tiny_world import trace as gavel_trace
-from tests.systems.sia.worlds import job as sia_job
-from tests.systems.sia.worlds import run as sia_run
 
 from gantline import Node, NodeEvent, simulate
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.report.metrics import measure
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def job(name: str, arrival: float, gpus: int, duration: float, **more: Any) -> dict[str, Any]:
@@ -150,9 +145,3 @@ def test_irfsim_with_samples(policy: str, regime: str) -> None:
     run = simulate(jobs, "gpu:2x1/0c/64g,cpu:2x0/8c/64g", policy, regime=regime)
     assert_accounts_agree(run)
     assert run.summary["completed"] == 6
-
-
-def test_sia_and_pollux_in_their_clocks() -> None:
-    assert_accounts_agree(sia_run([sia_job("a", 60.0), sia_job("b", 61.0), sia_job("c", 400.0)]))
-    jobs = [{**job(name, 70.0 * k, 2, 100.0), "app": "vision", "batch_size": 512} for k, name in enumerate("abc")]
-    assert_accounts_agree(simulate(jobs, "small:1x4", "tiresias", regime="pollux", profiles=EXAMPLES / "profiles"))

@@ -193,12 +193,6 @@ def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
     assert len(set(told.charge)) > 1
 
 
-def test_skipping_rounds_changes_nothing() -> None:
-    policy, jobs = synthesizer(every=5, draws=2), trace(count=10)
-    skipped, stepped = (simulate(jobs, "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
-    assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
-
-
 def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: Any) -> None:
     (tmp_path / "bad.py").write_text(
         "import gantline\n\n\nclass Bad(gantline.OrderPolicy):\n    def key(self, snapshot):\n        raise ValueError('no')\n"
@@ -301,14 +295,6 @@ def test_an_objective_that_cannot_be_answered_is_said_once() -> None:
 def test_what_cannot_be_meant_is_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         synthesizer(**settings)
-
-
-def test_blox_compatibility_is_nine_combinations_at_every_round() -> None:
-    policy, jobs = synthesizer(compat="blox"), trace(count=12)
-    assert (len(policy._members()), policy.every, policy.margin, policy.newcomers) == (9, 1, 0.0, "none")
-    assert synthesizer(compat="blox", every=10).every == 10
-    run = simulate(jobs, "2x4", policy, regime="blox")
-    assert run.summary["completed"] == len(jobs)
 
 
 def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_chooses_from() -> None:

@@ -16,7 +16,6 @@ from gantline import simulate
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.experiment.grid import PolicyChoice
-from gantline.watch.look_advice import advise_look
 from gantline.watch.look_as_trace import LookedAt, as_trace
 from gantline.watch.slurm_snapshot import watched
 from gantline.watch.slurm_state import read_state
@@ -137,15 +136,6 @@ def test_a_look_at_kubernetes_is_advised_on_too(tmp_path: Path, capsys: pytest.C
     assert "This rests on 3 jobs which kubernetes showed at 2023-11-14 22:13:20 UTC: 1 running" in told["advice"][-2]
     assert "1 job left out, which wait and have no time limit" in noted
     assert "This rests on 3 jobs" in page.read_text(encoding="utf-8")
-
-
-def test_advice_in_python_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = recording([*FULL, *QUEUE])
-    (tmp_path / "now.txt").write_text(text)
-    told, _ = _advised(f"slurm:{tmp_path / 'now.txt'}", "--grow", "0", "--also", "a100:5x4/16c", capsys=capsys)
-    found = advise_look(watched(read_state(text)), "srtf,fifo", grow=0, also=["a100:5x4/16c"])
-    assert list(found.sentences) == told["advice"]
-    assert found.means["cluster"].unique(maintain_order=True).to_list() == ["a100:3x4/16c", "a100:5x4/16c"]
 
 
 def test_the_policy_in_force_is_not_compared_with_itself() -> None:

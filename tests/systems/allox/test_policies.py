@@ -11,34 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.systems.allox.hybrid import POLICIES, cluster, job, some_jobs
 
-from gantline.core import memory as memories
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
-from gantline.core.plan import Plan
-from gantline.core.snapshot import Snapshot
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.allox.policies import policy as allox_policy
-from gantline.systems.allox.policies.policy import AlloX
 
 
 def ran_on(run: Run) -> dict[str, list[str]]:
     spans = run.allocations.group_by("job", maintain_order=True).agg("type")
     return dict(zip(spans["job"].to_list(), spans["type"].to_list()))
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_every_job_ends_and_runs_for_one_of_its_own_times(name: str) -> None:
-    jobs = some_jobs(1, 60)
-    run = simulate(jobs, cluster(2, 2), name)
-    assert run.summary["completed"] == 60
-    assert run.summary["incidents"] == 0
-    if name == "allox.srpt":
-        return
-    assert run.summary["preemptions"] == 0
-    for row, given_job in zip(run.jobs.sort(pl.col("job").str.slice(1).cast(pl.Int64)).iter_rows(named=True), jobs):
-        times = [float(way.rpartition("=")[2]) for way in given_job["options"].split("|")]
-        assert min(abs(row["service"] - time) for time in times) < 1e-6
 
 
 def test_allox_gives_the_gpu_to_whom_it_helps_most() -> None:
@@ -89,15 +70,6 @@ def test_a_node_without_memory_holds_a_job_back_but_not_its_neighbours() -> None
         assert together in (["large"], ["other", "third"])
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "preemptive allox"])
-def test_jobs_that_find_no_node_hold_nobody_back_although_memory_would_do_in_all(name: str) -> None:
-    """Ways without a node are left out one by one, until somebody has none: the others start all the same."""
-    policy = AlloX(preemptive=True) if name == "preemptive allox" else name
-    run = simulate(some_jobs(12, 14, span=100.0), "gpu:3x2/4c/6g,cpu:2x0/45c/12g", policy)
-    assert run.summary["completed"] == 14
-    assert not run.incidents
-
-
 def test_cores_alone_may_be_used_beside_gpus_of_the_same_node() -> None:
     jobs = [
         {"job": "gpu", "arrival": 0.0, "gpus": 1, "duration": 50.0, "options": "v100:1/4=50"},
@@ -131,43 +103,6 @@ def test_a_weight_for_a_user_without_jobs_changes_nothing() -> None:
         assert named.jobs["finish"].to_list() == plain.jobs["finish"].to_list()
 
 
-class AlwaysAsked(AlloX):
-    """AlloX that is asked although nobody waits."""
-
-    def only_starts(self) -> bool:
-        return False
-
-
-def test_it_need_not_be_asked_while_nobody_waits() -> None:
-    jobs = some_jobs(6, 80, span=4000.0)
-    asked, left_alone = (simulate(jobs, cluster(2, 3), policy(alpha=0.4, age=200.0)) for policy in (AlwaysAsked, AlloX))
-    assert left_alone.jobs.equals(asked.jobs)
-    assert left_alone.summary["decisions"] < asked.summary["decisions"]
-
-
-class Checked(AlloX):
-    """AlloX that decides three times: with its memory, with the memory as JSON, and without any."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        plan = super().decide(snapshot)
-        for memory in (memories.decode(memories.encode(snapshot.memory)), None):
-            instant = Snapshot(snapshot.now, snapshot.decision, snapshot.seed, snapshot.jobs, snapshot.cluster, memory, lent=snapshot.lent)
-            again = super().decide(instant)
-            assert again.assignments is not None
-            assert plan.assignments is not None
-            assert again.assignments.job.tolist() == plan.assignments.job.tolist()
-            assert again.assignments.column("option").tolist() == plan.assignments.column("option").tolist()
-        return plan
-
-
-@pytest.mark.parametrize("alpha", [0.3, 1.0])
-def test_what_is_remembered_never_changes_the_answer(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allox_policy, "_WORTH_KEEPING", 2)
-    run = simulate(some_jobs(4, 80, span=300.0), cluster(2, 3), Checked(alpha=alpha))
-    assert run.incidents == ()
-    assert run.summary["completed"] == 80
-
-
 def flood(seed: int, long_job: int, count: int) -> list[dict[str, Any]]:
     """A long job of a quiet user among short ones that arrive faster than one GPU and one node can run them."""
     rng = np.random.default_rng(seed)
@@ -183,15 +118,6 @@ def test_with_ageing_no_user_starves(seed: int, long_job: int, alpha: float) -> 
     run = simulate(flood(seed, long_job, 50), cluster(1, 1), "allox", settings={"alpha": alpha, "age": age})
     quiet = run.jobs.row(by_predicate=pl.col("job") == "quiet", named=True)
     assert quiet["responsiveness"] <= age + longest
-
-
-def test_without_ageing_or_fairness_the_long_job_waits_for_the_flood_to_end() -> None:
-    jobs = flood(0, 400, 80)
-    for name, settings_ in (("allox", {"alpha": 1.0}), ("allox.sjf", {})):
-        waited = simulate(jobs, cluster(1, 1), name, settings=settings_).jobs.row(by_predicate=pl.col("job") == "quiet", named=True)
-        assert waited["responsiveness"] > 200.0
-    aged = simulate(jobs, cluster(1, 1), "allox.plus", settings={"age": 60.0}).jobs
-    assert aged.row(by_predicate=pl.col("job") == "quiet", named=True)["responsiveness"] <= 60.0 + 15 * 9
 
 
 @pytest.mark.long  # the records hold the runs themselves

@@ -49,21 +49,6 @@ def test_every_job_makes_all_its_runs_and_ends() -> None:
     assert run.summary["average_jct"] > plain.summary["average_jct"]
 
 
-def test_devices_are_never_held_twice() -> None:
-    run = simulate(some_jobs(8, 40, span=300.0), cluster(2, 2), "allox", settings=ON)
-    held = run.allocations.filter(pl.col("type") == "gpu").explode("devices").sort("devices", "start")
-    same = held["devices"][1:] == held["devices"][:-1]
-    assert (held["start"][1:] >= held["end"][:-1] - 1e-9).filter(same).all()
-
-
-@pytest.mark.parametrize("name", ["allox.plus", "allox.sjf", "drf", "drf-ext", "drf-fifo", "drf-sjf", "es", "fs"])
-def test_baselines_profile_in_the_same_way(name: str) -> None:
-    run = simulate(some_jobs(5, 25), cluster(2, 2), name, settings=ON)
-    assert run.summary["completed"] == 25
-    assert run.summary["incidents"] == 0
-    assert run.allocations.filter(pl.col("reason") == "limit").height == 4 * 25
-
-
 def test_short_runs_cannot_be_preempted() -> None:
     with pytest.raises(UsageError, match="short runs would be preempted"):
         make_policy("allox.srpt", {"profile": "true"})

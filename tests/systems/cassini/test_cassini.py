@@ -113,18 +113,6 @@ def test_a_host_has_parameters_of_its_own() -> None:
     assert turns[30] > turns[300]
 
 
-@pytest.mark.parametrize("host", ["themis", "srtf", "fifo"])
-def test_finish_times_are_equal_on_both_clocks(host: str) -> None:
-    jobs = periodic(1, {"jobs": 12, "periods": "related", "most": 5})
-    cluster = "12x1@2/rack,tree:6.25/6.25"
-    instant, acknowledged = (
-        simulate(jobs, cluster, "cassini", settings={"host": host}, performance="shared-links", executor=executor)
-        for executor in ("instant", "acknowledged")
-    )
-
-    assert instant.jobs["finish"].to_list() == pytest.approx(acknowledged.jobs["finish"].to_list())
-
-
 def test_on_a_cluster_without_links_jobs_run_as_the_host_says() -> None:
     jobs = [job(f"j{k}", 1 + k % 3, 50 + k, at=5.0 * k) for k in range(12)]
     one, other = (simulate(jobs, "2x4", policy) for policy in ("srtf", Cassini(host="srtf")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import Trace, simulate
-from gantline.cli.main import main
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot
@@ -148,18 +146,6 @@ def test_seats_are_free_within_their_tier_and_found_whenever_there_are_any(free:
         assert not set(taken) & {device for devices in offers.left.values() for device in devices}
 
 
-@pytest.mark.parametrize("wait", ["consolidate", "tuned", "none"])
-def test_both_clocks_agree(wait: str) -> None:
-    trace = Trace.generate("dally", 3, jobs=40, gpus=64, load=1.0, sizes="1:0.3,4:0.3,12:0.4", durations="loguniform(5m-1h:1)")
-    policy = make_policy("dally-like", {"wait": wait, "machine": 300.0, "rack": 900.0})
-    how: dict[str, Any] = {"performance": "placement-tiers", "costs": "30", "round": "60s"}
-    instant, acknowledged = (simulate(trace, "8x8@2/rack", policy, executor=executor, **how) for executor in ("instant", "acknowledged"))
-    assert instant.jobs.select("job", "first_start", "finish").equals(acknowledged.jobs.select("job", "first_start", "finish"))
-    assert instant.summary["completed"] == 40
-    if wait == "consolidate":
-        assert instant.summary["cross_rack_jobs"] == 0
-
-
 def test_slowdowns_come_from_the_columns_of_a_trace() -> None:
     slow = {"model": "vgg16", "rack_slowdown": 1.5, "network_slowdown": 3.0}
     rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 9.0, **slow} for k in range(2)]
@@ -183,11 +169,3 @@ def test_a_slower_network_stretches_what_crosses_racks_only() -> None:
     assert excess.to_list() == pytest.approx([3.0] * len(excess))
     with pytest.raises(UsageError, match="part of the jobs"):
         Trace.generate("dally", 1, jobs=5, gpus=64, load=1.0, heavy=2)
-
-
-def test_the_command_line_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = str(tmp_path / "dally.csv")
-    assert main(["trace", "generate", "dally", trace, "--set", "jobs=20", "--set", "gpus=64", "--set", "load=0.8"]) == 0
-    how = ["--cluster", "8x8@2/rack", "--policy", "dally-like", "--set", "wait=none", "--performance", "placement-tiers"]
-    assert main(["simulate", trace, *how]) == 0
-    assert "20" in capsys.readouterr().out

@@ -44,19 +44,6 @@ def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> 
     assert set(states(run).values()) <= {"completed", "rejected"}
 
 
-def test_some_are_refused_and_overhead_that_is_not_planned_for_makes_jobs_late() -> None:
-    """The two tests above could hold for nothing: there is something to refuse, and the plan's overhead is what keeps the promise."""
-    refused = missed = 0
-    for seed in range(2):
-        jobs = some_jobs(seed, load=2.0)
-        run = simulate(jobs, "gpu:4x4", "elasticflow", costs="60")
-        refused += run.jobs.filter(pl.col("state") == "rejected").height
-        missed += len(late(simulate(jobs, "gpu:4x4", "elasticflow", costs="60", settings={"overhead": "none"})))
-        assert late(run) == []
-    assert refused > 10
-    assert missed > 0
-
-
 def test_a_node_that_fails_and_returns_in_time_is_no_harm_when_there_is_room() -> None:
     from gantline.core.node_events import NodeEvent
 

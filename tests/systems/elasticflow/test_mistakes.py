@@ -32,15 +32,6 @@ def test_a_request_that_the_original_cannot_answer_is_refused(changed: dict[str,
         simulate(JOBS, given.pop("cluster"), given.pop("policy"), regime="elasticflow", **given)
 
 
-def test_jobs_with_options_run_too() -> None:
-    run = simulate(
-        JOBS, "gpu:1x4", "elasticflow", regime="elasticflow", round=60, settings={"compat": "elasticflow", "admission": "single"}
-    )
-    assert dict(run.jobs.select("job", "state").iter_rows()) == {"a": "completed", "b": "rejected", "c": "completed"}
-    assert dict(run.jobs.select("job", "met").iter_rows()) == {"a": True, "b": False, "c": None}
-    assert run.summary["deadline_ratio"] == 0.5
-
-
 def test_a_job_without_a_power_of_two_is_refused() -> None:
     jobs = [{"job": "odd", "arrival": 0, "gpus": 3, "duration": 10, "deadline": 100}]
     with pytest.raises(GantlineError, match="'odd' has no size that is a power of two"):

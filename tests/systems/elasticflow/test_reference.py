@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from tests.cli.conftest import Cli, cli, folder  # noqa: F401
 from tests.simulator.references import one_in, reference
@@ -131,13 +129,3 @@ def test_what_each_slip_costs(policy: str, settings: dict[str, str], ratio: floa
     told = simulated("195", "n16g8", policy, **settings).summary
     assert round(told["deadline_ratio"], 3) == ratio
     assert mean is None or round(told["average_jct"]) == mean
-
-
-def test_the_command_line_runs_it(cli: Cli, folder: Path) -> None:  # noqa: F811
-    source, table = reference("elasticflow/trace_tiny.csv.gz"), reference("elasticflow/throughputs/A100.csv")
-    assert cli("trace", "import", "elasticflow", source, "jobs.csv", "--throughputs", table).code == 0
-    options = ("--regime", "elasticflow", "--round", "240", "--set", "compat=elasticflow", "--set", "admission=group", "--out", "run")
-    assert cli("simulate", "jobs.csv", "--cluster", "a100:1x8", "--policy", "elasticflow", *options).code == 0
-    jobs = pl.read_parquet(folder / "run" / "jobs.parquet")
-    assert dict(jobs.select("job", "state").iter_rows())["4"] == "rejected"
-    assert jobs.filter(pl.col("job") == "1").select("first_start", "finish", "exact_end", "met").row(0) == (2811.0, 6673.0, 6570.0, True)

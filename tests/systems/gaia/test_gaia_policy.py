@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -76,17 +75,6 @@ def test_jobs_that_were_late_run_as_soon_as_nothing_is_gained_by_waiting(grid: s
     found = run(grid, noon, cluster="1x1", waiting="6x24", carbon="oracle")
 
     assert sorted(start / HOUR for start in found.jobs["first_start"]) == [18.0, 19.0]
-
-
-def test_both_clocks_agree(grid: str) -> None:
-    draw, count = np.random.default_rng(5), 6
-    jobs = [{"arrival": float(at), "duration": float(length), "gpus": int(gpus)} for at, length, gpus in zip(
-        np.sort(draw.uniform(0, count * HOUR, count)), draw.uniform(300, 5 * HOUR, count), draw.integers(1, 4, count)
-    )]  # fmt: skip
-    for scheduling in ("carbon", "suspend-resume", "suspend-resume-threshold"):
-        here, there = (run(grid, jobs, options={"executor": name}, scheduling=scheduling) for name in ("instant", "acknowledged"))
-        assert here.summary["log_hash"] == there.summary["log_hash"]
-        assert here.summary["completed"] == count
 
 
 @pytest.mark.parametrize(

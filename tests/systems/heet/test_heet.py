@@ -125,11 +125,6 @@ def test_nearly_as_good_as_with_everything_measured_and_better_than_one_size() -
     assert mean["three"] < 0.6 * mean["fifo"], mean
 
 
-def test_it_tells_how_far_off_its_estimates_were() -> None:
-    run = simulate(some_jobs(0), CLUSTER, "heet-like", costs="30")
-    assert any("estimated before they were tried" in notice for notice in run.notices)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [({"profile": "none"}, "profile"), ({"power": -1.0}, "power"), ({"kappa": float("nan")}, "kappa"), ({"residence": 0.0}, "residence")],

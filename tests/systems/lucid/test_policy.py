@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from tests.probes.scenario import spans
 
-from gantline.core import columns as c
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.pair_tables import read_pair_profiles
@@ -128,22 +127,3 @@ def test_a_borrowed_node_is_given_back_when_fewer_than_five_wait(waiting: int, b
 def test_slips_are_repaired_already() -> None:
     with pytest.raises(GantlineError, match="only regime lucid has slips"):
         run_lucid(job("a", 1, 9), settings={"repair": "guest"})
-
-
-def test_the_summary_shows_the_tree_that_scores_strangers() -> None:
-    assert run_lucid(job("a", 1, 9)).summary["sharing_tree"][0].startswith("gmem <= ")
-
-
-def test_both_clocks_and_the_books_agree() -> None:
-    models = (TINY, JUMBO, "cnn-small/Tiles/32/amp", "graph/Molecules/32/fp32")
-    jobs = [job(f"j{k}", (1, 2, 4, 8)[k % 4], 150.0 + 97 * (k % 11), at=23.0 * k, model=models[k % 3]) for k in range(20)]
-
-    virtual = run_lucid(*jobs, settings={"quiet": 0.0})
-    acknowledged = run_lucid(*jobs, settings={"quiet": 0.0}, executor="acknowledged")
-
-    assert finishes(virtual) == finishes(acknowledged)
-    assert (virtual.tables.D[c.D_HOLDER] == c.FREE).all()
-    assert (virtual.tables.NI[c.N_FREE] == 4).all()
-    assert virtual.allocations.select("job", "start", "end", "devices").equals(
-        acknowledged.allocations.select("job", "start", "end", "devices")
-    )

@@ -1,4 +1,4 @@
-"""Regime lucid: each of its rules in a small scene, and all of them against a plain loop over seconds."""
+"""Regime lucid: each of its rules in a small scene."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.systems.lucid.lucid_world import BEGIN, CLUSTERS, some_jobs, write_clusters, write_profiles
-from tests.systems.lucid.plain_seconds import PlainJob, plain_by_quota, plain_in_order, plain_pairing, plain_profiling
+from tests.systems.lucid.lucid_world import BEGIN, write_clusters, write_profiles
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
@@ -16,7 +15,6 @@ from gantline.simulator.simulate import simulate
 from gantline.systems.lucid.imitation.lending import NodeLender
 from gantline.systems.lucid.imitation.nodes import LucidNodes
 from gantline.systems.lucid.imitation.profiling import NodeLoan
-from gantline.systems.lucid.profiles import LucidProfiles
 
 Jobs = list[dict[str, Any]]
 
@@ -28,60 +26,6 @@ def run_lucid(folder: Path, jobs: Jobs, policy: str = "lucid", **world: Any) -> 
 
 def rows_of(run: Run) -> dict[str, dict[str, Any]]:
     return {row["job"]: row for row in run.reported.rows(named=True)}
-
-
-def found_by_seconds(folder: Path, jobs: Jobs, policy: str) -> tuple[list[PlainJob], list[tuple[int, int]]]:
-    profiles = LucidProfiles(folder)
-    plain = [PlainJob(one["job"], one["queue"], int(one["arrival"]), one["gpus"], int(one["duration"]), one["model"]) for one in jobs]
-    loans: list[tuple[int, int]] = []
-    guesses = profiles.predicted("lgb" if policy == "qssf" else "ebm")
-    if policy == "lucid":
-        loans = plain_profiling(plain, profiles.expected("pred_gpu_num").tolist())
-    for vc, count in CLUSTERS.items():
-        own = [job for job in plain if job.vc == vc]
-        if policy in ("srtf", "tiresias"):
-            plain_by_quota(own, count, policy == "tiresias")
-        elif policy == "lucid":
-            for job in own:
-                job.priority = (1000.0 if guesses[job.name] < 0 else guesses[job.name]) * job.gpus
-            lent = loans if vc == "vcYVn" else []
-            plain_pairing(own, count - (vc != "vcYVn"), lent, profiles.expected("pred_gpu_job").tolist(), profiles)
-        else:
-            plain_in_order(own, count, lambda queue, now, policy=policy: sort_queue(policy, queue, now, guesses))  # type: ignore[misc]
-    return plain, loans
-
-
-def sort_queue(policy: str, queue: list[PlainJob], now: int, guesses: dict[str, float]) -> None:
-    if policy == "qssf":
-        queue.sort(key=lambda job: job.gpus)
-        if any(job.submit < now for job in queue):
-            queue.sort(key=lambda job: guesses[job.name] * job.gpus)
-    else:
-        queue.sort(key=lambda job: job.duration if policy == "sjf" else job.submit)
-
-
-@pytest.mark.parametrize("policy", ["fifo", "sjf", "qssf", "srtf", "tiresias", "lucid"])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_job_is_as_a_loop_over_seconds_has_it(tmp_path: Path, policy: str, seed: int) -> None:
-    jobs = [job for job in some_jobs(seed, 60) if job["gpus"] <= (8 if policy == "lucid" and job["queue"] != "vcYVn" else 16)]
-    run = run_lucid(tmp_path, jobs, policy)
-    plain, loans = found_by_seconds(tmp_path, jobs, policy)
-
-    for job, row in zip(plain, run.reported.rows(named=True)):
-        changes = row["rate_changes"].split(";") if row["rate_changes"] else []
-        ours = (row["first_start"], row["finish"], row["queueing"], row["preemptions"], row["profiled"], row["profiling_wait"])
-        assert (*ours, row["done_in_profiling"], row["nodes"], changes) == job.result(), job.name
-    assert run.summary.get("loans", []) == [list(loan) for loan in loans]
-
-
-def test_the_scenes_above_lead_into_the_corners(tmp_path: Path) -> None:
-    """Without stops, pairs, loans and hosts that leave first the comparison would show little."""
-    found = [run_lucid(tmp_path, [job for job in some_jobs(seed, 60) if job["gpus"] <= 8]) for seed in (1, 2, 3)]
-    changes = ";".join(text for run in found for text in run.reported["rate_changes"].to_list())
-
-    assert any(run.summary["loans"] for run in found)
-    assert changes.count(":1:;") >= 3  # a guest left its host
-    assert run_lucid(tmp_path, some_jobs(1, 60), "srtf").reported["preemptions"].sum() > 3
 
 
 def job(name: str, gpus: int, duration: int, at: int = 0, model: str = "Wren/Birds/32/fp32", vc: str = "vcYVn") -> dict[str, Any]:

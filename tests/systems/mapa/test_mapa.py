@@ -23,7 +23,6 @@ from gantline.simulator.run import Run
 from gantline.workload.importers.reading import import_trace
 
 IDEAL = {2: 100.0, 3: 125.0, 4: 175.0, 5: 210.0}
-JOBS = "num_gpus,pattern,arrival_time,service_time,bw_sensitive,net\n2,ring,0,10,1,vgg16\n2,ring,0,10,0,caffenet\n4,ring,0,5,1,alexnet\n"
 
 
 @pytest.fixture
@@ -37,15 +36,6 @@ def dgx(cli: Cli, tmp_path: Path) -> str:  # noqa: F811
 def rings_of(run: Run) -> dict[str, Ring]:
     graph = find_topology("dgx-v")
     return {row["job"]: Ring(graph, tuple(row["devices"])) for row in run.allocations.iter_rows(named=True)}
-
-
-def test_gangs_get_well_connected_devices_under_any_policy(dgx: str, tmp_path: Path) -> None:
-    (tmp_path / "jobs.csv").write_text(JOBS)
-    jobs = import_trace("mapa", tmp_path / "jobs.csv")
-    run = simulate(jobs, dgx, "srtf", placement="mapa.greedy")
-    assert {job: ring.aggregate for job, ring in rings_of(run).items()} == {"1": 100.0, "2": 100.0, "3": 175.0}
-    spread = simulate(jobs, dgx, "srtf", placement="first-free")
-    assert rings_of(spread)["1"].aggregate < 100.0
 
 
 def test_the_order_of_devices_is_the_ring(dgx: str) -> None:

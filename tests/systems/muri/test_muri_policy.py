@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.records.worlds import staged_jobs
 
 from gantline.core.errors import GantlineError
 from gantline.core.plan import Assignment, Mode, Plan
@@ -59,13 +58,6 @@ def test_the_worst_order_makes_the_same_jobs_later() -> None:
     jobs = [job("a", 150, Stages(1.0, 0.2, 0.1)), job("b", 150, Stages(0.2, 1.0, 0.1)), job("c", 150, Stages(0.1, 0.2, 1.0))]
 
     assert max(ends(run(jobs, settings={"ordering": "worst"})).values()) > max(ends(run(jobs)).values())
-
-
-@pytest.mark.parametrize("settings", [{"known": False}, {"known": True}, {"matching": False}])
-def test_both_clocks_give_equal_ends(settings: dict[str, Any]) -> None:
-    jobs = staged_jobs(3, 24)
-
-    assert ends(run(jobs, "1x8", settings=settings)) == ends(run(jobs, "1x8", settings=settings, executor="acknowledged"))
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,6 @@ def test_a_job_alone_gets_the_whole_cluster() -> None:
         assert sizes(run, "alone")[-1] == 8
 
 
-def test_equal_jobs_get_equal_parts_and_stay_there() -> None:
-    jobs = [elastic(f"job{k}", 0.0, 3000.0, LINEAR) for k in range(4)]
-    run = simulate(jobs, "4x2", "pollux", settings=SMALL, round=60.0)
-    assert [sizes(run, f"job{k}")[0] for k in range(4)] == [2, 2, 2, 2]
-    assert run.summary["restarts"] == 0
-
-
 def test_a_bound_on_the_work_holds_however_many_jobs_there_are() -> None:
     """A search for two jobs has all of its thirty generations, one for twelve what the rows allow; at least one is made."""
     bounded = Pollux(size=20, generations=30, work=1200)

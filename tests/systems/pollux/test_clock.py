@@ -139,13 +139,6 @@ def test_interference_slows_jobs_that_span_a_shared_node_down_and_avoidance_keep
     assert slow > 1.02 * fast
 
 
-def test_both_fits_serve() -> None:
-    for fit in ("compiled", "artifact"):
-        found = run([job("a", 0.0, 1), job("b", 30.0, 1, "speech", 64)], "pollux", settings={"fit": fit, **small("pollux")})
-        assert found.summary["fits"] > 2
-        assert found.summary["belief_error_seen"] < 0.05
-
-
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [

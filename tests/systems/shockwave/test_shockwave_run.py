@@ -62,11 +62,6 @@ def test_a_growing_batch_ends_a_job_sooner_and_the_planner_may_be_told_or_learn(
     assert end("gns", compat="shockwave") == end("gns", futures="told") == end("gns")
 
 
-def test_a_plan_shorter_than_the_beat_is_made_anew_when_it_is_used_up(table: Path) -> None:
-    run = simulate(trace(*(job(k) for k in range(3))), "v100:2", "shockwave", settings={"window": 3}, regime="shockwave", throughputs=table)
-    assert run.summary["completed"] == 3
-
-
 @pytest.mark.parametrize(
     ("rows", "cluster", "options", "what"),
     [

@@ -107,18 +107,6 @@ def test_a_job_starts_on_one_gpu_of_the_first_type_and_at_most_doubles() -> None
     assert max(widths) > 2
 
 
-def test_nobody_is_given_more_than_there_is() -> None:
-    found = run([job(f"job{k}", 7.0 * k, batch_size=256) for k in range(12)], noise=8.0)
-    assert found.jobs["state"].to_list() == ["completed"] * 12
-    frame = found.allocations
-    for start in frame["start"].unique().to_list():
-        now = frame.filter((frame["start"] <= start) & (frame["end"] > start))
-        taken = [device for devices in now["devices"].to_list() for device in devices]
-        assert len(taken) == len(set(taken)) <= 16
-    used = ((frame["end"] - frame["start"]) * frame["gpus"]).sum()
-    assert used == pytest.approx(found.jobs["gpu_seconds"].sum())
-
-
 def test_rigid_jobs_have_their_gpus_or_none_and_go_where_they_are_fast() -> None:
     found = run([job("r", kind="rigid", gpus=6, batch_size=96)], cluster="slow:2x4,fast:1x8")
     assert {spell[2:] for spell in held(found)["r"]} == {("fast", 6)}
@@ -176,14 +164,6 @@ def test_nodes_of_six_and_one_type_in_two_sizes_are_used_whole() -> None:
     assert found.jobs["state"].to_list() == ["completed"] * 5
 
 
-@pytest.mark.parametrize(
-    "settings", [{"fit": "compiled"}, {"placement": "fast"}, {"projection": False}, {"batch_cap": False}, {"p": 0.0}, {"p": 0.5}]
-)
-def test_every_setting_runs_to_the_end(settings: dict[str, object]) -> None:
-    found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0, **settings)
-    assert found.jobs["state"].to_list() == ["completed"] * 4
-
-
 def test_beliefs_are_reported_with_their_error() -> None:
     found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0).summary
     assert found["estimates"] == "fitted"
@@ -191,13 +171,6 @@ def test_beliefs_are_reported_with_their_error() -> None:
     assert 0 < found["fits"] <= found["fits_asked"]
     assert found["belief_errors"] > 0
     assert 0.0 < found["belief_error_mean"] < 0.5
-
-
-def test_equal_runs_are_equal_and_placement_does_not_change_when_adaptive_jobs_end() -> None:
-    jobs = [job(f"job{k}", 20.0 * k, batch_size=256) for k in range(8)]
-    first, again, fast = run(jobs, noise=8.0), run(jobs, noise=8.0), run(jobs, noise=8.0, placement="fast")
-    assert first.summary["log_hash"] == again.summary["log_hash"]
-    np.testing.assert_array_equal(first.jobs["finish"], fast.jobs["finish"])
 
 
 def test_gavel_gives_every_job_the_gpus_of_the_trace() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.records.worlds import some_jobs
 from tests.systems.synergy.test_synergy_regime import PROFILES
 
 from gantline.core.errors import GantlineError
@@ -21,7 +20,7 @@ from gantline.performance.sensitivity import SensitivityProfile
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells
-from gantline.systems.synergy.policies.settings import MECHANISMS, ORDERS
+from gantline.systems.synergy.policies.settings import MECHANISMS
 from gantline.systems.synergy.profiles import read
 
 NETWORKS = ("vision", "speech", "text")
@@ -103,23 +102,6 @@ def test_a_cluster_that_says_nothing_of_cpus_is_refused_by_the_model_and_served_
 def test_mode_means_something_in_the_regime_only() -> None:
     with pytest.raises(GantlineError, match="'mode' is read in regime synergy only"):
         run(job("a", "vision", 100.0), mode="static")
-
-
-def hungry_jobs(seed: int) -> list[dict[str, Any]]:
-    rows = some_jobs(seed, 24, longest=3000, gpus=(1, 1, 2, 4))
-    return [row | {"model": NETWORKS[k % 3]} for k, row in enumerate(rows)]
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_both_clocks_agree_and_the_books_of_cpus_are_kept(order: str) -> None:
-    jobs, mechanism = hungry_jobs(3), MECHANISMS[ORDERS.index(order) % 4]
-    shown = [
-        run(*jobs, cluster="2x4/12c/250g", options={"executor": executor, "round": 60.0}, order=order, mechanism=mechanism)
-        for executor in ("instant", "acknowledged")
-    ]
-
-    assert shown[0].jobs.equals(shown[1].jobs)
-    assert shown[0].jobs["state"].to_list() == ["completed"] * len(jobs)
 
 
 @settings(max_examples=settings().max_examples // 3)

@@ -129,17 +129,6 @@ def some_jobs(seed: int, count: int = 24) -> list[Job]:
     return found
 
 
-@pytest.mark.parametrize("name", EIGHT)
-def test_a_run_keeps_every_range_and_ends_every_job(name: str) -> None:
-    jobs = some_jobs(3)
-    run = simulate(jobs, "gpu:2x8", f"voda.{name}")
-    assert run.jobs["state"].unique().to_list() == ["completed"]
-    ranges = {one["job"]: (one["min_gpus"], one["max_gpus"]) for one in jobs}
-    for span in run.allocations.iter_rows(named=True):
-        low, high = ranges[span["job"]]
-        assert low <= len(span["devices"]) <= high
-
-
 @pytest.mark.long  # the records hold the runs themselves
 def test_elastic_ones_use_what_plain_ones_leave_idle() -> None:
     jobs = some_jobs(5)

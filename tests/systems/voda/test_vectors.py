@@ -11,7 +11,7 @@ from typing import Any
 from tests.cli.conftest import Cli, cli, folder  # noqa: F401
 from tests.systems.voda.vectors import NAMES, grants_of, snapshot_of, vectors
 
-from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 
 
@@ -62,15 +62,6 @@ def test_elastic_tiresias_goes_on_with_the_job_that_it_has_just_served() -> None
     case = {"algorithm": "ElasticTiresias", "total_gpus": 4, "jobs": [steady, steep]}
     assert answer(case, "voda") == {"a": 1, "b": 3}
     assert answer(case, "none") == {"a": 2, "b": 2}
-
-
-def test_the_order_of_the_file_survives_a_copy() -> None:
-    """Ties fall to input order there, which a snapshot keeps although its rows stand by arrival."""
-    for vector in vectors():
-        if vector["algorithm"] == "Tiresias" and "result" in vector:
-            snapshot = decode_snapshot(json.loads(json.dumps(encode_snapshot(decode_snapshot(snapshot_of(vector))))))
-            plan = make_policy("voda.tiresias", {"compat": "voda"}).decide(snapshot)
-            assert grants_of(plan, snapshot.jobs.ids) == vector["result"]
 
 
 def test_the_command_line_gives_the_same_answers(cli: Cli, folder: Path) -> None:  # noqa: F811
