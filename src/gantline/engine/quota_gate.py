@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.admission.arbiter import Books, Claims, arbitrate, lines_for, within_limits
+from gantline.admission.arbiter import Books, QuotaClaims, arbitrate, lines_for, within_limits
 from gantline.admission.quotas import QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
@@ -264,14 +264,14 @@ class QuotaGate:
         sizes = self._sizes(rows) if sizes is None else sizes
         return self.tree().books(t.I[c.QUEUE][rows], t.I[c.USER][rows], sizes, len(t.users))
 
-    def _claims(self, rows: Ints, asked: Floats) -> Claims:
+    def _claims(self, rows: Ints, asked: Floats) -> QuotaClaims:
         """What the arbiter is told of rows for which a plan asks so much; nothing: it leaves them out."""
         I, runs = self.state.tables.I, self._runs(rows)
         held = np.where(runs, self._sizes(rows), 0.0)
         least = self._least(rows, runs)
         least = np.where(asked > 0.0, np.minimum(least, asked), least)
         stays = runs & ~self.state.movable(rows)
-        return Claims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
+        return QuotaClaims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
 
     def _runs(self, rows: Ints) -> Bools:
         phase = self.state.tables.I[c.PHASE][rows]

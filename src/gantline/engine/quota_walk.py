@@ -16,7 +16,7 @@ from gantline.admission.arbiter import (
     NOBODY,
     NOTHING,
     Books,
-    Lines,
+    QueueLines,
     borrows_at,
     could_ever,
     count_in,
@@ -44,7 +44,7 @@ from gantline.engine.lists import Lists
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import before, sort_rows
 from gantline.engine.settings import EngineRules
-from gantline.engine.walk import begin, enter, is_plain, regroup
+from gantline.engine.walk import begin, enter, implies_smaller, regroup
 from gantline.engine.walk_notes import Notes, notes_on, slot
 
 _PREEMPTED, _QUOTA, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED, _BLOCKED = (
@@ -62,7 +62,7 @@ class QuotaNotes(NamedTuple):
     """What the walk keeps about quotas."""
 
     books: Books
-    lines: Lines  # of rows that wait, by their place among them
+    lines: QueueLines  # of rows that wait, by their place among them
     why: Ints  # by victim: the reason
     shut: Ints  # by user, 1: a job of the user waits for the user's quota, and none may pass it
     failed: Ints  # by queue and type: from this size on nothing was found, whoever gives way
@@ -217,7 +217,7 @@ def _place(
             continue
         used = 0
         if could_ever(b, queue, float(need)):
-            plain, at = is_plain(t, rules, option), slot(notes, kind, need)
+            plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
             if within_limits(b, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:
