@@ -88,6 +88,7 @@ def walk_within_quotas(
     number = notes.number
     begin(t, lists, rules, notes)
     _stop_unwanted(t, lists, rules, notes, log, q, now)
+    _stop_beyond(t, lists, rules, notes, log, q, now)
     n_wait = _wanted(t, lists, q)
     while True:
         victims, started = number[w.VICTIMS], number[w.STARTED]
@@ -110,13 +111,31 @@ def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, 
     I = t.I
     for k in range(lists.number[ls.RUNNING]):
         row = lists.running[k]
-        kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
         if rules.switch[s.S_PREEMPT] == 1 and t.F[c.KEY, row] == np.inf and movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
-            notes.free[kind] += I[c.HELD, row]
-            count_in(q.books, I[c.QUEUE, row], I[c.USER, row], -float(I[c.HELD, row]))
-            give_back(t, row)
-            halt(t.F, I, row, now, _DEFERRED, log)
-            notes.number[w.STOPPED] += 1
+            _halt(t, notes, log, q, row, _DEFERRED, now)
+
+
+@kernel
+def _stop_beyond(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, q: QuotaNotes, now: float) -> None:
+    """Where a limit has become less than what is held, the lowest ranks stop until it is kept."""
+    I = t.I
+    for k in range(lists.number[ls.RUNNING] - 1, -1, -1):
+        row = lists.running[k]
+        if I[c.HELD, row] == 0 or within_limits(q.books, I[c.QUEUE, row], I[c.USER, row], 0.0):
+            continue
+        if movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
+            _halt(t, notes, log, q, row, _QUOTA, now)
+
+
+@kernel
+def _halt(t: Matrices, notes: Notes, log: LogColumns, q: QuotaNotes, row: int, why: int, now: float) -> None:
+    """The row gives up what it holds."""
+    I = t.I
+    notes.free[t.OI[c.O_TYPE, I[c.OPTION, row]]] += I[c.HELD, row]
+    count_in(q.books, I[c.QUEUE, row], I[c.USER, row], -float(I[c.HELD, row]))
+    give_back(t, row)
+    halt(t.F, I, row, now, why, log)
+    notes.number[w.STOPPED] += 1
 
 
 @kernel
