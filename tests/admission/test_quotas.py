@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.admission.arbiter import NOTHING, Claims, arbitrate, borrows_at, gives_way, within_limits
+from gantline.admission.arbiter import NOTHING, QuotaClaims, arbitrate, borrows_at, gives_way, within_limits
 from gantline.admission.quotas import QuotaTree
 from gantline.core.queues import Queue, bounds_in_words, parse_queues
 
@@ -29,7 +29,7 @@ def may_hold(found, capacity, *claims, strict=False):
     """What each of these may hold: (queue's code, held now, least, asked for), and a last "stays" if it cannot be stopped."""
     queue, held, least, asked = (np.array([one[k] for one in claims], dtype=float) for k in range(4))
     stays = np.array([int("stays" in one) for one in claims], dtype=np.int64)
-    made = Claims(queue.astype(np.int64), stays * 0, held, least, asked, stays)
+    made = QuotaClaims(queue.astype(np.int64), stays * 0, held, least, asked, stays)
     return arbitrate(found.books(made.queue[:0], made.queue[:0], held[:0], 1), made, capacity, strict).tolist()
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.engine.held import held, most_held
 
 from gantline import simulate
+from gantline.core.inputs import SetQueue
 from gantline.core.reasons import Reason
 from gantline.simulator.run import Run
 
@@ -93,6 +94,13 @@ def test_no_new_grant_exceeds_a_limit_beside_gangs_within_their_minimum_run():
     most = most_held(run, ["p", "q"])
     assert most["p"] <= 4
     assert most["q"] <= 5
+
+
+@pytest.mark.parametrize("policy", ["fifo", "afs"])
+def test_a_quota_that_shrinks_is_kept_from_then_on(policy):
+    jobs = "j0,0,1,100,q j1,1,1,100,q j2,2,1,100,q"
+    run = told(jobs, "1x4", policy, queues="q=3", inputs=[SetQueue(50.0, "q", quota=1.0)])
+    assert [sum(held(run, f"j{k}", at) for k in range(3)) for at in (40, 60, 160)] == [3, 1, 1]
 
 
 def test_a_quota_alone_bounds_a_queue():

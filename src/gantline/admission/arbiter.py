@@ -37,7 +37,7 @@ class Books(NamedTuple):
     user_quota: Floats  # one number
 
 
-class Lines(NamedTuple):
+class QueueLines(NamedTuple):
     """Claims that wait, in one line per queue that has a quota; each claim knows the one behind it."""
 
     head: Ints  # by queue; NOBODY: none is left
@@ -46,7 +46,7 @@ class Lines(NamedTuple):
     size: Floats
 
 
-class Claims(NamedTuple):
+class QuotaClaims(NamedTuple):
     """Jobs as a plan that assigns has them, in its order; behind them those that it leaves out."""
 
     queue: Ints
@@ -133,7 +133,7 @@ def gives_way(b: Books, queue: int, size: float, other: int, held: float) -> boo
 
 
 @kernel
-def line_up(b: Books, lines: Lines, count: int) -> None:
+def line_up(b: Books, lines: QueueLines, count: int) -> None:
     """Claims that wait, in the order in which they are given; those with a size below zero do not."""
     for at in range(b.parent.shape[0]):
         lines.head[at] = NOBODY
@@ -145,7 +145,7 @@ def line_up(b: Books, lines: Lines, count: int) -> None:
 
 
 @kernel
-def next_head(b: Books, lines: Lines) -> int:
+def next_head(b: Books, lines: QueueLines) -> int:
     """The claim whose turn it is; NOBODY: no line has one."""
     best, best_depth, best_share = NOBODY, -1, np.inf
     for at in range(b.parent.shape[0]):
@@ -162,18 +162,18 @@ def next_head(b: Books, lines: Lines) -> int:
 
 
 @kernel
-def leave(b: Books, lines: Lines, k: int) -> None:
+def leave(b: Books, lines: QueueLines, k: int) -> None:
     """The first claim of a line has had its turn."""
     lines.head[b.domain[lines.queue[k]]] = lines.behind[k]
 
 
-def lines_for(b: Books, count: int) -> Lines:
+def lines_for(b: Books, count: int) -> QueueLines:
     """Empty lines for so many claims."""
     whole, each = np.zeros(len(b.parent), dtype=np.int64), np.zeros(count, dtype=np.int64)
-    return Lines(whole, each, each.copy(), np.zeros(count))
+    return QueueLines(whole, each, each.copy(), np.zeros(count))
 
 
-def arbitrate(b: Books, claims: Claims, room: float, strict: bool = False) -> Floats:
+def arbitrate(b: Books, claims: QuotaClaims, room: float, strict: bool = False) -> Floats:
     """What each job may hold, where the cluster has `room` in all; the books, which know of no job before, have it entered.
 
     It is asked when some queue would borrow by the plan: then a job that the plan leaves out goes on with what it has, and for one that
@@ -186,7 +186,7 @@ def arbitrate(b: Books, claims: Claims, room: float, strict: bool = False) -> Fl
 
 
 @kernel
-def _distribute(b: Books, claims: Claims, room: float, strict: bool, lines: Lines, holds: Floats) -> None:
+def _distribute(b: Books, claims: QuotaClaims, room: float, strict: bool, lines: QueueLines, holds: Floats) -> None:
     n = claims.queue.shape[0]
     for k in range(n):
         if claims.held[k] > 0.0 and (claims.stays[k] == 1 or claims.asked[k] > 0.0):
@@ -231,7 +231,7 @@ def _lent(b: Books) -> float:
 
 
 @kernel
-def _give(b: Books, claims: Claims, k: int, size: float, holds: Floats) -> None:
+def _give(b: Books, claims: QuotaClaims, k: int, size: float, holds: Floats) -> None:
     count_in(b, claims.queue[k], claims.user[k], size - holds[k])
     holds[k] = size
 
@@ -248,7 +248,7 @@ def _free(b: Books, queue: int, user: int, loans: bool) -> float:
 
 
 @kernel
-def _keep_promises(b: Books, claims: Claims, lines: Lines, room: float, holds: Floats) -> float:
+def _keep_promises(b: Books, claims: QuotaClaims, lines: QueueLines, room: float, holds: Floats) -> float:
     """Jobs that the plan leaves out, those that run first, where their queue is promised it and has no job in line."""
     for runs in (True, False):
         for k in range(claims.queue.shape[0]):

@@ -131,7 +131,7 @@ class Engine:
     @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although no row waits; it may change what the running rows have."""
-        return bool(self.state.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
+        return bool(self.state.to_fit) or self.quotas.exceeded or not (self._only_starts and (self.order_only or not self.grants))
 
     @property
     def moves(self) -> int:

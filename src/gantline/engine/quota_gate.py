@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.admission.arbiter import Books, Claims, arbitrate, lines_for, within_limits
+from gantline.admission.arbiter import Books, QuotaClaims, arbitrate, lines_for, within_limits
 from gantline.admission.quotas import QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
@@ -61,6 +61,14 @@ class QuotaGate:
         """Whether any quota binds at all."""
         tree = self.state.tables.queue_tree
         return bool(self.bounds) or (bool(tree) and any(queue.bounded for queue in tree.values()))
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether a quota has become less than what is held."""
+        if not self.active:
+            return False
+        books = self._books()
+        return bool((books.used > books.limit).any() or (books.by_user > books.user_quota).any())
 
     def tree(self) -> QuotaTree:
         """The queues as they are now, over what the cluster has now: free devices and those that rows hold."""
@@ -137,7 +145,7 @@ class QuotaGate:
         waits, books = state.waiting_rows, self._books()
         waits = waits[~np.isin(waits, self.torn)]
         waits = waits[~self.tree().beyond(books.quota, books.used, I[c.QUEUE][waits], self._smallest(waits))]
-        if not len(waits):
+        if not (len(waits) or self.exceeded):
             return 0, 0
         place = np.full(t.F.shape[1], len(planned))
         place[planned[::-1]] = np.arange(len(planned))[::-1]
@@ -147,12 +155,13 @@ class QuotaGate:
         key[order] = np.arange(len(rows))
         key[~(np.isin(rows, waits) | self._runs(rows))] = np.inf
         starts, stops = self._tried(key, rows, waits)
-        if not len(starts):
-            return 0, 0
         for row in stops:
             self.grants.stop(row, Reason.QUOTA)
-        self.grants.refresh()
-        state.rebuild()
+        if stops:
+            self.grants.refresh()
+            state.rebuild()
+        if not starts:
+            return 0, len(stops)
         state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
         reasons = I[c.REASON][rows].copy()
         OI, options = t.options.I, list(starts.values())
@@ -264,14 +273,14 @@ class QuotaGate:
         sizes = self._sizes(rows) if sizes is None else sizes
         return self.tree().books(t.I[c.QUEUE][rows], t.I[c.USER][rows], sizes, len(t.users))
 
-    def _claims(self, rows: Ints, asked: Floats) -> Claims:
+    def _claims(self, rows: Ints, asked: Floats) -> QuotaClaims:
         """What the arbiter is told of rows for which a plan asks so much; nothing: it leaves them out."""
         I, runs = self.state.tables.I, self._runs(rows)
         held = np.where(runs, self._sizes(rows), 0.0)
         least = self._least(rows, runs)
         least = np.where(asked > 0.0, np.minimum(least, asked), least)
         stays = runs & ~self.state.movable(rows)
-        return Claims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
+        return QuotaClaims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
 
     def _runs(self, rows: Ints) -> Bools:
         phase = self.state.tables.I[c.PHASE][rows]

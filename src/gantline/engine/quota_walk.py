@@ -16,7 +16,7 @@ from gantline.admission.arbiter import (
     NOBODY,
     NOTHING,
     Books,
-    Lines,
+    QueueLines,
     borrows_at,
     could_ever,
     count_in,
@@ -44,7 +44,7 @@ from gantline.engine.lists import Lists
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import before, sort_rows
 from gantline.engine.settings import EngineRules
-from gantline.engine.walk import begin, enter, is_plain, regroup
+from gantline.engine.walk import begin, enter, implies_smaller, regroup
 from gantline.engine.walk_notes import Notes, notes_on, slot
 
 _PREEMPTED, _QUOTA, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED, _BLOCKED = (
@@ -62,7 +62,7 @@ class QuotaNotes(NamedTuple):
     """What the walk keeps about quotas."""
 
     books: Books
-    lines: Lines  # of rows that wait, by their place among them
+    lines: QueueLines  # of rows that wait, by their place among them
     why: Ints  # by victim: the reason
     shut: Ints  # by user, 1: a job of the user waits for the user's quota, and none may pass it
     failed: Ints  # by queue and type: from this size on nothing was found, whoever gives way
@@ -88,6 +88,7 @@ def walk_within_quotas(
     number = notes.number
     begin(t, lists, rules, notes)
     _stop_unwanted(t, lists, rules, notes, log, q, now)
+    _stop_beyond(t, lists, rules, notes, log, q, now)
     n_wait = _wanted(t, lists, q)
     while True:
         victims, started = number[w.VICTIMS], number[w.STARTED]
@@ -110,13 +111,31 @@ def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, 
     I = t.I
     for k in range(lists.number[ls.RUNNING]):
         row = lists.running[k]
-        kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
         if rules.switch[s.S_PREEMPT] == 1 and t.F[c.KEY, row] == np.inf and movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
-            notes.free[kind] += I[c.HELD, row]
-            count_in(q.books, I[c.QUEUE, row], I[c.USER, row], -float(I[c.HELD, row]))
-            give_back(t, row)
-            halt(t.F, I, row, now, _DEFERRED, log)
-            notes.number[w.STOPPED] += 1
+            _halt(t, notes, log, q, row, _DEFERRED, now)
+
+
+@kernel
+def _stop_beyond(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, q: QuotaNotes, now: float) -> None:
+    """Where a limit has become less than what is held, the lowest ranks stop until it is kept."""
+    I = t.I
+    for k in range(lists.number[ls.RUNNING] - 1, -1, -1):
+        row = lists.running[k]
+        if I[c.HELD, row] == 0 or within_limits(q.books, I[c.QUEUE, row], I[c.USER, row], 0.0):
+            continue
+        if movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
+            _halt(t, notes, log, q, row, _QUOTA, now)
+
+
+@kernel
+def _halt(t: Matrices, notes: Notes, log: LogColumns, q: QuotaNotes, row: int, why: int, now: float) -> None:
+    """The row gives up what it holds."""
+    I = t.I
+    notes.free[t.OI[c.O_TYPE, I[c.OPTION, row]]] += I[c.HELD, row]
+    count_in(q.books, I[c.QUEUE, row], I[c.USER, row], -float(I[c.HELD, row]))
+    give_back(t, row)
+    halt(t.F, I, row, now, why, log)
+    notes.number[w.STOPPED] += 1
 
 
 @kernel
@@ -217,7 +236,7 @@ def _place(
             continue
         used = 0
         if could_ever(b, queue, float(need)):
-            plain, at = is_plain(t, rules, option), slot(notes, kind, need)
+            plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
             if within_limits(b, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:

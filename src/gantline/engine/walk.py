@@ -208,7 +208,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
     for option in range(first, last):
         kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
         enough = keep or need <= notes.free[kind] + notes.reclaim[kind]
-        plain, at = is_plain(t, rules, option), slot(notes, kind, need)
+        plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
         if not enough or (plain and not keep and need >= notes.tried_all[at]):
             fragmented = fragmented or enough
         else:
@@ -233,7 +233,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 
 
 @kernel
-def is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
+def implies_smaller(t: Matrices, rules: EngineRules, option: int) -> bool:
     """Whether a place for a gang implies a place for every smaller one."""
     beside = asks_beside(t.OF, option) or t.OI[c.O_NODES, option] != 0
     return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
