@@ -110,6 +110,26 @@ def settled_kernels(long: bool, request: pytest.FixtureRequest) -> Iterator[None
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def accounts_checked() -> Iterator[None]:
+    """Every run that ends in this process says the same of when gangs held devices and of what their jobs are charged."""
+    from tests.oracles.accounts import check_accounts
+
+    from gantline.drivers.simulation import Simulation
+    from gantline.drivers.virtual import Virtual
+
+    run = Simulation.run
+
+    def run_and_check(simulation: Simulation) -> None:
+        whole = not len(simulation.state.rows)
+        run(simulation)
+        assert not (wrong := check_accounts(simulation.engine, whole=whole, prompt=isinstance(simulation.driver, Virtual))), wrong
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Simulation, "run", run_and_check)
+        yield
+
+
 @pytest.fixture
 def one_story(long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy is checked in one story, in all of them with `--long`: for tests of how a check is asked for and what it tells."""
