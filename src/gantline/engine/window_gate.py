@@ -108,8 +108,8 @@ class WindowGate:
         return window.admits(t.users[int(t.I[c.USER, row])], t.queues[int(t.I[c.QUEUE, row])])
 
     def may_use(self, row: int, window: AdvanceWindow) -> bool:
-        """Whether a row may start on the devices now: the window is for it, or has yet to begin and will find it over."""
-        return self._is_for(row, window) or (self.state.now < window.start and self.over_at(row) <= window.start)
+        """Whether a row may start on the devices now: the window is for it, or it will be over before it begins."""
+        return self._is_for(row, window) or self.over_at(row) <= window.start
 
     def over_at(self, row: int) -> float:
         """When a row will be over if it starts, or goes on, now; infinity: unknown."""
