@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--cpu-seconds"):
         config.pluginmanager.register(CpuSeconds())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def accounts_checked() -> Iterator[None]:
+    """Every run that ends in this process says the same of when gangs held devices and of what their jobs are charged."""
+    from tests.oracles.accounts import check_accounts
+
+    from gantline.drivers.simulation import Simulation
+    from gantline.drivers.virtual import Virtual
+
+    run = Simulation.run
+
+    def run_and_check(simulation: Simulation) -> None:
+        whole = not len(simulation.state.rows)
+        run(simulation)
+        assert not (wrong := check_accounts(simulation.engine, whole=whole, prompt=isinstance(simulation.driver, Virtual))), wrong
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Simulation, "run", run_and_check)
+        yield
 
 
 @pytest.fixture

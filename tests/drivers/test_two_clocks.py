@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from tests.simulator.workloads import Workload, workloads
 
 from gantline.conformance.scenarios import some_jobs
+from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
@@ -70,6 +73,12 @@ def told(run: Run) -> tuple[str, str, int]:
     return run.jobs.write_csv(), run.summary["log_hash"], run.summary["incidents"]
 
 
+def charged(run: Run) -> list[tuple[str, float, float, tuple[int, ...], float]]:
+    """Every interval: the job, from when to when, its devices, and the GPU-seconds that it is charged for them."""
+    table = run.allocations.iter_rows(named=True)
+    return [(one["job"], one["start"], one["end"], tuple(one["devices"]), one["gpus"] * (one["end"] - one["start"])) for one in table]
+
+
 def both(*what: Any, **options: Any) -> tuple[Run, Run]:
     return simulate(*what, **options), simulate(*what, **options, executor="acknowledged")
 
@@ -78,6 +87,8 @@ def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
     trace = jobs if isinstance(jobs, Trace) else Trace.from_records(jobs)
     virtual, acknowledged = both(trace, *what, **options)
     assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
+    assert charged(acknowledged) == charged(virtual)
+    assert acknowledged.tables.F[c.GPUTIME].tolist() == virtual.tables.F[c.GPUTIME].tolist()
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
 
 
@@ -101,6 +112,40 @@ def test_jobs_with_alternatives(policy: str) -> None:
 )
 def test_random_workloads(workload: Workload, policy: str, options: dict[str, Any]) -> None:
     assert_same(workload.records, workload.spec, policy, **options)
+
+
+def world_with_windows(seed: int) -> tuple[list[dict[str, Any]], str, str, dict[str, Any]]:
+    """Jobs and windows at round numbers, so that jobs end exactly where windows begin, and windows where others end."""
+    draw = random.Random(seed)
+    nodes = draw.randint(1, 3)
+    jobs, arrival = [], 0.0
+    for number in range(draw.randint(1, 6)):
+        arrival += draw.choice([0.0, 0.0, 10.0, 50.0])
+        gpus, length = draw.choice([1, 1, 2]), float(draw.choice([10, 50, 100, 100, 200]))
+        jobs.append({"job": f"j{number}", "arrival": arrival, "gpus": gpus, "min_gpus": gpus, "max_gpus": gpus, "duration": length})
+    windows, start = [], float(draw.choice([0, 50, 100]))
+    for number in range(draw.randint(1, 3)):
+        length = draw.choice([50, 100])
+        windows.append(f"on=node{draw.randrange(nodes)},from={start:g},for={length},name=w{number}")
+        start += length + draw.choice([0, 0, 50])  # mostly the next one begins where this one ends
+    options = {
+        "reserve": ";".join(windows),
+        "round": draw.choice([None, None, 60.0, 100.0]),
+        "costs": draw.choice(["", "", "start=10,resume=40", "start=40,resume=10"]),
+        "regime": draw.choice(["default", "default", "default", "tiresias"]),
+        "estimates": draw.choice(["oracle", "oracle", "noisy:1.0"]),
+    }
+    return jobs, f"{nodes}x2", draw.choice(["fifo", "srtf", "las", "fair-share", "afs"]), options
+
+
+def test_windows_at_round_numbers(some: Callable[[range], range]) -> None:
+    for seed in some(range(150)):
+        jobs, cluster, policy, options = world_with_windows(seed)
+        virtual, acknowledged = both(jobs, cluster, policy, **options)
+        assert charged(acknowledged) == charged(virtual), f"seed {seed}"
+        assert told(acknowledged) == told(virtual), f"seed {seed}"
+        assert not virtual.incidents, f"seed {seed}: {virtual.incidents}"
+        assert set(virtual.jobs["state"]) == {"completed"}, f"seed {seed}"
 
 
 @pytest.mark.parametrize("policy", ["las", "tiresias"])

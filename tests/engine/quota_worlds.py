@@ -94,6 +94,7 @@ class Watch:
         self.before: Picture | None = None
         self.shown: Picture | None = None  # after the last committed plan
         self._open: dict[int, int] = {}  # row: its interval, at the question
+        self._held: dict[int, tuple[int, float]] = {}  # row: how many devices it had after the last plan, and since when no fewer
 
     # --- what a driver does ---------------------------------------------------------------------------------------------
     def wait(self, loop: Stepping) -> float:
@@ -141,19 +142,32 @@ class Watch:
         ended = [int(loop.state.log.LI[g.L_REASON, at]) for at in self._open.values() if not np.isnan(loop.state.log.LF[g.L_END, at])]
         self.by_quota += ended.count(Reason.QUOTA)
         self.evictions += ended.count(Reason.QUOTA) + ended.count(Reason.PREEMPTED)
-        found = [*above_limit(after), *broken_promises(after), *self._stopped_for_the_same(loop, before)]
+        found = [*above_limit(after), *self._broken_promises(loop, after), *self._stopped_for_the_same(loop, before)]
         exact = loop.engine.policy.names_devices
         found += vain_evictions(before, after, [row for row in by_quota if before.gang(row) is not None], preempts=preempts, exact=exact)
         self.breaches += [f"t={loop.state.now:g}: {what}" for what in found]
         self.shown = after
+        self._held = {
+            gang.row: (len(gang.devices), self._held_since(gang.row, gang.devices, after.now)) for gang in after.gangs if gang.devices
+        }
+
+    def _held_since(self, row: int, devices: frozenset[int], now: float) -> float:
+        """Since when a row has held as many devices as now, or more; infinity: it holds none."""
+        if not devices:
+            return math.inf
+        size, since = self._held.get(row, (0, now))
+        return since if len(devices) <= size else now
 
     def _overdue(self, loop: Stepping, at: float) -> None:
-        """Time passes: nobody may have had the minimum run long ago, and a promise wait for the next thing that happens."""
+        """Time passes: no promise may wait for the next thing that happens, once borrowers have had their minimum run."""
         now, loop.state.now = loop.state.now, math.nextafter(at, 0.0)
         picture = self.picture(loop, ranked=loop.engine.ranks)
         loop.state.now = now
         if self.shown is not None and not any(gang.waits and self.shown.gang(gang.row) is None for gang in picture.gangs):
-            self.breaches += [f"until t={at:g}: {what}" for what in broken_promises(picture)]
+            self.breaches += [f"until t={at:g}: {what}" for what in self._broken_promises(loop, picture)]
+
+    def _broken_promises(self, loop: Stepping, picture: Picture) -> list[str]:
+        return [] if loop.engine.policy.name in CHOOSES_WHEN else list(broken_promises(picture))
 
     def _stopped(self, loop: Stepping, after: Picture) -> list[tuple[int, int]]:
         """Rows that held devices at the question and hold none now, with the reason."""
@@ -194,7 +208,7 @@ class Watch:
                 Gang(
                     row, t.ids[row], t.queues[int(I[c.QUEUE, row])], devices, max(1, size if ranked else least), size,
                     frozenset(t.options.I[c.O_TYPE, first : first + count].tolist()), may_stop,
-                    bool(devices) and t.F[c.LAST_START, row] < shrunk and not may_stop,
+                    self._held_since(row, devices, now) < shrunk and not may_stop,
                     float(t.F[c.KEY, row]) if ranked else math.nan, int(I[c.CONSOLIDATE, row]) == c.ASKED_TOGETHER,
                 )
             )  # fmt: skip

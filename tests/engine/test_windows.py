@@ -185,3 +185,59 @@ def test_inputs_and_snapshots_carry_windows() -> None:
     again = encode_snapshot(decode_snapshot(written[-1]))
     assert again == written[-1]
     assert (again["windows"][0]["name"], again["kept_free"], again["unestimated"]) == ("w", [4, 5, 6, 7], ["blind"])
+
+
+def test_who_is_done_when_a_window_begins_has_finished() -> None:
+    """Ends come before stops: it is neither stopped nor charged again, and nothing starts there at that instant."""
+    run = simulate([job("a", 1), job("b", 1, 1.0, arrival=1.0)], "1x1", "fifo", reserve="on=node0,from=100,for=50")
+    assert run.allocations.select("job", "start", "end", "reason").rows() == [
+        ("a", 0.0, 100.0, "finished"),
+        ("b", 150.0, 151.0, "finished"),
+    ]
+    assert run.summary["incidents"] == 0
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+@pytest.mark.parametrize(("regime", "end"), [("default", 10.0), ("blox", 100.0)])
+def test_who_ends_within_a_round_is_not_stopped_at_its_end(regime: str, end: float, executor: str) -> None:
+    run = simulate([job("a", 1, 10.0)], "1x1", "fifo", round=100.0, regime=regime, reserve="on=node0,from=100,for=50", executor=executor)
+    assert run.allocations.select("start", "end", "reason").rows() == [(0.0, end, "finished")]
+    assert run.jobs["gpu_seconds"].to_list() == [end]
+
+
+def test_an_estimate_that_has_run_out_does_not_start_again_as_the_window_begins() -> None:
+    """What is left of it counts as nothing, so that it would be over at once; the window has begun."""
+    jobs = [job("a", 1, 200.0, time_limit=100.0), job("b", 1, 1.0, arrival=100.0)]  # with b the policy is asked at that instant again
+    run = simulate(jobs, "1x1", "fifo", reserve="on=node0,from=100,for=50", estimates="limit")
+    assert spans(run, 0) == [("a", 0.0, 100.0), ("a", 150.0, 250.0), ("b", 250.0, 251.0)]
+
+
+@pytest.mark.parametrize(("begins", "finish"), [(60.0, 60.0), (59.0, 129.0)])
+def test_a_first_start_costs_what_starts_cost_before_a_window(begins: float, finish: float) -> None:
+    run = simulate([job("a", 1, 50.0)], "1x1", "fifo", costs="start=10,resume=40", reserve=f"on=node0,from={begins},for=10")
+    assert run.jobs["finish"].to_list() == [finish]
+
+
+@pytest.mark.parametrize(("begins", "finish"), [(160.0, 160.0), (159.0, 290.0)])
+def test_who_was_stopped_by_a_window_pays_for_its_resume_before_the_next(begins: float, finish: float) -> None:
+    windows = [Reserve(1.0, AdvanceWindow(60.0, 70.0, "first", places=("node0",)))]
+    windows += [Reserve(61.0, AdvanceWindow(begins, 200.0, "second", places=("node0",)))]
+    run = simulate([job("a", 1)], "1x1", "fifo", costs="start=10,resume=40", inputs=windows)
+    assert run.jobs["finish"].to_list() == [finish]
+
+
+def test_windows_that_touch_leave_no_instant_between_them() -> None:
+    jobs = [
+        job("a", 1, 10.0),
+        job("b", 1, 1.0, arrival=1.0),
+        job("c", 1, 1.0, arrival=1.0, queue="prod"),
+        job("d", 1, 2.0, arrival=1.0, queue="prod"),
+    ]
+    run = simulate(jobs, "1x1", "fifo", reserve="on=node0,from=10,for=1,queue=prod;on=node0,from=11,for=1")
+    assert spans(run, 0) == [("a", 0.0, 10.0), ("c", 10.0, 11.0), ("b", 12.0, 13.0), ("d", 13.0, 15.0)]
+
+
+def test_a_node_is_reserved_again_from_the_instant_at_which_a_window_ends() -> None:
+    simulate([job("a", 1, 5.0)], "1x1", "fifo", reserve="nodes=1,from=10,for=1;nodes=1,from=11,for=1")
+    with pytest.raises(RefusedError):
+        simulate([job("a", 1, 5.0)], "1x1", "fifo", reserve="nodes=1,from=10,for=2;nodes=1,from=11,for=1")

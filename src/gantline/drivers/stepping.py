@@ -148,9 +148,9 @@ class Stepping:
         """Ends, inputs and arrivals up to now, each at its own instant; whether there was any."""
         state, engine = self.state, self.engine
         changed = self.take_inputs()
-        if state.tables.windows:
-            changed |= engine.windows.settle()
         self._settle()
+        if state.tables.windows:  # which stop nothing that has ended by now
+            changed |= engine.windows.settle()
         arrive(state.tables.F, state.tables.I, state.lists, state.now, self.load_limit)
         if engine.grants.speeds_until <= state.now:
             engine.grants.refresh()

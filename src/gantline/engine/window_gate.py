@@ -152,22 +152,28 @@ class WindowGate:
         reasons = I[c.REASON][rows].copy()
         for window in list(t.windows.values()):
             kept = [device for device in sorted(devices_of(t.cluster, window.places)) if device in t.kept_free]
-            able = self._able(window, order, strict) if any(self._is_idle(device) for device in kept) else []
+            if not any(self._is_idle(device) for device in kept):
+                continue
+            able = self._able(window, kept, order, strict)
             free = np.flatnonzero(t.D[c.D_HOLDER] == c.FREE).tolist()
-            for beside in ([], free) if able else ():  # its own devices first; with others only where these do not suffice
-                with self._cordoned(set(free) - set(beside), opened=kept):
-                    for row in able:
-                        if int(I[c.PHASE, row]) == PENDING:
+            for beside in ([], free):  # its own devices first; with others only where these do not suffice
+                for row, opened in able:
+                    if int(I[c.PHASE, row]) == PENDING:
+                        with self._cordoned(set(free) - set(beside), opened):
                             yield from self._start(row)
         waits = I[c.PHASE][rows] == PENDING
         I[c.REASON, rows[waits]] = reasons[waits]
 
-    def _able(self, window: AdvanceWindow, order: Ints, strict: bool) -> list[int]:
-        """Rows that wait and may start on the devices of a window now."""
+    def _able(self, window: AdvanceWindow, kept: Sequence[int], order: Ints, strict: bool) -> list[tuple[int, list[int]]]:
+        """Rows that wait and may start in a window now, each with those of its devices that no other window denies it."""
+        t = self.state.tables
         found, blocked = [], False
-        for row in order[self.state.tables.I[c.PHASE][order] == PENDING].tolist():
-            if self._is_for(row, window) or (not blocked and self.over_at(row) <= window.start):
-                found.append(row)
+        others = [(other, devices_of(t.cluster, other.places).intersection(kept)) for other in t.windows.values() if other is not window]
+        for row in order[t.I[c.PHASE][order] == PENDING].tolist():
+            denied = set().union(*(devices for other, devices in others if devices and not self.may_use(row, other)))
+            opened = [device for device in kept if device not in denied]
+            if opened and (self._is_for(row, window) or (not blocked and self.may_use(row, window))):
+                found.append((row, opened))
             else:
                 blocked = strict
         return found
