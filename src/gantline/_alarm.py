@@ -13,7 +13,6 @@ import math
 import signal
 import threading
 import time
-from _signal import signal as set_handler  # the public one also looks up enum members, which costs more than the rest of a turn's guard
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TypeVar
@@ -83,7 +82,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
             raise TimeOverError
 
     began = time.perf_counter()
-    before = set_handler(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, ring)
     left, every = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     _end_after(seconds + GRACE)
     try:
@@ -93,7 +92,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
             inside = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        set_handler(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, before)
         if _crash_report is not None:
             faulthandler.cancel_dump_traceback_later()
         if left:  # an alarm was set outside: restore it

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+
+from gantline._machine_code.kernel import undisturbed
+from gantline._machine_code.slots import OTHER_TYPES, let_go
+from gantline.core.jit import kernel
+
+
+class Pair(NamedTuple):
+    first: Any
+    factor: float
+
+
+class Other(NamedTuple):
+    first: Any
+    factor: float
+
+
+class Outer(NamedTuple):
+    inner: Any
+    count: int
+
+
+@kernel
+def scaled(pair: Pair, values: Any, number: int) -> tuple[float, float, int]:
+    return pair.first[0] * pair.factor, values[1], number
+
+
+@kernel
+def weighed(outer: Outer, pair: Pair) -> float:
+    return float(outer.count * outer.inner.factor * outer.inner.first[1] + pair.factor)
+
 
 PROGRAM = """
 import sys
@@ -81,8 +115,13 @@ def fresh(count):
 @compiled
 def checked(values, at):
     if values[at] > 1:
-        raise ValueError("too much", values[at])
+        raise ValueError("too much")
     return np.ones(2)
+
+
+@compiled
+def ordered(values):
+    return np.argsort(values, kind="mergesort")
 
 
 @compiled
@@ -107,9 +146,10 @@ print("numba" in sys.modules, file=sys.stderr)
 if len(sys.argv) > 1:
     print(fresh(2).tolist(), summed(np.ones(1), 0))
     try:
-        summed(np.arange(4), 3)  # the message is made inside a function that was only linked in
+        summed(np.arange(4), 3)
     except ValueError as error:
         print(error.args)
+    print(ordered(np.array([3, 1, 2])).tolist())  # Numba sorts by functions that call each other
     import numba
 
     @numba.njit
@@ -191,7 +231,7 @@ def test_an_edit_of_a_called_kernel_is_noticed_and_two_processes_that_need_it_co
 def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_numba(compiled_once: tuple[Path, str]) -> None:
     """The error is the stored code's, too, whose process prints the same."""
     printed = compiled_once[1].splitlines()
-    assert printed[-4:] == ["ArithmeticError", "[1.0, 1.0] 2.0", "('too much', 3)", "[0, 1, 2] ['int', 'str']"]
+    assert printed[-5:] == ["ArithmeticError", "[1.0, 1.0] 2.0", "('too much',)", "[1, 2, 0]", "[0, 1, 2] ['int', 'str']"]
 
 
 def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
@@ -204,34 +244,12 @@ def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
 
 
 def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None:
-    """What was looked up for the last call is looked up again when the bundle, or an array of its own, is another one."""
-    import gc
-    import weakref
-    from typing import Any, NamedTuple
-
-    import numpy as np
-
-    from gantline._machine_code.slots import Entry, describe, let_go
-
-    class Pair(NamedTuple):
-        first: Any
-        factor: float
-
-    entry = Entry(describe((Pair(np.ones(2), 1.0), np.ones(2), 1)), 0, [], None)
-    seen: list[tuple[float, float, int]] = []
-
-    def look(into: Any, slots: Any) -> int:
-        ints, floats = entry._ints, entry._floats
-        values = [np.ctypeslib.as_array((np.ctypeslib.ctypes.c_double * 2).from_address(ints[at])) for at in (4, 12)]
-        seen.append((values[0][0] * floats[7], values[1][1], ints[15]))
-        return 0
-
-    entry.call = entry.calling(look)
+    """What is the same object as in the last call stays in its slots; whatever else is given is written anew."""
     one, two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     bundle = Pair(one, 10.0)
-    for args in ((bundle, two, 5), (bundle, one, 6), (Pair(two, 2.0), two, 7), (bundle, two.copy(), 8)):
-        assert entry.call(args) is None
+    seen = [scaled(*args) for args in ((bundle, two, 5), (bundle, one, 6), (Pair(two, 2.0), two, 7), (bundle, two.copy(), 8))]
     assert seen == [(10.0, 4.0, 5), (10.0, 2.0, 6), (6.0, 4.0, 7), (10.0, 4.0, 8)]
+    entry = next(iter(scaled._entries.values()))  # type: ignore[attr-defined]
     for wrong in (
         (one, two, 5),
         (bundle, two),
@@ -240,56 +258,24 @@ def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None
         (Pair(one, 1), two, 5),
         (None, two, 5),
     ):
-        assert entry.call(wrong) is not None, wrong
+        assert entry.call(wrong) is OTHER_TYPES, wrong
+    assert entry.call((bundle, two, 9)) == (10.0, 4.0, 9)
     gone = weakref.ref(one)
-    del bundle, one, args, wrong
+    del bundle, one, wrong
     let_go()
     gc.collect()
     assert gone() is None
 
 
-def test_of_several_bundles_only_those_that_are_new_are_written_anew() -> None:
-    from typing import Any, NamedTuple
-
-    import numpy as np
-
-    from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
-
-    class Inner(NamedTuple):
-        values: Any
-        count: int
-
-    class Outer(NamedTuple):
-        inner: Inner
-        factor: float
-
-    def given(k: int) -> tuple[Any, ...]:
-        return Outer(Inner(np.full(k, 1.0), k), k / 2), np.arange(k), Inner(np.full(2 * k, 3.0), -k), k
-
-    a, b = given(3), given(4)
-    kept = Entry(describe(a), 0, [], None)
-    kept.call = kept.calling(lambda into, slots: 0)
-    for args in (a, (a[0], *b[1:]), (b[0], *a[1:]), (b[0], a[1], b[2], 7), a):
-        written: list[int] = []
-        write = kept._write
-        kept._write = lambda leaf, value, done=written, write=write: done.append(leaf) or write(leaf, value)  # type: ignore[method-assign]
-        assert kept.call(args) is None
-        kept._write = write  # type: ignore[method-assign]
-        fresh = Entry(describe(a), 0, [], None)
-        fresh.call = fresh.calling(lambda into, slots: 0)
-        fresh.call(args)
-        assert (kept._slots == fresh._slots).all()
-    assert sorted(written) == [0, 1, 2, 4, 5]  # both bundles, but not the array that stayed
-    assert kept.call((a[0], a[1], a[0], 1)) is OTHER_TYPES
-    assert kept.call(b) is None
+def test_tuples_within_tuples_are_told_apart_by_their_classes() -> None:
+    inner = Pair(np.array([1.0, 2.0]), 4.0)
+    assert weighed(Outer(inner, 3), inner) == 3 * 4.0 * 2.0 + 4.0
+    assert weighed(Outer(inner, 5), Pair(inner.first, 1.0)) == 5 * 4.0 * 2.0 + 1.0
+    entry = next(iter(weighed._entries.values()))  # type: ignore[attr-defined]
+    assert entry.call((Outer(Other(*inner), 3), inner)) is OTHER_TYPES
 
 
 def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> None:
-    import gc
-    import sys
-
-    from gantline._machine_code.kernel import undisturbed
-
     seen: list[str] = []
 
     def watch(frame: object, event: str, called: object) -> None:
@@ -307,49 +293,3 @@ def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> 
         sys.setprofile(before)
     assert not collects
     assert gc.isenabled()
-
-
-def test_what_a_compilation_leaves_behind_waits_for_a_full_collection() -> None:
-    import gc
-
-    from gantline._machine_code.kernel import undisturbed
-
-    with undisturbed():
-        left = [[] for _ in range(5)]
-    assert sum(any(one is known for one in left) for known in gc.get_objects(generation=2)) == 5
-    assert gc.get_freeze_count() == 0
-
-
-def test_numba_is_patched_only_while_a_kernel_of_ours_is_compiled() -> None:
-    """Also where kernels are compiled for other kernels; what a user compiles goes Numba's own way."""
-    from numba.core.postproc import PostProcessor
-
-    from gantline._machine_code.front_end import patched_numba
-
-    theirs = PostProcessor.run
-    with patched_numba():
-        ours = PostProcessor.run
-        with patched_numba():
-            assert PostProcessor.run is ours
-        assert PostProcessor.run is ours
-    assert ours is not theirs
-    assert PostProcessor.run is theirs
-    with pytest.raises(KeyError), patched_numba():
-        raise KeyError("compilation fails")
-    assert PostProcessor.run is theirs
-
-
-def test_a_numba_that_is_too_new_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numba
-    from numba.core.postproc import PostProcessor
-
-    from gantline._machine_code import front_end
-
-    assert front_end.is_known(numba.__version__)
-    newest = ".".join(map(str, front_end.BELOW))
-    assert not any(map(front_end.is_known, (f"{newest}.0", f"{newest}.0rc1", "1.0", "0+unknown")))
-    monkeypatch.setattr(numba, "__version__", f"{newest}.0")
-    monkeypatch.setattr(front_end, "_replacements", front_end._replacements.__wrapped__)
-    theirs = PostProcessor.run
-    with front_end.patched_numba():
-        assert PostProcessor.run is theirs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.special
 
 from gantline import Trace, parse_cluster, simulate
 from gantline.assembly.load import load_tables
@@ -12,7 +11,6 @@ from gantline.core.areas import mean
 from gantline.report.metrics import steadiness
 from gantline.report.metrics.steps import time_mean
 from gantline.simulator.queue_steps import queue_steps
-from gantline.workload import special_functions
 from gantline.workload.drawn import MOST, Drawn
 
 SETTINGS = {
@@ -52,10 +50,3 @@ def test_the_queue_over_time_is_that_of_the_series(policy: str) -> None:
         assert mean(steps, start, end) == pytest.approx(time_mean(run.series, "queued", start, end))
     assert run.summary["preemptions"] > 0 or policy == "fifo"
     assert steadiness(run).queue_means[-1] > 0
-
-
-def test_functions_of_distributions_are_scipys() -> None:
-    for name in ("gamma", "gammaincinv", "ndtr", "ndtri"):
-        assert getattr(special_functions, name)(0.3, *([0.2] if name == "gammaincinv" else [])) == getattr(scipy.special, name)(
-            0.3, *([0.2] if name == "gammaincinv" else [])
-        )

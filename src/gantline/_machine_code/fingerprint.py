@@ -18,6 +18,10 @@ _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), n
 _AS_GOOD_AS_THEIR_VERSION = ("math", "numpy", "numba")
 
 
+#: an option of a kernel: no index of it lies below zero
+FROM_ZERO = "from_zero"
+
+
 class NoFingerprint(TypeError):
     """A kernel reads something whose content cannot be described."""
 
@@ -27,6 +31,7 @@ class Source:
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:
         self.function, self.options = function, options
+        self.codes: dict[tuple[Any, ...], Any] = {}  # what Numba has made of it, by the types of its arguments
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__

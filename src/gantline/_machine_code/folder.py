@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import version
 from pathlib import Path
 
+import llvmlite.binding as llvm
+import numpy as np
+
 #: the sources that define how code is made and called
-_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py", "lean_code.py", "lean_builder.py")
+_RECIPE = ("compiler.py", "object_code.py", "slots.py")
 _PATIENCE = 300.0  # seconds to wait for another process that compiles the same
 _DAY = 86400.0
 _KEPT_DAYS = 60
@@ -29,32 +31,23 @@ def kernel_folder() -> Path:
 @cache
 def machine() -> str:
     """What stored code depends on besides its source."""
-    import llvmlite.binding as llvm
-    import numpy as np
-
     digest = hashlib.blake2b(digest_size=8)
     for name in _RECIPE:
         digest.update(Path(__file__).with_name(name).read_bytes())
     features = llvm.get_host_cpu_features().flatten()
-    versions = f"{_numba_version()}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
+    versions = f"{version('numba')}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
     return f"{llvm.get_process_triple()}|{llvm.get_host_cpu_name()}|{features}|{versions}|{digest.hexdigest()}"
 
 
-def _numba_version() -> str:
-    """The version of Numba, read from its `_version.py` where there is one: importing Numba or `importlib.metadata` takes longer."""
-    spec = find_spec("numba")
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        found = re.search(r'"version": "([^"]+)"', Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8"))  # type: ignore[union-attr,arg-type]
-        return found.group(1)  # type: ignore[union-attr]
-    from importlib.metadata import version
-
-    return version("numba")
-
-
-def name_file(name: str, content: str, ending: str) -> Path:
-    """The file for something of that name with that content, on this kind of machine."""
+def name_of(name: str, content: str) -> str:
+    """A name for something with that content, on this kind of machine."""
     digest = hashlib.blake2b(f"{machine()}|{content}".encode(), digest_size=12).hexdigest()
-    return kernel_folder() / f"{name.replace('<', '').replace('>', '')[-100:]}-{digest}.{ending}"
+    return f"{name.replace('<', '').replace('>', '')[-100:]}-{digest}"
+
+
+def file_of(name: str, ending: str) -> Path:
+    """The file in which that is stored."""
+    return kernel_folder() / f"{name}.{ending}"
 
 
 def read_file(path: Path) -> bytes | None:
@@ -94,7 +87,7 @@ def _tidy(folder: Path) -> None:
     """Delete files that were not used for long, once per process that writes."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
-            if path.suffix in (".o", ".nbc", ".part", ".lock") and time.time() - path.stat().st_mtime > _KEPT_DAYS * _DAY:
+            if path.suffix in (".o", ".bc", ".nbc", ".part", ".lock") and time.time() - path.stat().st_mtime > _KEPT_DAYS * _DAY:
                 path.unlink()
 
 

@@ -12,7 +12,6 @@ from cyclopts import App, Parameter
 from gantline.assembly.spec import RunSpec
 from gantline.cli.arguments import PolicyName, Settings, settings_of, with_settings
 from gantline.cli.console import Form
-from gantline.cli.later import import_later
 from gantline.cli.run_flags import given_flags, run_flags
 from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
@@ -72,7 +71,6 @@ def simulate(
     """Replay a table of jobs on a cluster under a policy."""
     options = options or SingleRunOptions()
     spec = options.spec()
-    import_later("polars")  # not needed for a generated trace and a summary
     from gantline.assembly.finders import find, usual_cluster, with_found
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs

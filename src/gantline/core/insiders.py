@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from gantline.core.lending import INSIDER
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 
 
 def tables_behind(snapshot: Snapshot) -> Tables:
     """All of it, the truth included. Not for policies (tests/project sees to it)."""
-    return cast(Tables, snapshot.lent.insider(INSIDER))
+    return cast(Tables, snapshot.lent._tables)

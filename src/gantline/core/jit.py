@@ -11,14 +11,14 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from gantline._machine_code import FROM_ZERO, ByAddress, Kernel
+from gantline._machine_code import FROM_ZERO, Kernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
     """Compile a function that allocates nothing."""
-    return cast(Function, Kernel(function, {"_nrt": False}, storable=True))
+    return cast(Function, Kernel(function, {"allocates": False}, storable=True))
 
 
 def variant(function: Function, name: str, **known: Any) -> Function:
@@ -39,7 +39,7 @@ def kernel_from_zero(function: Function) -> Function:
     Numba asks of every index whether it lies below zero and adds the length then, which is a quarter of what a loop of short steps costs.
     Here nothing checks: an index below zero reads what lies in front of the array.
     """
-    return cast(Function, Kernel(function, {"_nrt": False, FROM_ZERO: True}, storable=True))
+    return cast(Function, Kernel(function, {"allocates": False, FROM_ZERO: True}, storable=True))
 
 
 def compiled(function: Function) -> Function:
@@ -55,8 +55,3 @@ def compiled_from_zero(function: Function) -> Function:
 def compiled_numpy(function: Callable[..., Any]) -> Any:
     """Compile a function that may allocate and divides as NumPy does: by zero gives infinity, not an error."""
     return Kernel(function, {"error_model": "numpy"}, storable=False)
-
-
-def by_address(function: Function) -> Function:
-    """A function that kernels call by an address that they are given; see `gantline._machine_code.by_address`."""
-    return cast(Function, ByAddress(function, {}))

@@ -1,15 +1,15 @@
-"""What a snapshot is lent of the tables: functions that copy out what a policy may know, and nothing that leads back to the matrices.
+"""What a snapshot is lent of the tables: methods that copy out what a policy may know.
 
 A policy must not read the truth (how much work a job really has, when it will really end) and must not write anything, by mistake
-least of all. So a snapshot holds no matrix and no view of one: it holds these functions, and what they return is a copy that cannot be
+least of all. So a snapshot holds no matrix and no view of one: what these methods return is a copy that cannot be
 written to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,35 +30,6 @@ SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
 _SECRET = sorted(SECRET)
 if TYPE_CHECKING:
     from gantline.core.windows import AdvanceWindow
-
-INSIDER = object()  # opens the tables themselves, see `core.insiders`
-
-
-class Lent(NamedTuple):
-    """The ways in which a snapshot may read the tables."""
-
-    floats: Callable[[int, Ints], Floats]  # (column, rows)
-    ints: Callable[[int, Ints], Ints]
-    moving: Callable[[int, Ints, float], Floats]  # (column, rows, now)
-    matrices: Callable[[Ints], tuple[Floats, Ints]]  # all columns of some rows
-    ids: Callable[[Ints], list[str]]
-    names: Callable[[str], tuple[str, ...]]  # "users", "queues", "apps", "models"
-    queue_tree: Callable[[], Mapping[str, Queue]]
-    windows: Callable[[], tuple[AdvanceWindow, ...]]
-    options: Callable[[], OptionTable]
-    devices: Callable[[int], tuple[int, ...]]  # of one row
-    held: Callable[[Ints], list[tuple[int, ...]]]  # the devices of each row, its own or shared, in rank order
-    grant: Callable[[int], Grant | None]
-    listed: Callable[[Ints], Ints]
-    metric: Callable[[str, Ints], Floats]
-    metrics: Callable[[], tuple[str, ...]]
-    node_floats: Callable[[int], Floats]
-    node_ints: Callable[[int], Ints]
-    device_ints: Callable[[int], Ints]
-    node_matrices: Callable[[], tuple[Floats, Ints, Ints]]  # nodes and devices, all columns
-    cluster: Callable[[], Cluster]
-    performance: Callable[[], Any]
-    insider: Callable[[object], Any]
 
 
 class Lender(Protocol):
@@ -89,75 +60,97 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def lend(tables: Lender) -> Lent:
-    """The functions over one set of tables; they see what the tables are when they are called."""
-    names: dict[str, tuple[str, ...]] = {}
-    chains = Chains()
+class Lent:
+    """The ways in which a snapshot may read the tables; each says what they are when it is called."""
 
-    def floats(column: int, rows: Ints) -> Floats:
+    __slots__ = ("_chains", "_names", "_tables")
+
+    def __init__(self, tables: Lender) -> None:
+        self._tables = tables  # the truth included: `core.insiders` alone reads it
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._chains = Chains()
+
+    def floats(self, column: int, rows: Ints) -> Floats:
         if column in SECRET:
             raise GantlineError("this column is not for policies", where="snapshot")
-        return sealed(tables.F[column][rows])
+        return sealed(self._tables.F[column][rows])
 
-    def matrices(rows: Ints) -> tuple[Floats, Ints]:
-        F = tables.F.take(rows, axis=1)
+    def ints(self, column: int, rows: Ints) -> Ints:
+        return sealed(self._tables.I[column][rows])
+
+    def moving(self, which: int, rows: Ints, now: float) -> Floats:
+        return sealed(moving(self._tables.F, self._tables.I, rows, now, which))
+
+    def matrices(self, rows: Ints) -> tuple[Floats, Ints]:
+        """All columns of some rows."""
+        F = self._tables.F.take(rows, axis=1)
         F[_SECRET] = np.nan
-        return F, tables.I.take(rows, axis=1)
+        return F, self._tables.I.take(rows, axis=1)
 
-    def ids(rows: Ints) -> list[str]:
-        known = tables.ids
+    def ids(self, rows: Ints) -> list[str]:
+        known = self._tables.ids
         return [known[row] for row in rows.tolist()]
 
-    def names_of(kind: str) -> tuple[str, ...]:
-        listed = getattr(tables, kind)
-        found = names.get(kind)
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Of "users", "queues", "apps" or "models"."""
+        listed = getattr(self._tables, kind)
+        found = self._names.get(kind)
         if found is None or len(found) != len(listed):
-            found = names[kind] = tuple(listed)
+            found = self._names[kind] = tuple(listed)
         return found
 
-    def devices(row: int) -> tuple[int, ...]:
-        grant = tables.granted.get(row)
+    def queue_tree(self) -> Mapping[str, Queue]:
+        return MappingProxyType(self._tables.queue_tree)
+
+    def windows(self) -> tuple[AdvanceWindow, ...]:
+        return tuple(self._tables.windows.values())
+
+    def options(self) -> OptionTable:
+        return self._tables.options.frozen()
+
+    def devices(self, row: int) -> tuple[int, ...]:
+        """Of one row."""
+        grant = self._tables.granted.get(row)
         if grant is not None and grant.shared:
             return grant.devices
-        device, held = int(tables.I[c.HEAD, row]), []
+        device, held = int(self._tables.I[c.HEAD, row]), []
         while device >= 0:
             held.append(device)
-            device = int(tables.D[c.D_NEXT, device])
+            device = int(self._tables.D[c.D_NEXT, device])
         return tuple(held)
 
-    def listed(rows: Ints) -> Ints:
-        return sealed(rows.copy() if tables.listed is None else tables.listed[rows])
+    def held(self, rows: Ints) -> list[tuple[int, ...]]:
+        """The devices of each row, its own or shared, in rank order."""
+        return self._chains.read(self._tables.I, self._tables.D, self._tables.granted, rows)
 
-    def metric(name: str, rows: Ints) -> Floats:
-        column = tables.metrics.get(name)
+    def grant(self, row: int) -> Grant | None:
+        return self._tables.granted.get(row)
+
+    def listed(self, rows: Ints) -> Ints:
+        return sealed(rows.copy() if self._tables.listed is None else self._tables.listed[rows])
+
+    def metric(self, name: str, rows: Ints) -> Floats:
+        column = self._tables.metrics.get(name)
         return sealed(np.full(len(rows), np.nan) if column is None else column[rows])
 
-    def insider(key: object) -> Any:
-        if key is not INSIDER:
-            raise GantlineError("the tables are not for policies", where="snapshot", fix="read snapshot.jobs and snapshot.cluster")
-        return tables
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(self._tables.metrics)
 
-    return Lent(
-        floats=floats,
-        ints=lambda column, rows: sealed(tables.I[column][rows]),
-        moving=lambda which, rows, now: sealed(moving(tables.F, tables.I, rows, now, which)),
-        matrices=matrices,
-        ids=ids,
-        names=names_of,
-        queue_tree=lambda: MappingProxyType(tables.queue_tree),
-        windows=lambda: tuple(tables.windows.values()),
-        options=lambda: tables.options.frozen(),
-        devices=devices,
-        held=lambda rows: chains.read(tables.I, tables.D, tables.granted, rows),
-        grant=lambda row: tables.granted.get(row),
-        listed=listed,
-        metric=metric,
-        metrics=lambda: tuple(tables.metrics),
-        node_floats=lambda column: sealed(tables.NF[column].copy()),
-        node_ints=lambda column: sealed(tables.NI[column].copy()),
-        device_ints=lambda column: sealed(tables.D[column].copy()),
-        node_matrices=lambda: (tables.NF.copy(), tables.NI.copy(), tables.D.copy()),
-        cluster=lambda: tables.cluster,
-        performance=lambda: tables.performance,
-        insider=insider,
-    )
+    def node_floats(self, column: int) -> Floats:
+        return sealed(self._tables.NF[column].copy())
+
+    def node_ints(self, column: int) -> Ints:
+        return sealed(self._tables.NI[column].copy())
+
+    def device_ints(self, column: int) -> Ints:
+        return sealed(self._tables.D[column].copy())
+
+    def node_matrices(self) -> tuple[Floats, Ints, Ints]:
+        """Nodes and devices, all columns."""
+        return self._tables.NF.copy(), self._tables.NI.copy(), self._tables.D.copy()
+
+    def cluster(self) -> Cluster:
+        return self._tables.cluster
+
+    def performance(self) -> Any:
+        return self._tables.performance

@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.granted import Granted
-from gantline.core.lending import Lent, lend
+from gantline.core.lending import Lent
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
@@ -66,7 +66,7 @@ class Tables:
     steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps
 
     def __post_init__(self) -> None:
-        self.lent: Lent = lend(self)  # what snapshots may read
+        self.lent = Lent(self)  # what snapshots may read
 
     @property
     def cordoned(self) -> set[int]:

@@ -10,7 +10,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
-from gantline.core.sorted_search import first_not_below
 from gantline.engine import lists as ls
 from gantline.engine.lists import Lists
 
@@ -108,7 +107,9 @@ def leave(lists: Lists, row: int) -> None:
 @kernel
 def drop_sorted(rows: Ints, n: int, row: int) -> int:
     """Take one row out of a list that is sorted by row."""
-    at = first_not_below(rows, 0, n, row)
+    at = 0
+    while at < n and rows[at] < row:
+        at += 1
     if at == n or rows[at] != row:
         return n
     for k in range(at, n - 1):

@@ -29,7 +29,7 @@ NEEDED = (
     "gantline.workload.rename", "gantline.drivers.python_keys.run", "gantline.drivers.python_keys.questions", "gantline.assembly.goodput",
     "gantline.assembly.scaling",
     "gantline.assembly.throughputs", "gantline.performance.parameter_servers", "gantline.performance.scaling", "numpy.ma",
-    "llvmlite.binding",
+    "gantline._machine_code.object_code",
 )  # fmt: skip
 """What every run of a worker imports, or many do, with all that comes along."""
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.workload.special_functions import stdtr, stdtrit
 
 FEWEST = 3
 """With fewer samples there is no interval: two have one degree of freedom, and nothing in them shows how heavy the tail is."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import stdtrit
 
 from gantline.experiment.intervals import fewest_samples
-from gantline.workload.special_functions import stdtrit
 
 POWER = 0.8
 """The power: how often the seeds that are reported as needed would detect a change of the size that was seen."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.special import stdtrit
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
@@ -24,7 +25,6 @@ from gantline.core.rng import stream
 from gantline.core.units import human_seconds
 from gantline.questions.what_if import Contrast
 from gantline.simulator.simulate import simulate
-from gantline.workload.special_functions import stdtrit
 from gantline.workload.trace import Trace
 
 REPLICAS = 20

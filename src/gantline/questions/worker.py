@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TextIO
@@ -44,5 +45,6 @@ def main(source: TextIO, target: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    output, sys.stdout = sys.stdout, sys.stderr  # what a policy prints must not mix with answers
-    main(sys.stdin, output)
+    output = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # what a policy prints must not mix with answers
+        main(sys.stdin, output)

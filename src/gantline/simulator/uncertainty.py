@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures.draws import draw_work
-from gantline.workload.special_functions import ndtr, ndtri
 
 FEWEST = 20  # ended jobs before their ratios are taken in place of a log-normal
 SPANS = 128  # between the quantiles of a table

@@ -1,16 +1,18 @@
 """The machine that evaluates a key: one instruction at a time, each over a few hundred rows.
 
-Arithmetic is done by NumPy's own loops, called by address; what NumPy does with other than ufuncs (choosing, searching, taking) is here.
+Every result has the very bits that NumPy's would have, so ties are broken as if NumPy had computed the key.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.gather import elapsed
-from gantline.core.jit import by_address, kernel
+from gantline.core.jit import kernel
 from gantline.core.phases import CHECKPOINTING, STARTING
 from gantline.core.phases import RUNNING as PHASE_RUNNING
 from gantline.core.tables import Matrices
@@ -18,11 +20,6 @@ from gantline.drivers.python_keys import tape as p
 from gantline.drivers.python_keys.tape import CHUNK, Tape
 
 _LAST_HELD = CHECKPOINTING + 2
-
-
-@by_address
-def _loop(address: int, arguments: int, count: int, strides: int, extra: int) -> None:
-    """One of NumPy's inner loops."""
 
 
 @kernel
@@ -114,6 +111,87 @@ def _compute(n: int, tape: Tape, k: int) -> bool:
 
 
 @kernel
+def _calculate(n: int, tape: Tape, k: int) -> None:
+    """Arithmetic, comparisons and logic."""
+    code, real, whole, flag = tape.code, tape.real, tape.whole, tape.flag
+    out, a, b, what, kind = code[k, p.OUT], code[k, p.A], code[k, p.B], code[k, p.C], code[k, p.D]
+    by, to = tape.stride[a], tape.stride[b]
+    for i in range(n):
+        if kind == 0 and what < p.LESS:
+            real[out, i] = _of_floats(what, real[a, i * by], real[b, i * to])
+        elif kind == 0:
+            flag[out, i] = _compare(what, real[a, i * by], real[b, i * to])
+        elif kind == 1 and what < p.LESS:
+            whole[out, i] = _of_ints(what, whole[a, i * by], whole[b, i * to])
+        elif kind == 1:
+            flag[out, i] = _compare(what, whole[a, i * by], whole[b, i * to])
+        else:
+            flag[out, i] = _of_flags(what, flag[a, i * by], flag[b, i * to])
+
+
+@kernel
+def _of_floats(what: int, a: float, b: float) -> float:
+    if what == p.ADD:
+        return a + b
+    if what == p.SUBTRACT:
+        return a - b
+    if what == p.MULTIPLY:
+        return a * b
+    if what == p.DIVIDE:
+        if b == 0.0:
+            return np.nan if a == 0.0 or np.isnan(a) else math.copysign(np.inf, a) * math.copysign(1.0, b)
+        return a / b
+    if what == p.MINIMUM:
+        return a if a <= b or np.isnan(a) else b
+    if what == p.MAXIMUM:
+        return a if a >= b or np.isnan(a) else b
+    if what == p.NEGATIVE:
+        return -a
+    return abs(a) if what == p.ABSOLUTE else np.sqrt(a)
+
+
+@kernel
+def _of_ints(what: int, a: int, b: int) -> int:
+    if what == p.ADD:
+        return a + b
+    if what == p.SUBTRACT:
+        return a - b
+    if what == p.MULTIPLY:
+        return a * b
+    if what == p.MINIMUM:
+        return min(a, b)
+    if what == p.MAXIMUM:
+        return max(a, b)
+    return -a if what == p.NEGATIVE else abs(a)
+
+
+@kernel
+def _compare(what: int, a: float, b: float) -> bool:
+    if what == p.LESS:
+        return a < b
+    if what == p.LESS_EQUAL:
+        return a <= b
+    if what == p.GREATER:
+        return a > b
+    if what == p.GREATER_EQUAL:
+        return a >= b
+    if what == p.IS_NAN:
+        return a != a
+    return a == b if what == p.EQUAL else a != b
+
+
+@kernel
+def _of_flags(what: int, a: bool, b: bool) -> bool:
+    if what == p.AND:
+        return a and b
+    if what == p.OR:
+        return a or b
+    if what == p.NOT:
+        return not a
+    return a == b if what == p.EQUAL else a != b
+
+
+@kernel
 def _search(n: int, tape: Tape, k: int) -> None:
     """How many entries lie before each number: those below it, or also its equals. Not a number lies behind all."""
     out, a, begin, length, right = tape.code[k, p.OUT], tape.code[k, p.A], tape.code[k, p.B], tape.code[k, p.C], tape.code[k, p.D] == 1
@@ -148,17 +226,15 @@ def _take(n: int, tape: Tape, k: int) -> bool:
 @kernel
 def evaluate(t: Matrices, rows: Ints, count: int, now: float, tape: Tape) -> bool:
     """Write the keys of these rows into the tables; False: one of them is not a number, or an index lies outside of its table."""
-    code, calls, good = tape.code, tape.calls, True
+    code, good = tape.code, True
     last = code.shape[0] - 1
-    tape.counts[2] += count
+    tape.counts[0] += count
     for first in range(0, count, CHUNK):
         n = min(CHUNK, count - first)
-        tape.counts[0] = n
         for k in range(last):
             what = code[k, p.WHAT]
             if what == p.CALL:
-                at = code[k, p.A]
-                _loop(calls[at, 0], calls[at, 2], tape.counts[1], calls[at, 3], calls[at, 1])
+                _calculate(n, tape, k)
             elif what >= p.CHOOSE:
                 good = _compute(n, tape, k) and good
             else:

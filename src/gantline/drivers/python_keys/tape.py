@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term, cast, number
-from gantline.drivers.python_keys.numpy_loops import inner_loop
 
 CHUNK = 256  # rows at a time: a register fits into the fastest memory
 
@@ -19,6 +18,21 @@ CHUNK = 256  # rows at a time: a register fits into the fastest memory
 (CALL, FLOATS, INTS, SERVED, REMAINING, WAITING, RUNNING, PROGRESSING, RATE, NOW) = range(10)
 (FIXED, FIXED_FLAG, CHOOSE, CHOOSE_FLAG, SEARCH, TAKE, FROM_INT, FROM_FLAG, FLAG_TO_INT, TO_INT) = range(10, 20)
 WHAT, OUT, A, B, C, D, FIELDS = range(7)
+
+# what `CALL` does with two numbers or one; NumPy rounds what is left out (powers, logarithms) in its own way
+(ADD, SUBTRACT, MULTIPLY, DIVIDE, MINIMUM, MAXIMUM, NEGATIVE, ABSOLUTE, SQRT) = range(9)
+(LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, OR, NOT, IS_NAN) = range(9, 19)
+_FLOATS = {
+    "add": ADD, "subtract": SUBTRACT, "multiply": MULTIPLY, "divide": DIVIDE, "minimum": MINIMUM, "maximum": MAXIMUM,
+    "negative": NEGATIVE, "absolute": ABSOLUTE, "sqrt": SQRT, "isnan": IS_NAN, "less": LESS, "less_equal": LESS_EQUAL,
+    "greater": GREATER, "greater_equal": GREATER_EQUAL, "equal": EQUAL, "not_equal": NOT_EQUAL,
+}  # fmt: skip
+_INTS = {name: what for name, what in _FLOATS.items() if name not in ("divide", "sqrt", "isnan")}
+_FLAGS = {
+    "bitwise_and": AND, "logical_and": AND, "bitwise_or": OR, "logical_or": OR, "invert": NOT, "logical_not": NOT,
+    "equal": EQUAL, "not_equal": NOT_EQUAL,
+}  # fmt: skip
+_OPERATIONS = {FLOAT: (0, _FLOATS), INT: (1, _INTS), BOOL: (2, _FLAGS)}
 
 _COLUMNS: dict[str, tuple[int, int]] = {
     "attained": (SERVED, c.SERVICE), "attained_gpu": (SERVED, c.GPUTIME), "done": (SERVED, c.DONE), "remaining": (REMAINING, 0),
@@ -41,8 +55,7 @@ class Tape(NamedTuple):
     fixed_whole: Ints
     table: Floats  # one after the other
     table_whole: Ints
-    calls: Ints  # (call, field): addresses of operands and strides in bytes, for NumPy's loops
-    counts: Ints  # how many rows there are in this chunk, its own address, those evaluated so far
+    counts: Ints  # one number: the rows that were evaluated so far
     stale: NDArray[np.bool_]  # by row: its key is not the one that it has now
 
 
@@ -72,7 +85,6 @@ class _Writer:
         self._registers: dict[int, int] = {}
         self._nodes: list[Term] = []
         self._code: list[list[int]] = []
-        self._calls: list[tuple[tuple[int, int], tuple[int, ...]]] = []
         self._lasting: list[NDArray[Any]] = []
         self._table: list[NDArray[Any]] = []
 
@@ -86,27 +98,13 @@ class _Writer:
             if node.what == "number":
                 view: Any = {FLOAT: words, INT: whole, BOOL: flag}[node.kind]
                 view[place, 0] = node.detail
-        counts = np.zeros(3, dtype=np.int64)
-        counts[1] = counts.ctypes.data
+        counts = np.zeros(1, dtype=np.int64)
         fixed = np.stack(self._lasting) if self._lasting else np.zeros((0, self._rows))
         table = np.concatenate(self._table) if self._table else np.zeros(0)
-        calls = self._called(words, stride)
         code = np.array([*self._code, [-1, result, 0, 0, 0, 0]], dtype=np.int64)
         stale = np.ones(self._rows, dtype=np.bool_)
         views = (fixed, fixed.view(np.int64), table, table.view(np.int64))
-        return Tape(code, words, whole, flag, stride, *views, calls, counts, stale)
-
-    def _called(self, words: Floats, stride: Ints) -> Ints:
-        """For each call: the loop, its extra argument, where its operands lie, how far apart their numbers are."""
-        calls = np.zeros((max(len(self._calls), 1), 12), dtype=np.int64)
-        for row, ((address, extra), registers) in enumerate(self._calls):
-            calls[row, :2] = address, extra
-            for place, register in enumerate(registers):
-                calls[row, 4 + place] = words[register].ctypes.data
-                calls[row, 8 + place] = stride[register] * self._nodes[register].kind.itemsize
-            calls[row, 2] = calls[row, 4:].ctypes.data
-            calls[row, 3] = calls[row, 8:].ctypes.data
-        return calls
+        return Tape(code, words, whole, flag, stride, *views, counts, stale)
 
     def _register(self, node: Term) -> int:
         """Where the numbers of a node will stand, once the instructions so far have been carried out."""
@@ -133,11 +131,11 @@ class _Writer:
         return FIXED_FLAG if node.kind == BOOL else FIXED, [len(self._lasting) - 1]
 
     def _call(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
-        found = inner_loop(*node.detail)
-        if found is None:
-            raise CannotReadError(f"np.{node.detail[0].__name__} of what changes")
-        self._calls.append((found, (*given, made)))
-        return CALL, [len(self._calls) - 1]
+        ufunc, _ = node.detail
+        kind, known = _OPERATIONS[node.inputs[0].kind]
+        if ufunc.__name__ not in known:
+            raise CannotReadError(f"np.{ufunc.__name__} of what changes")
+        return CALL, [given[0], given[-1], known[ufunc.__name__], kind]
 
     def _where(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         return CHOOSE_FLAG if node.kind == BOOL else CHOOSE, given

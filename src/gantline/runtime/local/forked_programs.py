@@ -1,4 +1,4 @@
-"""Python programs in processes that have imported what they need: forked from a warm one, and otherwise as if they had been started.
+"""Python programs in processes that have imported what they need: forked from a warm one.
 
 A keeper that was forked from a warm template (`templates`) has its modules, and forks ranks from itself. A program is started in the
 ordinary way where a fork would differ from a start: another interpreter, options of the interpreter, variables that it reads at its start.
@@ -7,18 +7,21 @@ Keepers import this; it needs the standard library only.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
+import importlib
 import io
 import os
+import runpy
 import signal
 import sys
 import threading
-import types
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing import get_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
     from typing import Any, NoReturn
 
 #: variables that act when a process starts, and not later
@@ -37,8 +40,6 @@ class _Template:
 
 def become_template(names: Sequence[str], path: Sequence[str]) -> str:
     """Import modules for programs to come; why that cannot be, or nothing."""
-    import importlib
-
     for name in names:
         try:
             importlib.import_module(name)
@@ -78,86 +79,63 @@ class PythonProgram:
         return PythonProgram("file", words) if words and not words[0].startswith("-") else None
 
     def become(self, env: dict[str, str]) -> NoReturn:
-        """Run in this process, which has just been forked, and end it."""
-        code = 1
+        """Run in this process, which `multiprocessing` has just forked and will end."""
+        self._prepare(env)
         try:
-            self._prepare(env)
             self._run()
-            code = 0
         except SystemExit as end:
-            code = _code_of(end)
+            sys.exit(end.code if end.code is None or isinstance(end.code, str) else int(end.code) & 0xFF)
         except BaseException as error:
-            own = error.with_traceback(_own_frames(error))
-            sys.excepthook(type(own), own, own.__traceback__)
-            code = 130 if isinstance(error, KeyboardInterrupt) else 1
-        finally:
-            with contextlib.suppress(BaseException):
-                threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the end of an interpreter does
-                atexit._run_exitfuncs()
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
+            traceback.print_exception(error.with_traceback(_own_frames(error)))
+            sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
+        sys.exit(0)
 
     def _prepare(self, env: dict[str, str]) -> None:
-        """All that the start of an interpreter sets."""
+        """What the start of an interpreter sets."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.environ.clear()
         os.environ.update(env | _coerced_locale(env))
-        atexit._clear()
-        for number, name in ((1, "stdout"), (2, "stderr")):
-            errors = "backslashreplace" if number == 2 else "surrogateescape"
-            file = io.TextIOWrapper(io.FileIO(number, "w", closefd=False), encoding="utf-8", errors=errors, write_through=True)
-            setattr(sys, name, file)
-            setattr(sys, f"__{name}__", file)
-        sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding="utf-8")  # type: ignore[misc]
-        sys.argv = list(self.argv)
+        redirect_stdout(_unbuffered(1, "surrogateescape")).__enter__()  # until the process ends
+        redirect_stderr(_unbuffered(2, "backslashreplace")).__enter__()
         own = os.path.dirname(os.path.realpath(self.argv[0])) if self.kind == "file" else (os.getcwd() if self.kind == "module" else "")
+        sys.argv[:] = self.argv
         sys.path[:] = [own, *_Template.path]
-        if not any(name.split(".")[0] == "gantline" for name in _Template.names):
-            for name in [name for name in sys.modules if name.split(".")[0] == "gantline"]:
-                del sys.modules[name]
         _as_if_imported_now(env)
 
     def _run(self) -> None:
-        main = types.ModuleType("__main__")
-        main.__dict__["__builtins__"] = __builtins__
-        sys.modules["__main__"] = main
         if self.kind == "module":
-            import runpy
-
-            runpy._run_module_as_main(self.argv[0])  # type: ignore[attr-defined]  # what ``python -m`` calls
-            return
-        if self.kind == "file":
-            main.__file__, main.__dict__["__cached__"] = self.argv[0], None
-            with io.open_code(os.path.abspath(self.argv[0])) as file:
-                code = compile(file.read(), self.argv[0], "exec")
+            runpy.run_module(self.argv[0], run_name="__main__", alter_sys=True)
+        elif self.kind == "file":
+            runpy.run_path(self.argv[0], run_name="__main__")
         else:
-            code = compile(self.code, "<string>", "exec")
-        exec(code, main.__dict__)
+            exec(compile(self.code, "<string>", "exec"), vars(sys.modules["__main__"]))
+
+
+def _unbuffered(number: int, errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.FileIO(number, "w", closefd=False), encoding="utf-8", errors=errors, write_through=True)
 
 
 class ForkedRank:
-    """A forked process, with what a keeper uses of `subprocess.Popen`."""
+    """A forked process, with what a keeper uses of `subprocess.Popen`; its end is that of a process of `multiprocessing`."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._process = get_context("fork").Process(target=work)
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.exitcode
 
     def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
-        if self.returncode is None:
-            try:
-                found, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                found, status = self.pid, 0
-            self.returncode = os.waitstatus_to_exitcode(status) if found else None
-        return self.returncode
+        return self._process.exitcode
 
     def kill(self) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            self._process.kill()
 
 
 def _coerced_locale(env: dict[str, str]) -> dict[str, str]:
@@ -188,18 +166,9 @@ def _as_if_imported_now(env: dict[str, str]) -> None:
         torch.set_num_threads(int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0)))
 
 
-def _code_of(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code & 0xFF
-    print(end.code, file=sys.stderr)
-    return 1
-
-
-def _own_frames(error: BaseException) -> Any:
+def _own_frames(error: BaseException) -> TracebackType | None:
     """The traceback from the program's first line on."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    while frames is not None and frames.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
         frames = frames.tb_next
     return frames

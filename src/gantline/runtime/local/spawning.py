@@ -105,8 +105,8 @@ class Spawner:
     def _fork(self, program: PythonProgram, env: dict[str, str], output: int, group: int) -> ForkedRank:
         """A process that becomes the program without a start; what prevents it is raised here, as `Popen` does."""
         report, reported = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
-        if pid == 0:
+
+        def work() -> None:
             try:
                 os.setpgid(0, group)
                 for number, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
@@ -118,16 +118,19 @@ class Spawner:
                     self._libc.prctl(_DUMPABLE, 1, 0, 0, 0)  # a change of the account takes from it what its own /proc shows
             except BaseException as error:
                 os.write(reported, str(error).encode() or b"?")
-                os._exit(1)
-            os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # with it the report, which says that all is well
+                raise
+            kept = sys.stdin.fileno()  # `multiprocessing` has given it an empty file
+            os.closerange(3, kept)
+            os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # with it the report, which says that all is well
             program.become(env)
+
+        rank = ForkedRank(work)
         os.close(reported)
         with open(report, "rb") as file:
             why = file.read()
         if why:
-            os.waitpid(pid, 0)
             raise subprocess.SubprocessError(why.decode(errors="replace")) if self.account else OSError(why.decode(errors="replace"))
-        return ForkedRank(pid)
+        return rank
 
     def _before_exec(self) -> None:
         self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)

@@ -65,9 +65,10 @@ def _answers(address: str) -> bool:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(f"'{address}' is no address", where=_WHERE, fix="write HOST:PORT, for example 10.0.0.1:6379, or auto")
-    from ray._private.services import resolve_ip_for_localhost
+    from ray.util import get_node_ip_address
 
-    for one in dict.fromkeys((resolve_ip_for_localhost(host), host)):
+    own = get_node_ip_address() if host in ("localhost", "127.0.0.1") else host
+    for one in dict.fromkeys((own, host)):
         with contextlib.suppress(OSError), socket.create_connection((one, int(port)), timeout=5.0):
             return True
     return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from scipy.special import ndtr, ndtri
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import near
@@ -23,7 +24,6 @@ from gantline.workload.generators.quantities import fault, number, whole, word
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.options import WrittenOption, format_options
-from gantline.workload.special_functions import ndtr, ndtri
 from gantline.workload.trace import Trace
 
 _TIMES, _TIME_SPREAD, _TIME_LIMITS = (80.0, 350.0), 20.0, (40.0, 450.0)  # seconds on the CPU

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gamma, gammaincinv
 
 from gantline.core.arrays import Floats
-from gantline.workload.special_functions import gamma, gammaincinv
 
 PATTERNS = ("poisson", "gamma", "weibull")
 _HOUR = 3600.0

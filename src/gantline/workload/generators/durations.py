@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from gantline.core.arrays import Floats
-from gantline.workload.special_functions import ndtri
 
 
 class Duration(Protocol):

@@ -8,7 +8,6 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.core.stable_order import stable_sort
 from gantline.systems.allox.imitation.solver import match_slots
 from gantline.systems.allox.imitation.world import (
     ARRIVAL,
@@ -28,6 +27,7 @@ from gantline.systems.allox.imitation.world import (
     World,
     first_job,
     fits,
+    sort_by,
     start,
 )
 
@@ -106,15 +106,15 @@ def poorest_first(score: Floats, active: Ints) -> None:
 @kernel
 def choose_jobs(w: World, users: Ints, number: Ints, tasks: Ints) -> int:
     """The shortest jobs on either device in turns up to the size limit, in the order of a hash table of their numbers; how many."""
-    by_gpu, by_cpu, spare = w.lists[SCRATCH], w.lists[SCRATCH + 1], w.lists[SCRATCH + 2]
+    by_gpu, by_cpu = w.lists[SCRATCH], w.lists[SCRATCH + 1]
     waiting = 0
     for user in users:
         for task in w.lists[QUEUE, w.queues[OFFSET, user] : w.queues[OFFSET, user] + w.queues[LENGTH, user]]:
             if w.codes[SAMPLE, task] < 0:
                 by_gpu[waiting] = by_cpu[waiting] = task
                 waiting += 1
-    stable_sort(by_gpu[:waiting], w.tasks[REPORTED + GPU], spare)
-    stable_sort(by_cpu[:waiting], w.tasks[REPORTED + CPU], spare)
+    sort_by(by_gpu[:waiting], w.tasks[REPORTED + GPU])
+    sort_by(by_cpu[:waiting], w.tasks[REPORTED + CPU])
     count = 0
     for i in range(waiting):
         for task in (by_gpu[i], by_cpu[i]):

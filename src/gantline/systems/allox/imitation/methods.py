@@ -6,7 +6,6 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.core.stable_order import stable_sort
 from gantline.systems.allox.imitation.clock import advance
 from gantline.systems.allox.imitation.world import (
     ARRIVAL,
@@ -31,6 +30,7 @@ from gantline.systems.allox.imitation.world import (
     first_job,
     fits,
     preempt_jobs,
+    sort_by,
     sort_queue,
     start,
 )
@@ -224,7 +224,7 @@ def list_pairs(w: World, pairs: Ints) -> int:
         sort_queue(w, user, w.tasks[ARRIVAL])
     for user in range(w.queues.shape[1]):
         users[user] = user
-    stable_sort(users, w.users[SCORE], w.lists[SCRATCH + 2][w.queues.shape[1] :])
+    sort_by(users, w.users[SCORE])
     count = 0
     for user in users:
         for i in range(w.queues[OFFSET, user], w.queues[OFFSET, user] + w.queues[LENGTH, user]):
@@ -241,7 +241,7 @@ def start_pairs(w: World) -> None:
     count = list_pairs(w, pairs)
     for i in range(count):
         order[i], time[i] = i, w.tasks[REPORTED + pairs[i] % 2, pairs[i] // 2]
-    stable_sort(order[:count], time, w.lists[SCRATCH + 2])
+    sort_by(order[:count], time)
     for i in order[:count]:
         task, device = pairs[i] // 2, pairs[i] % 2
         if task >= 0 and fits(w, task, device):

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
-from gantline.core.stable_order import stable_sort
+from gantline.core.jit import compiled, kernel
 
 CPU, GPU, MEMORY = 0, 1, 2
 
@@ -186,7 +185,13 @@ def preempt_jobs(w: World) -> None:
 def sort_queue(w: World, user: int, keys: Floats) -> None:
     """Sort one user's queue by a key per task, stably."""
     first = w.queues[OFFSET, user]
-    stable_sort(w.lists[QUEUE, first : first + w.queues[LENGTH, user]], keys, w.lists[SCRATCH + 2])
+    sort_by(w.lists[QUEUE, first : first + w.queues[LENGTH, user]], keys)
+
+
+@compiled
+def sort_by(items: Ints, keys: Floats) -> None:
+    """Sort items by the keys that they name; those with equal keys stay in the order they have."""
+    items[:] = items[np.argsort(keys[items], kind="mergesort")]
 
 
 @kernel

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from math import inf
 
+import numpy as np
+
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.systems.allox.policies.columns import MachineColumns, WaitingJobs
@@ -65,7 +66,7 @@ def serve_aged(aged: Ints, waiting: WaitingJobs, machines: MachineColumns, start
     """
     times, width, need = waiting.times, waiting.width, waiting.need
     release, idle, free = machines.release, machines.idle, machines.free
-    found, chosen = ints(idle.size, 0), ints(idle.size, 0)
+    found, chosen = np.zeros(idle.size, np.int64), np.zeros(idle.size, np.int64)
     for j in aged:
         best_end, best_kind = FAR, -1
         for kind in range(times.shape[0]):

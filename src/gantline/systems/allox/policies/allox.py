@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.fresh import flags, floats, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.systems.allox.policies.ageing import check_age
 from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
@@ -123,7 +122,7 @@ def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> b
 @compiled
 def stands(time: Floats, width: Ints, need: Floats, kind: Ints, idle: npt.NDArray[np.bool_], free: Floats, jobs: Ints, kinds: Ints) -> bool:
     """The same over columns: whether no job that is left could use idle machines and yet is too wide or lacks something."""
-    left, rest, started = ints(time.shape[1], 0), floats(free.size, 0.0), flags(time.shape[0])
+    left, rest, started = np.zeros(time.shape[1], np.int64), np.zeros(free.size, np.float64), np.zeros(time.shape[0], np.bool_)
     for r in range(free.size):
         rest[r] = free[r]
     for m in range(kind.size):

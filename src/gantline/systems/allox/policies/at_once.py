@@ -13,7 +13,6 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.fresh import float_table, floats, int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import PENDING
@@ -114,11 +113,9 @@ def decide_at_once(
     And where a gang is left waiting: what every job could have, of which machines, and what is free besides; else nothing.
     """
     F, I, OF, OI, NF, NI = tables
-    every_row = ints(I.shape[1], 0)
-    for row in range(every_row.size):
-        every_row[row] = row
+    every_row = np.arange(I.shape[1])
     stay, stay_option, compete = gather.split(I, every_row, False)
-    nothing = float_table(0, 0, 0.0)
+    nothing = np.zeros((0, 0), np.float64)
     mine, theirs = believed_speeds(measured, compete), believed_speeds(measured, stay)
     capacity, free, _ = gather.pool(I, OF, OI, NF, NI, stay, given.size, types)
     owner, arrival, weight = gather.owners(F, I, every_row, compete, given.size)
@@ -126,29 +123,29 @@ def decide_at_once(
     machine, release, idle = machines.machines(tables, stay, now, types, kind, need, theirs)
     way, seconds, gain, further, width = machines.by_kind(owner, job, kind, time, need, capacity)
     ticks, until, fault, _ = count_ticks(seconds, release)
-    if fault != FINE or not all_above_zero(time):
+    if fault != FINE or not (time > 0.0).all():
         return _OTHERWISE, stay, stay_option, compete.size, False, known, nothing, nothing, free
     if not any_set(idle):
         return _NO_ROWS, stay, stay_option, compete.size, True, known, nothing, nothing, free
     for u in range(given.size):
         weight[u] = given[u] if given[u] > 0.0 else weight[u]
-    score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), beyond(free, types)
-    named = picked(names, compete)
+    score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), free[types:]
+    named = names[compete]
     price, depth, place = recall(known, named)
     prices = SlotPrices(price, depth, place)
     started, _, _ = decide_columns(
         int(np.rint(now * TICKS)),
-        WaitingJobs(owner, ticks, turned(width), further, gain),
+        WaitingJobs(owner, ticks, np.ascontiguousarray(width.T), further, gain),
         UserScores(score, weight),
         alpha,
         older_than(arrival, width, now, age, patience),
         MachineColumns(machine, until, idle, further_free),
         prices,
     )
-    begins, begin_kinds, rows, count = ints(compete.size, 0), ints(compete.size, 0), ints(compete.size, 0), stay.size
-    all_jobs, all_options = ints(every_row.size, 0), ints(every_row.size, 0)
-    for i in range(stay.size):
-        all_jobs[i], all_options[i] = stay[i], stay_option[i]
+    begins, begin_kinds, rows = np.zeros(compete.size, np.int64), np.zeros(compete.size, np.int64), np.zeros(compete.size, np.int64)
+    count = stay.size
+    all_jobs, all_options = np.zeros(every_row.size, np.int64), np.zeros(every_row.size, np.int64)
+    all_jobs[: stay.size], all_options[: stay.size] = stay, stay_option
     for j in range(compete.size):
         if started[j] >= 0:
             chosen, i = option[way[j, started[j]]], count - stay.size
@@ -156,7 +153,7 @@ def decide_at_once(
             begins[i], begin_kinds[i], rows[i] = j, started[j], I[c.OPTION_FIRST, compete[j]] + chosen
             count += 1
     new = count - stay.size
-    if seat(OF, OI, NF.copy(), NI.copy(), rows[:new], ints(NI.shape[1] + 1, 0), ints(NI.shape[1] + 1, 0)) >= 0:
+    if seat(OF, OI, NF.copy(), NI.copy(), rows[:new], np.zeros(NI.shape[1] + 1, np.int64), np.zeros(NI.shape[1] + 1, np.int64)) >= 0:
         return _OTHERWISE, stay, stay_option, compete.size, False, known, nothing, nothing, free
     steady = stands(seconds, width, further, machine, idle, further_free, begins[:new], begin_kinds[:new])
     offers, slots = nothing, nothing
@@ -180,7 +177,7 @@ def any_gangs(width: Ints, started: Ints) -> bool:
 def offered(way: Ints, option: Ints, seconds: Floats, width: Ints, further: Floats, started: Ints) -> Floats:
     """By job, then by kind of machine, what it would take, and whether it starts so."""
     jobs, kinds = way.shape
-    offers = float_table(jobs * kinds, _NEEDS + kinds, 0.0)
+    offers = np.zeros((jobs * kinds, _NEEDS + kinds), np.float64)
     for j in range(jobs):
         for k in range(kinds):
             at = j * kinds + k
@@ -194,25 +191,16 @@ def offered(way: Ints, option: Ints, seconds: Floats, width: Ints, further: Floa
 @compiled
 def listed(machine: Ints, release: Floats, idle: Bools) -> Floats:
     """Kind, release and idleness of every machine as one table."""
-    slots = float_table(_SLOT_ROWS, machine.size, 0.0)
+    slots = np.zeros((_SLOT_ROWS, machine.size), np.float64)
     for m in range(machine.size):
         slots[_KIND, m], slots[_RELEASE, m], slots[_IDLE, m] = machine[m], release[m], idle[m]
     return slots
 
 
-@kernel
-def all_above_zero(values: Floats) -> bool:
-    """Whether all are; NaN is not."""
-    above = 0
-    for value in values:
-        above += value > 0.0
-    return above == values.size
-
-
 @compiled
 def believed_speeds(measured: Floats, rows: Ints) -> Floats:
     """Of these rows; one where nothing was measured."""
-    speed = float_table(measured.shape[0], rows.size, 1.0)
+    speed = np.full((measured.shape[0], rows.size), 1.0, np.float64)
     for t in range(measured.shape[0]):
         for i in range(rows.size):
             if not np.isnan(measured[t, rows[i]]):
@@ -223,7 +211,7 @@ def believed_speeds(measured: Floats, rows: Ints) -> Floats:
 @compiled
 def older_than(arrival: Floats, width: Ints, now: float, age: float, patience: float) -> Ints:
     """The jobs that have waited that long, in order of arrival; gangs need not wait longer than `patience`."""
-    found, count = ints(arrival.size, 0), 0
+    found, count = np.zeros(arrival.size, np.int64), 0
     for j in range(arrival.size):
         widest = 1
         for k in range(width.shape[1]):
@@ -232,32 +220,3 @@ def older_than(arrival: Floats, width: Ints, now: float, age: float, patience: f
             found[count] = j
             count += 1
     return found[:count]
-
-
-# Written out, because slices, copies and choices of NumPy take longer to compile than all of this.
-@compiled
-def beyond(values: Floats, first: int) -> Floats:
-    """All from this one on."""
-    found = floats(values.size - first, 0.0)
-    for i in range(found.size):
-        found[i] = values[first + i]
-    return found
-
-
-@compiled
-def picked(values: Ints, places: Ints) -> Ints:
-    """The values at these places."""
-    found = ints(places.size, 0)
-    for i in range(places.size):
-        found[i] = values[places[i]]
-    return found
-
-
-@compiled
-def turned(matrix: Ints) -> Ints:
-    """Rows become columns."""
-    found = int_table(matrix.shape[1], matrix.shape[0], 0)
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            found[j, i] = matrix[i, j]
-    return found

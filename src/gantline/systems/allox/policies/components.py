@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core.arrays import Ints
-from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 
 
@@ -11,8 +12,8 @@ from gantline.core.jit import compiled_from_zero as compiled
 def strong_components(first: Ints, heads: Ints) -> Ints:
     """Number the components; the arcs of node v go to ``heads[first[v]:first[v + 1]]``."""
     nodes = first.size - 1
-    component, entered, lowest = ints(nodes, -1), ints(nodes, -1), ints(nodes, 0)
-    next_arc, trail, stack = first.copy(), ints(nodes, 0), ints(nodes, 0)
+    component, entered, lowest = np.full(nodes, -1, np.int64), np.full(nodes, -1, np.int64), np.zeros(nodes, np.int64)
+    next_arc, trail, stack = first.copy(), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     trail_size = stack_size = clock = components = 0
     for root in range(nodes):
         if entered[root] >= 0:
@@ -49,13 +50,13 @@ def strong_components(first: Ints, heads: Ints) -> Ints:
 @compiled
 def members(component: Ints) -> tuple[Ints, Ints]:
     """The nodes of every component, one after the other, and where each begins."""
-    begins = ints(component.size + 1, 0)
+    begins = np.zeros(component.size + 1, np.int64)
     for c in component:
         begins[c + 1] += 1
     for k in range(1, begins.size):
         begins[k] += begins[k - 1]
     end = begins.copy()
-    nodes = ints(component.size, 0)
+    nodes = np.zeros(component.size, np.int64)
     for node in range(component.size):
         nodes[end[component[node]]] = node
         end[component[node]] += 1

@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.fresh import flags, int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.core.stable_order import stable_order
 from gantline.systems.allox.policies.ageing import serve_aged
 from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
@@ -39,7 +39,7 @@ def decide_columns(
     for m in range(machines.release.size):
         if machines.idle[m] or machines.release[m] < now:
             machines.release[m] = now
-    started = ints(owner.size, -1)
+    started = np.full(owner.size, -1, np.int64)
     for j in range(owner.size):
         if not has_way(waiting.times, j):
             started[j] = -2  # all its ways were found to have no node; a matching with it has no answer
@@ -62,11 +62,11 @@ def start_matched(
     Rows with ``started[j] != -1`` take no part. Changes scores, machines and prices. Returns how many it solved.
     """
     owner = waiting.owner
-    active = flags(users.score.size)
+    active = np.zeros(users.score.size, np.bool_)
     for j in range(owner.size):
         if started[j] == -1:
             active[owner[j]] = True
-    tried, blocked = flags(users.score.size), flags(owner.size)
+    tried, blocked = np.zeros(users.score.size, np.bool_), np.zeros(owner.size, np.bool_)
     failed = False
     solved = 0
     while any_set(machines.idle):
@@ -131,7 +131,7 @@ def same(one: Bools, other: Bools) -> bool:
 @compiled
 def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
     """The jobs of the chosen users that take part."""
-    rows, count = ints(owner.size, 0), 0
+    rows, count = np.zeros(owner.size, np.int64), 0
     for j in range(owner.size):
         if started[j] == -1 and chosen[owner[j]]:
             rows[count] = j
@@ -161,12 +161,12 @@ def start_heads(
     place = prices.place
     types = times.shape[0]
     by_release, offset = sort_machines(machines, types)
-    weighed = int_table(types, rows.size, 0)
+    weighed = np.zeros((types, rows.size), np.int64)
     for i in range(rows.size):
         for t in range(types):
             time = times[t, rows[i]]
             weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
-    mine, free_at = ints(rows.size, 0), ints(release.size, 0)
+    mine, free_at = np.zeros(rows.size, np.int64), np.zeros(release.size, np.int64)
     for i in range(rows.size):
         mine[i], blocked[rows[i]] = place[rows[i]], False
     for i in range(release.size):
@@ -208,11 +208,11 @@ def start_heads(
 def sort_machines(machines: MachineColumns, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
     kinds, release, idle, _ = machines
-    key, order, by_release = ints(release.size, 0), ints(release.size, 0), ints(release.size, 0)
+    key, by_release = np.zeros(release.size, np.int64), np.zeros(release.size, np.int64)
     for m in range(release.size):
         key[m] = 2 * release[m] + (not idle[m])
-    stable_order(key, 0, key.size, order, by_release)
-    offset = ints(types + 1, 0)
+    order = np.argsort(key, kind="mergesort")
+    offset = np.zeros(types + 1, np.int64)
     for kind in kinds:
         offset[kind + 1] += 1
     for kind in range(types):

@@ -7,10 +7,11 @@ per type, in that order, since cores of a GPU node are of no use to a job that a
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import take_beside
-from gantline.core.fresh import float_table, floats, ints
 from gantline.core.gather import elapsed
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
@@ -26,7 +27,7 @@ def split(I: Ints, rows: Ints, everyone: bool) -> tuple[Ints, Ints, Ints]:
 
     Without ``everyone`` all jobs that hold something stay; with it only those whose grant is locked, or on its way out, do.
     """
-    stay, way, compete = ints(rows.size, 0), ints(rows.size, 0), ints(rows.size, 0)
+    stay, way, compete = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
     staying = competing = 0
     for i in range(rows.size):
         row = rows[i]
@@ -94,14 +95,14 @@ def vacate(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, leaving
 @compiled
 def pool(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, stay: Ints, users: int, types: int) -> tuple[Floats, Floats, Floats]:
     """What there is, what is free and what the staying rows of each user hold, per resource."""
-    free, used = floats(3 * types, 0.0), float_table(users, 3 * types, 0.0)
+    free, used = np.zeros(3 * types, np.float64), np.zeros((users, 3 * types), np.float64)
     for node in range(NI.shape[1]):
         if NI[c.N_UP, node] == 1:
             kind = NI[c.N_TYPE, node]
             free[kind] += NI[c.N_FREE, node]
             free[types + kind] += NF[c.N_CPUS, node]
             free[2 * types + kind] += NF[c.N_MEMORY, node]
-    need = floats(3 * types, 0.0)
+    need = np.zeros(3 * types, np.float64)
     capacity = free.copy()
     for row in stay:
         if I[c.OPTION, row] >= 0:
@@ -123,8 +124,8 @@ def ways(
     count = 0
     for row in rows:
         count += I[c.OPTION_COUNT, row]
-    job, option, kind = ints(count, 0), ints(count, 0), ints(count, 0)
-    time, need = floats(count, 0.0), float_table(count, 3 * types, 0.0)
+    job, option, kind = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    time, need = np.zeros(count, np.float64), np.zeros((count, 3 * types), np.float64)
     at = 0
     for j in range(rows.size):
         row = rows[j]
@@ -147,7 +148,7 @@ def ways(
 @compiled
 def owners(F: Floats, I: Ints, rows: Ints, compete: Ints, users: int) -> tuple[Ints, Floats, Floats]:
     """User and arrival of each row that competes, and what each user weighs: the most that one of its active rows says."""
-    owner, arrival, weight = ints(compete.size, 0), floats(compete.size, 0.0), floats(users, 0.0)
+    owner, arrival, weight = np.zeros(compete.size, np.int64), np.zeros(compete.size, np.float64), np.zeros(users, np.float64)
     for j in range(compete.size):
         owner[j], arrival[j] = I[c.USER, compete[j]], F[c.ARRIVAL, compete[j]]
     for row in rows:

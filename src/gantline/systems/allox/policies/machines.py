@@ -10,7 +10,6 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.fresh import flags, float_table, floats, int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.systems.allox.policies.columns import EngineTables
@@ -27,19 +26,19 @@ def machines(
     """
     F, I, OF, OI, NF, NI = tables
     kinds = 2 * types
-    unit, wanted = floats(kinds, 0.0), ints(kinds, 0)
+    unit, wanted = np.zeros(kinds, np.float64), np.zeros(kinds, np.int64)
     for w in range(way_kind.size):
         kind = way_kind[w]
         unit[kind] = max(unit[kind], way_need[w, types + kind // 2])
         wanted[kind] += max(1, int(way_need[w, kind // 2]))
-    need = floats(3 * types, 0.0)
+    need = np.zeros(3 * types, np.float64)
     busy = 0
     for row in stay:
         if I[c.OPTION, row] >= 0:
             kind = need_of(OF, OI, I[c.OPTION, row], types, need)
             unit[kind] = max(unit[kind], need[types + kind // 2])
             busy += max(1, int(need[kind // 2]))
-    idle = ints(kinds, 0)
+    idle = np.zeros(kinds, np.int64)
     for node in range(NI.shape[1]):
         if NI[c.N_UP, node] == 1:
             kind = 2 * NI[c.N_TYPE, node]
@@ -51,7 +50,7 @@ def machines(
     for kind in range(kinds):
         idle[kind] = min(idle[kind], wanted[kind])
         count += idle[kind]
-    found, release, free = ints(count, 0), floats(count, now), flags(count)
+    found, release, free = np.zeros(count, np.int64), np.full(count, now, np.float64), np.zeros(count, np.bool_)
     at = 0
     for kind in range(kinds):
         for _ in range(idle[kind]):
@@ -80,9 +79,9 @@ def by_kind(owner: Ints, job: Ints, kind: Ints, time: Floats, need: Floats, capa
     """
     types = capacity.size // 3
     jobs, kinds = owner.size, 2 * types
-    way, width = int_table(jobs, kinds, -1), int_table(jobs, kinds, 1)
-    seconds, gain = float_table(jobs, kinds, np.inf), float_table(jobs, kinds, 0.0)
-    further, fastest = np.empty((jobs, kinds, kinds)), ints(jobs, -1)
+    way, width = np.full((jobs, kinds), -1, np.int64), np.full((jobs, kinds), 1, np.int64)
+    seconds, gain = np.full((jobs, kinds), np.inf, np.float64), np.zeros((jobs, kinds), np.float64)
+    further, fastest = np.empty((jobs, kinds, kinds)), np.full(jobs, -1, np.int64)
     for j in range(jobs):
         for k in range(kinds):
             for r in range(kinds):
@@ -130,7 +129,7 @@ def dominant(need: Floats, capacity: Floats) -> float:
 def scores(I: Ints, OF: Floats, OI: Ints, stay: Ints, users: int, capacity: Floats, speed: Floats) -> Floats:
     """What the running jobs of each user add up to: of each the same gain, in the way that it runs."""
     types = capacity.size // 3
-    score, need = floats(users, 0.0), floats(3 * types, 0.0)
+    score, need = np.zeros(users, np.float64), np.zeros(3 * types, np.float64)
     for i in range(stay.size):
         row = stay[i]
         option = I[c.OPTION, row]

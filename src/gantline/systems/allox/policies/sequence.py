@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core.arrays import Ints
-from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
-from gantline.core.stable_order import stable_order
 
 
 @compiled
@@ -16,15 +16,15 @@ def sequence(times: Ints, release: Ints, offset: Ints, levels: int, place: Ints)
     ready first (equal ones: in the order of ``release``). Positions are filled from the front, from the highest k.
     """
     jobs = place.size
-    machine, begin, by_ready, spare = ints(jobs, -1), ints(jobs, 0), ints(jobs, 0), ints(jobs, 0)
+    machine, begin = np.full(jobs, -1, np.int64), np.zeros(jobs, np.int64)
     ready = release.copy()
-    count = ints((offset.size - 1) * levels + 1, 0)
+    count = np.zeros((offset.size - 1) * levels + 1, np.int64)
     for j in range(jobs):
         count[place[j] + 1] += 1
     for k in range(1, count.size):
         count[k] += count[k - 1]
     slot, first = count, count.copy()
-    members = ints(jobs, 0)
+    members = np.zeros(jobs, np.int64)
     for j in range(jobs):
         members[slot[place[j]]] = j
         slot[place[j]] += 1
@@ -34,7 +34,7 @@ def sequence(times: Ints, release: Ints, offset: Ints, levels: int, place: Ints)
             size = first[c + 1] - first[c]
             if size == 0:
                 continue
-            stable_order(ready, offset[t], size, by_ready, spare)
+            by_ready = np.argsort(ready[offset[t] : offset[t] + size], kind="mergesort")
             for i in range(size):
                 j, m = members[first[c] + i], offset[t] + by_ready[i]
                 machine[j], begin[j] = m, ready[m]

@@ -15,10 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.fresh import flags, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.core.sorted_search import first_above, first_not_below
 
 FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)
@@ -54,8 +52,8 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     types, levels = price.shape
     jobs = times.shape[1]
     sink = types * levels
-    used, excess = ints(sink, 0), ints(sink + 1, 0)
-    first, after, before = ints(sink, -1), ints(jobs, -1), ints(jobs, -1)
+    used, excess = np.zeros(sink, np.int64), np.zeros(sink + 1, np.int64)
+    first, after, before = np.full(sink, -1, np.int64), np.full(jobs, -1, np.int64), np.full(jobs, -1, np.int64)
 
     open_levels(release, offset, price, depth)
     for j in range(jobs):
@@ -68,15 +66,16 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     for t in range(types):
         for k in range(depth[t]):
             c = t * levels + k
-            low = first_not_below(release, offset[t], offset[t + 1], price[t, k])
-            high = first_above(release, offset[t], offset[t + 1], price[t, k])
-            used[c] = min(max(excess[c], low - offset[t]), high - offset[t])
+            ready = release[offset[t] : offset[t + 1]]
+            low, high = np.searchsorted(ready, price[t, k]), np.searchsorted(ready, price[t, k], side="right")
+            used[c] = min(max(excess[c], low), high)
             excess[c] -= used[c]
             excess[sink] -= excess[c]
     for t in range(types):
         deepen(t, release, offset, price, depth, used)
 
-    path = SlotPath(ints(sink + 1, 0), flags(sink + 1), ints(sink + 1, -1), ints(sink + 1, -1))
+    further, settled = np.zeros(sink + 1, np.int64), np.zeros(sink + 1, np.bool_)
+    path = SlotPath(further, settled, np.full(sink + 1, -1, np.int64), np.full(sink + 1, -1, np.int64))
     from_node, by_job = path.from_node, path.by_job
     slots = SlotProblem(times, release, offset, price, depth)
     repairs = 0

@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.arrays import Ints
-from gantline.core.fresh import ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.core.sorted_search import first_above
 from gantline.systems.allox.policies.components import members, strong_components
 from gantline.systems.allox.policies.slot_flow import FAR, FORBIDDEN
 
@@ -30,15 +28,14 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     choices, start = tight_classes(times, price, depth)
     if choices.size == jobs:
         return
-    base, classes = ints(types + 1, 0), 0
+    base, classes = np.zeros(types + 1, np.int64), 0
     for t in range(types):
         classes += depth[t]
         base[t + 1] = classes
-    listed = ints(classes, 0)
+    listed = np.zeros(classes, np.int64)
     for t in range(types):
-        for k in range(depth[t]):  # a loop compiles in a fraction of the time that slices take
-            listed[base[t] + k] = price[t, k]
-    at, used = ints(jobs, 0), ints(listed.size, 0)
+        listed[base[t] : base[t + 1]] = price[t, : depth[t]]
+    at, used = np.zeros(jobs, np.int64), np.zeros(listed.size, np.int64)
     for j in range(jobs):
         at[j] = base[place[j] // levels] + place[j] % levels
         used[at[j]] += 1
@@ -46,7 +43,7 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     first, heads = free_arcs(choices, start, at, listed, last, following)
     component = strong_components(first, heads)
     begins, by_component = members(component)
-    shared, most = ints(begins.size - 1, 0), 0
+    shared, most = np.zeros(begins.size - 1, np.int64), 0
     for k in range(shared.size):
         shared[k] = begins[k + 1] - begins[k]
         most = max(most, shared[k])
@@ -56,7 +53,7 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     for j in range(jobs):
         count_moves(moves, choices, start, j, at[j], 1)
 
-    path = ints(listed.size + 1, 0)
+    path = np.zeros(listed.size + 1, np.int64)
     ended = 0  # how far down the last job with a choice came on its list
     previous = -1
     for j in range(jobs):
@@ -77,7 +74,7 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
             s += 1
         ended, previous = s - start[j], j
     for j in range(jobs):
-        t = first_above(base, 0, base.size, at[j]) - 1
+        t = np.searchsorted(base, at[j], side="right") - 1
         place[j] = t * levels + at[j] - base[t]
 
 
@@ -105,12 +102,12 @@ def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
     """Per job the classes in which it is cheapest under the prices, deepest position first, then by type."""
     types, jobs = price.shape[0], times.shape[1]
     deepest = 0
-    base = ints(types, 0)
+    base = np.zeros(types, np.int64)
     for t in range(types):
         deepest = max(deepest, depth[t])
         if t > 0:
             base[t] = base[t - 1] + depth[t - 1]
-    start, found = ints(jobs + 1, 0), ints(4 * jobs + 4, 0)
+    start, found = np.zeros(jobs + 1, np.int64), np.zeros(4 * jobs + 4, np.int64)
     size = 0
     for j in range(jobs):
         best, equals, only = FAR, 0, -1
@@ -124,7 +121,7 @@ def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
                 elif cost == best:
                     equals += 1
         if size + equals > found.size:
-            longer = ints(found.size + size + equals, 0)
+            longer = np.zeros(found.size + size + equals, np.int64)
             for s in range(size):
                 longer[s] = found[s]
             found = longer
@@ -152,7 +149,7 @@ def count_moves(moves: Counts, choices: Ints, start: Ints, j: int, here: int, si
 @compiled
 def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tuple[Ints, Ints]:
     """Per class the release time of its last machine in use, and of the next one."""
-    last, following = ints(used.size, -FAR), ints(used.size, FAR)
+    last, following = np.full(used.size, -FAR, np.int64), np.full(used.size, FAR, np.int64)
     for t in range(base.size - 1):
         for c in range(base[t], base[t + 1]):
             if used[c] > 0:
@@ -166,7 +163,7 @@ def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tupl
 def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, following: Ints) -> tuple[Ints, Ints]:
     """The arcs along which a unit can go at no cost, by node: ``heads[first[v]:first[v + 1]]``; the sink comes last."""
     sink = listed.size
-    first = ints(sink + 2, 0)
+    first = np.zeros(sink + 2, np.int64)
     for j in range(at.size):
         first[at[j] + 1] += start[j + 1] - start[j] - 1
     for c in range(sink):
@@ -174,7 +171,7 @@ def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, fo
         first[sink + 1] += listed[c] == last[c]
     for k in range(1, first.size):
         first[k] += first[k - 1]
-    heads = ints(first[sink + 1], 0)
+    heads = np.zeros(first[sink + 1], np.int64)
     end = first.copy()
     for j in range(at.size):
         for s in range(start[j], start[j + 1]):
@@ -198,7 +195,7 @@ def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: 
     for node in within:
         path[node] = -1
     path[source] = source
-    queue = ints(within.size, 0)
+    queue = np.zeros(within.size, np.int64)
     queue[0] = source
     head, tail = 0, 1
     while head < tail:

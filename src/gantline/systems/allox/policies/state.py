@@ -8,10 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.fresh import int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
-from gantline.core.sorted_search import first_not_below
-from gantline.core.stable_order import stable_order
 from gantline.systems.allox.policies.columns import SlotPrices
 
 State = dict[str, Ints]
@@ -38,14 +35,13 @@ def recall(known: Parts, names: Ints) -> tuple[Ints, Ints, Ints]:
     types, known_levels = price.shape
     levels = max(names.size, 1)
     kept = min(levels, known_levels)
-    prices, depths = int_table(types, levels, 0), ints(types, 0)
+    prices, depths = np.zeros((types, levels), np.int64), np.zeros(types, np.int64)
     for t in range(types):
         depths[t] = min(depth[t], kept)
-        for k in range(kept):
-            prices[t, k] = price[t, k]
-    place = ints(names.size, -1)
+        prices[t, :kept] = price[t, :kept]
+    place = np.full(names.size, -1, np.int64)
     for j in range(names.size):
-        i = first_not_below(jobs, 0, jobs.size, names[j])
+        i = np.searchsorted(jobs, names[j])
         if i < jobs.size and jobs[i] == names[j] and position[i] <= kept:
             place[j] = kind[i] * levels + position[i] - 1
     return prices, depths, place
@@ -60,19 +56,15 @@ def remember(names: Ints, prices: SlotPrices) -> Parts:
         count += place[j] >= 0
     for t in range(depth.size):
         deepest = max(deepest, depth[t])
-    placed, named, order = ints(count, 0), ints(count, 0), ints(count, 0)
+    placed, named = np.zeros(count, np.int64), np.zeros(count, np.int64)
     at = 0
     for j in range(place.size):
         if place[j] >= 0:
             placed[at], named[at] = j, names[j]
             at += 1
-    jobs, kind, position = ints(count, 0), ints(count, 0), ints(count, 0)
-    stable_order(named, 0, count, order, jobs)
+    jobs, kind, position = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    order = np.argsort(named, kind="mergesort")
     for i in range(count):
         j = placed[order[i]]
         jobs[i], kind[i], position[i] = names[j], place[j] // price.shape[1], place[j] % price.shape[1] + 1
-    kept = int_table(depth.size, deepest, 0)
-    for t in range(depth.size):
-        for k in range(deepest):
-            kept[t, k] = price[t, k]
-    return kept, depth, jobs, kind, position
+    return price[:, :deepest].copy(), depth, jobs, kind, position

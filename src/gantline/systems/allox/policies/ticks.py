@@ -6,7 +6,6 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.fresh import int_table, ints
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.systems.allox.policies.slot_flow import FORBIDDEN
 
@@ -20,7 +19,7 @@ FINE, NOT_POSITIVE, NO_RELEASE, TOO_LONG = 0, 1, 2, 3
 def count_ticks(times: Floats, release: Floats) -> tuple[Ints, Ints, int, int]:
     """Times by type and job, releases, and a code with the row that is at fault; impossible times are FORBIDDEN."""
     jobs, types = times.shape
-    ticks, until = int_table(types, jobs, 0), ints(release.size, 0)
+    ticks, until = np.zeros((types, jobs), np.int64), np.zeros(release.size, np.int64)
     longest = latest = 0.0
     for j in range(jobs):
         for t in range(types):

@@ -14,7 +14,6 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.fresh import flags
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.systems.allox.policies.shares import Worth, dominant_share
 
@@ -70,7 +69,7 @@ def let_in(score: Floats, weight: Floats, active: Bools, alpha: float) -> Bools:
     for u in range(active.size):
         count += active[u]
     seats = min(count, ceil(alpha * count - 1e-12))
-    chosen = flags(active.size)
+    chosen = np.zeros(active.size, np.bool_)
     for _ in range(seats):
         lowest = -1
         for u in range(active.size):
