@@ -144,7 +144,8 @@ class QuotaGate:
         state, t, I = self.state, self.state.tables, self.state.tables.I
         waits, books = state.waiting_rows, self._books()
         waits = waits[~np.isin(waits, self.torn)]
-        waits = waits[~self.tree().beyond(books.quota, books.used, I[c.QUEUE][waits], self._smallest(waits))]
+        queues = books.domain[I[c.QUEUE][waits]]
+        waits = waits[books.used[queues] + self._smallest(waits) <= books.quota[queues]]
         if not (len(waits) or self.exceeded):
             return 0, 0
         place = np.full(t.F.shape[1], len(planned))
@@ -291,7 +292,13 @@ class QuotaGate:
         I, shared = self.state.tables.I, self.state.tables.granted
         held = I[c.HELD][rows]
         if shared:
-            held = np.where([row in shared for row in rows.tolist()], np.maximum(held, I[c.GPUS][rows]), held)
+            books = self.grants.holdings
+            held = np.array(
+                [
+                    (len(books.of(row).devices) or int(I[c.GPUS, row])) if row in shared else own
+                    for row, own in zip(rows.tolist(), held.tolist())
+                ]
+            )
         return held.astype(np.float64)
 
     def _least(self, rows: Ints, runs: Bools) -> Floats:
