@@ -119,3 +119,12 @@ def test_columns_are_gathered_as_often_for_many_jobs_as_for_few(monkeypatch):
         return len(reads)
 
     assert counted(40) == counted(10)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "afs", "themis", "edf", "optimus", "voda.afs_l"])
+def test_the_quota_that_holds_a_job_back_is_named_with_who_uses_it_under_every_policy(policy):
+    jobs = [{"id": f"a{k}", "gpus": 1, "queue": "a", "devices": [k], "estimate": 900} for k in range(2)]
+    jobs += [{"id": "waits", "gpus": 1, "queue": "a", "arrival": 5, "estimate": 900}]
+    tree = [{"name": "a", "quota": 2, "borrow": 0}]
+    found = explain(instant(jobs, "1x4", queue_tree=tree, queues=["a"]), make_policy(policy), "waits", replace(SURE, samples=0))
+    assert (found.act, found.why) == ("waits", "queue 'a' may hold 2; it holds 2: a0 (1), a1 (1)")

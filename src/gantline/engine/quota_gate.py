@@ -299,19 +299,21 @@ class QuotaGate:
                     for row, own in zip(rows.tolist(), held.tolist())
                 ]
             )
-        return held.astype(np.float64)
+        return np.asarray(held, dtype=np.float64)
 
     def _least(self, rows: Ints, runs: Bools) -> Floats:
         """The fewest devices with which rows start or go on: policies that assign may give less than was asked for."""
         I = self.state.tables.I
         sizes, least = np.where(runs, self._sizes(rows), I[c.GPUS][rows]), I[c.MIN_GPUS][rows]
-        return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+        found: Floats = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+        return found
 
     def _smallest(self, rows: Ints) -> Ints:
         """The fewest devices with which a policy that assigns may start rows."""
         I = self.state.tables.I
         smallest, least = I[c.SMALLEST][rows], I[c.MIN_GPUS][rows]
-        return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
+        found: Ints = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
+        return found
 
     def _size(self, row: int) -> float:
         I = self.state.tables.I
