@@ -117,7 +117,11 @@ def test_the_other_verbs(cli: Cli, home: Path) -> None:
     assert "specification" in described.out
     assert cli("describe", "job", held, "-o", "json").json["spec"]["limits"] == {"time": 86400.0}
     assert "a/b" in cli("get", "queues").out
-    assert cli("queue", "set", "a/b", "--quota", "3").code == 0
+    assert cli("queue", "set", "a/b", "--quota", "3").out.strip() == "queue 'a/b' may hold 3 devices: 3 are promised, and it borrows none"
+    assert [queue["borrow"] for queue in cli("queue", "list", "-o", "json").json if queue["name"] == "a/b"] == [0]
+    refused = cli("queue", "set", "a/b", "--borrow", "2")
+    assert refused.code == 2
+    assert "beyond no quota" in refused.err
     assert [queue["quota"] for queue in cli("queue", "list", "-o", "json").json if queue["name"] == "a/b"] == [3]
     assert cli("queue", "drop", "a/b").code == 0
     assert cli("node", "cordon", "cpu").code == 0

@@ -142,3 +142,12 @@ def test_behind_a_job_of_unknown_length_no_start_is_invented():
         assert (answer["expected"] is None) is bool(blind)
         assert any(line.startswith("expected start in ") for line in answer["lines"]) is not bool(blind)
         assert ("1 job ahead, 1 of unknown length: its start is not known" in answer["lines"]) is bool(blind)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "afs", "themis", "edf", "optimus", "voda.afs_l"])
+def test_the_quota_that_holds_a_job_back_is_named_with_who_uses_it_under_every_policy(policy):
+    jobs = [{"id": f"a{k}", "gpus": 1, "queue": "a", "devices": [k], "estimate": 900} for k in range(2)]
+    jobs += [{"id": "waits", "gpus": 1, "queue": "a", "arrival": 5, "estimate": 900}]
+    tree = [{"name": "a", "quota": 2, "borrow": 0}]
+    found = explain(instant(jobs, "1x4", queue_tree=tree, queues=["a"]), make_policy(policy), "waits", replace(SURE, samples=0))
+    assert (found.act, found.why) == ("waits", "queue 'a' may hold 2; it holds 2: a0 (1), a1 (1)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> Non
 
 
 def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_queue_is_refused(owner: Client) -> None:
-    owner.set_queue("lab", quota=1)
+    owner.set_queue("lab", quota=1, borrow=math.inf)
+    assert {queue["name"]: queue["borrow"] for queue in owner.queues()}["lab"] == "inf"
     owner.set_queue("lab/nlp")
     owner.set_queue("prod", quota=3)
     borrowed = [owner.submit(SLEEP, queue="lab/nlp")[0] for _ in range(4)]

@@ -60,15 +60,10 @@ class QuotaTree:
         self._paths = np.full((len(queues), max(map(len, self.paths), default=0)), len(self.nodes), dtype=np.int64)
         for code, path in enumerate(self.paths):
             self._paths[code, : len(path)] = path
-        self._columns = tuple(
-            np.array([getattr(node, name) for node in self.nodes], dtype=kind)
-            for name, kind in (
-                ("parent", np.int64),
-                ("depth", np.int64),
-                ("quota", np.float64),
-                ("limit", np.float64),
-                ("weight", np.float64),
-            )
+        self._parent = np.array([node.parent for node in self.nodes], dtype=np.int64)
+        self._depths = np.array([node.depth for node in self.nodes], dtype=np.int64)
+        self._quota, self._limit, self._weight = (
+            np.array([getattr(node, name) for node in self.nodes], dtype=np.float64) for name in ("quota", "limit", "weight")
         )
         self.own_quotas = np.array([math.inf if self.stands_for_several(at) else node.quota for at, node in enumerate(self.nodes)])
         self._leaf = np.array([self._at[name] for name in queues], dtype=np.int64)
@@ -143,7 +138,18 @@ class QuotaTree:
         np.add.at(used, self._paths[queues].ravel(), np.repeat(sizes, self._paths.shape[1]))
         by_user = np.zeros(known_users)
         np.add.at(by_user, users, sizes)
-        return Books(*self._columns, self._leaf, self._domain, used[:-1], by_user, np.array([self.user_quota]))
+        return Books(
+            self._parent,
+            self._depths,
+            self._quota,
+            self._limit,
+            self._weight,
+            self._leaf,
+            self._domain,
+            used[:-1],
+            by_user,
+            np.array([self.user_quota]),
+        )
 
     def beyond(self, bounds: Floats, used: Floats, queues: Ints, sizes: Floats) -> Bools:
         """Which jobs of these sizes would bring any queue of theirs above such a bound."""

@@ -144,7 +144,8 @@ class QuotaGate:
         state, t, I = self.state, self.state.tables, self.state.tables.I
         waits, books = state.waiting_rows, self._books()
         waits = waits[~np.isin(waits, self.torn)]
-        waits = waits[~self.tree().beyond(books.quota, books.used, I[c.QUEUE][waits], self._smallest(waits))]
+        queues = books.domain[I[c.QUEUE][waits]]
+        waits = waits[books.used[queues] + self._smallest(waits) <= books.quota[queues]]
         if not (len(waits) or self.exceeded):
             return 0, 0
         place = np.full(t.F.shape[1], len(planned))
@@ -291,20 +292,28 @@ class QuotaGate:
         I, shared = self.state.tables.I, self.state.tables.granted
         held = I[c.HELD][rows]
         if shared:
-            held = np.where([row in shared for row in rows.tolist()], np.maximum(held, I[c.GPUS][rows]), held)
-        return held.astype(np.float64)
+            books = self.grants.holdings
+            held = np.array(
+                [
+                    (len(books.of(row).devices) or int(I[c.GPUS, row])) if row in shared else own
+                    for row, own in zip(rows.tolist(), held.tolist())
+                ]
+            )
+        return np.asarray(held, dtype=np.float64)
 
     def _least(self, rows: Ints, runs: Bools) -> Floats:
         """The fewest devices with which rows start or go on: policies that assign may give less than was asked for."""
         I = self.state.tables.I
         sizes, least = np.where(runs, self._sizes(rows), I[c.GPUS][rows]), I[c.MIN_GPUS][rows]
-        return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+        found: Floats = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+        return found
 
     def _smallest(self, rows: Ints) -> Ints:
         """The fewest devices with which a policy that assigns may start rows."""
         I = self.state.tables.I
         smallest, least = I[c.SMALLEST][rows], I[c.MIN_GPUS][rows]
-        return np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
+        found: Ints = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
+        return found
 
     def _size(self, row: int) -> float:
         I = self.state.tables.I

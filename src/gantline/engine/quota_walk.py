@@ -179,7 +179,7 @@ def _one_pass(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: 
         leave(b, q.lines, k)
         row = lists.waiting[k]
         queue, user, size = q.lines.queue[k], I[c.USER, row], q.lines.size[k]
-        if q.promises and borrows_at(b, queue, size) != NOTHING:
+        if q.promises and b.used[b.domain[queue]] + size > b.quota[b.domain[queue]]:
             continue
         if q.shut[user] == 1:
             I[c.REASON, row] = _BLOCKED
@@ -237,7 +237,7 @@ def _place(
         used = 0
         if could_ever(b, queue, float(need)):
             plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
-            if within_limits(b, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
+            if _may_hold(q, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:
                     notes.tried[at] = min(notes.tried[at], need)
@@ -330,10 +330,16 @@ def _drop_spared(t: Matrices, notes: Notes, q: QuotaNotes, first: int) -> None:
 
 
 @kernel
+def _may_hold(q: QuotaNotes, queue: int, user: int, size: float) -> bool:
+    """Whether a job may hold so much more; of promises: without a loan at any level."""
+    return within_limits(q.books, queue, user, size) and (not q.promises or borrows_at(q.books, queue, size) == NOTHING)
+
+
+@kernel
 def _fits(t: Matrices, rules: EngineRules, notes: Notes, q: QuotaNotes, row: int, option: int) -> int:
     """On how many nodes the row finds a place within its limits; 0: it does not."""
     need = t.OI[c.O_GPUS, option]
-    if need > notes.free[t.OI[c.O_TYPE, option]] or not within_limits(q.books, t.I[c.QUEUE, row], t.I[c.USER, row], float(need)):
+    if need > notes.free[t.OI[c.O_TYPE, option]] or not _may_hold(q, t.I[c.QUEUE, row], t.I[c.USER, row], float(need)):
         return 0
     return int(find_place(t, rules, row, option, False, notes.nodes, notes.counts))
 
@@ -375,7 +381,7 @@ def _next_victim(
     """Who stops next: one of another queue, of the one that has borrowed most; else one of the row's own; -1: nobody."""
     I, b = t.I, q.books
     own, found, most = -1, -1, -np.inf
-    free = within_limits(b, I[c.QUEUE, row], I[c.USER, row], float(need))
+    free = _may_hold(q, I[c.QUEUE, row], I[c.USER, row], float(need))
     for k in range(lists.number[ls.RUNNING] - 1, -1, -1):
         other = notes.order[k] if rules.switch[s.S_LEAST_LOST] == 1 else lists.running[k]
         if not _yields(t, rules, q, row, need, other, now):
