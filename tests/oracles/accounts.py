@@ -16,7 +16,8 @@ def check_accounts(engine: Engine, *, whole: bool = True, prompt: bool = True) -
     """Every contradiction, in words: intervals that end before they begin, or after their job; charges beyond what was held.
 
     `whole`: the log has all that was ever held; a run that goes on from a snapshot logs only what comes after.
-    `prompt`: an end is known at once; where reports take time, devices are held until the report has been received.
+    `prompt`: starts and ends are known at once; where reports take time, devices are held until the report of the end has been received,
+    and what a gang is charged is corrected by what it reports.
     """
     state = engine.state
     log, t = state.log, state.tables
@@ -26,7 +27,7 @@ def check_accounts(engine: Engine, *, whole: bool = True, prompt: bool = True) -
     finish, done = t.F[c.FINISH], t.I[c.PHASE] == COMPLETED
     late = done[rows] & ((end if prompt else start) > finish[rows] + SLACK)
     found += [f"'{t.ids[rows[k]]}' ended at {finish[rows[k]]:g}, and held {start[k]:g}-{end[k]:g}" for k in np.flatnonzero(late)[:3]]
-    if engine.grants.used_fluid or not whole:  # shares of the time are charged without an interval
+    if engine.grants.used_fluid or not (whole and prompt):  # shares of the time are charged without an interval
         return found
     length = np.maximum(np.where(np.isnan(end), state.now, end) - start, 0.0)
     for what, column, held in (("seconds", c.SERVICE, length), ("device-seconds", c.GPUTIME, length * count)):
