@@ -12,7 +12,6 @@ from tests import settled
 from tests.settled import Settled, read_settled, run_settled_plainly, types_of, versions, write_settled
 
 from gantline._machine_code import Kernel
-from gantline._machine_code import kernel as kernel_module
 from gantline._machine_code.slots import OTHER_TYPES, describe
 
 CALLED: list[str] = []  # a list cannot be read by machine code, and has no fingerprint
@@ -76,7 +75,7 @@ def test_what_a_kernel_calls_that_runs_as_python_does_so_too(made: Callable[...,
 def test_machine_code_that_is_stored_is_used(made: Callable[..., Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes less time than Python, and is what users run."""
     kernel, key = made(double), describe((3,))
-    monkeypatch.setattr(kernel_module, "read_entry", lambda kernel, wanted: Code(kernel, key, "stored") if wanted == key else None)
+    monkeypatch.setattr(Kernel, "_stored", lambda kernel, wanted: Code(kernel, key, "stored") if wanted == key else None)
     both = frozenset([types_of((3,)), types_of((3.0,))])
     run_settled_plainly(monkeypatch, {kernel.full_name: Settled(kernel.fingerprint, both)})
     assert kernel(3) == "double stored"
