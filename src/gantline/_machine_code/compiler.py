@@ -15,7 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import types
+from numba.core import types as _types
 from numba.core.codegen import CodeLibrary
 from numba.core.compiler import Compiler, DefaultPassBuilder, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
@@ -24,13 +24,14 @@ from numba.core.funcdesc import ExternalFunctionDescriptor
 from numba.core.ir import Assign, Expr, SetItem
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NoPythonSupportedFeatureValidation
-from numba.core.typing import Signature, fold_arguments
+from numba.core.typing.templates import Signature, fold_arguments
 from numba.extending import models, register_model, typeof_impl
 
 from gantline._machine_code.fingerprint import FROM_ZERO, Source
 from gantline._machine_code.folder import file_of, name_of, read_file, write_file
 from gantline._machine_code.object_code import load, make_entry, make_object, returned_numbers
 
+types: Any = _types
 _CODES: dict[str, Code] = {}  # by symbol
 _UNNAMED = count()
 
@@ -176,7 +177,7 @@ def read_code(symbol: str) -> Code | None:
 
 
 def _compile(kernel: Source, symbol: str, args: tuple[Any, ...]) -> Code:
-    flags = Flags()
+    flags: Any = Flags()
     flags.nrt = kernel.options.get("allocates", True)
     flags.error_model = kernel.options.get("error_model", "python")
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
@@ -212,7 +213,7 @@ class WholeType(KernelType):
 
     def __init__(self, whole: Whole) -> None:
         super().__init__(whole.kernel)
-        self.name = f"whole {self.name}"
+        self.name = f"whole {whole.kernel.full_name} at {id(whole)}"
 
     def get_impl_key(self, sig: Any) -> Any:
         code = code_for(self.kernel, sig.args)
