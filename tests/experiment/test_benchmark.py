@@ -9,7 +9,7 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.experiment.benchmark import FEWER, SEEDS, SLOW, all_policies, benchmark_cases, obstacle, tables_of
+from gantline.experiment.benchmark import FEWER, all_policies, benchmark_cases, tables_of
 from gantline.experiment.benchmark_page import benchmark_page
 from gantline.experiment.grid import Case, PolicyChoice
 from gantline.experiment.sweep import run_sweep
@@ -36,27 +36,6 @@ def rows_of(page: str, workload: str) -> dict[str, list[str]]:
 def test_the_page_has_no_stale_rows(workload: str) -> None:
     rows = rows_of(PAGE.read_text(encoding="utf-8"), workload)
     assert {"fifo", "srtf", "las", "tiresias"} <= set(rows) <= {choice.title for choice in all_policies()}, AGAIN
-
-
-def test_policies_meet_the_workloads_they_are_made_for() -> None:
-    chosen = [PolicyChoice(name) for name in ("fifo", "gavel.fifo_perf", "allox.plus", "es", "gavel.gandiva")]
-    cases = benchmark_cases(chosen, suited=True)
-    met = {choice.policy: {case.axes["workload"] for case in cases if case.policy == choice.policy} for choice in chosen}
-    assert met == {
-        "fifo": set(benchmark_traces()),
-        **{name: {"mixed"} for name in ("gavel.fifo_perf", "allox.plus", "es")},
-        "gavel.gandiva": set(),
-    }
-    slow = benchmark_cases([PolicyChoice(name) for name in SLOW], ["mixed"], suited=True)
-    assert [case.setting.seed for case in slow] == [SEEDS[0]] * len(SLOW)
-    assert "carbon" in obstacle("gaia", "steady")
-    assert "throughputs" in obstacle("gavel.gandiva", "mixed")
-    assert "one" in obstacle("drf-ext", "steady")
-    assert "grow" in obstacle("voda.afs_l", "steady")
-    assert "deadlines" in obstacle("elasticflow", "swarm")
-    assert "on request" in obstacle("pollux", "mixed")
-    assert not obstacle("elasticflow", "mixed") + obstacle("themis", "mixed")
-    assert not obstacle("fair-share", "steady")
 
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:

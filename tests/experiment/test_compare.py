@@ -68,12 +68,6 @@ def test_only_jobs_that_ended_under_both_make_a_pair() -> None:
     assert pairs.select("job", "difference").rows() == [("a", -2.0)]
 
 
-def test_a_policy_that_failed_is_left_out_of_the_words(tmp_path: Path) -> None:
-    found = compare(sweep_of(tmp_path, "fifo", "srtf", "las", vary={"estimates": ["none"]}))
-    assert found[0].verdicts[0] == "srtf and fifo cannot be compared: no metric is known for both."
-    assert found[0].verdicts[1].startswith("las ")
-
-
 def test_mistakes_are_refused(tmp_path: Path) -> None:
     two = sweep_of(tmp_path / "two", "fifo", "las")
     with pytest.raises(NotFoundError, match="did you mean 'jct_mean'"):

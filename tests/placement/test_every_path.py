@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from gantline.runtime.setup import Setup, make_loop
 from gantline.simulator.from_here import copied
 from gantline.simulator.in_blocks import simulate_in_blocks
 from gantline.simulator.outcome import carry_out
-from gantline.simulator.rollout import Candidate, rollout
+from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -194,14 +194,3 @@ def test_blocks_give_the_same_or_say_that_they_cannot(rule: Any, tmp_path: Path)
     else:
         with pytest.raises(RefusedError, match=r"--block: a run in blocks (is|does not support)"):
             simulate_in_blocks(file, CLUSTER, "srtf", **options_of(rule), block=7)
-
-
-def test_candidates_with_rules_of_one_name_have_futures_of_their_own() -> None:
-    policy = Watched()
-    run_by("first-free", policy)
-    instant, srtf = crowded(policy), ShortestRemainingTimeFirst()
-    called_alike = [placement_of("first-free"), replace(placement_of("consolidated"), name="first-free")]
-    found = rollout(instant, [Candidate(srtf, str(at), rule) for at, rule in enumerate(called_alike)])
-    alone = [rollout(instant, Candidate(srtf, "one", rule))[0] for rule in ("first-free", "consolidated")]
-    assert [one.finish.tolist() for one in found] == [one.finish.tolist() for one in alone]
-    assert found[0].finish.tolist() != found[1].finish.tolist()

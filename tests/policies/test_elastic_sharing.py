@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.systems.voda.test_sharing import curves_of, some_jobs
+from tests.systems.voda.test_sharing import curves_of
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
@@ -73,17 +73,6 @@ def test_growth_that_saves_less_than_it_costs_is_left_out(name: str) -> None:
     assert sizes(instant(running), name) == {"a": 2}
     assert sizes(instant(running), name, resize_cost=4.0) == {"a": 2}
     assert sizes(instant(running), name, resize_cost=5.0) == {"a": 1}
-
-
-@pytest.mark.long  # the records hold the runs themselves
-def test_afs_beats_equal_share_and_rigid_orders_on_mean_completion_time() -> None:
-    means: dict[str, list[float]] = {}
-    for seed in range(4):
-        jobs = some_jobs(seed, 30)
-        for name in ("afs", "equal-share", "srtf", "las"):
-            means.setdefault(name, []).append(simulate(jobs, "gpu:2x8", name, round=60).summary["average_jct"])
-    total = {name: float(np.mean(values)) for name, values in means.items()}
-    assert total["afs"] <= total["equal-share"] < min(total["srtf"], total["las"])
 
 
 def test_a_plan_for_nobody_can_be_carried_out() -> None:

@@ -165,11 +165,3 @@ def test_fgd_leaves_whole_gpus_where_the_fullest_device_would_break_one_up() -> 
     places = {row["job"]: row["devices"] for row in run.allocations.iter_rows(named=True)}
     assert places["a"] == places["b"]
     assert run.jobs["finish"].max() == 101.0  # the three others have a GPU each
-
-
-def test_clustering_looks_at_the_jobs_that_stay_and_not_at_those_which_leave() -> None:
-    # two parts hold the first node, a whole job and a part the second; when "new" comes only that part is before it
-    jobs = [pod("a", 0.9, 800.0), pod("leaves", 1.0, 900.0, at=1.0), pod("b", 0.9, 800.0, at=2.0), pod("stays", 0.9, 50.0, at=3.0)]
-    run = simulate([*jobs, pod("new", 0.6, 60.0, at=10.0)], "2x2", "sharing", settings={"order": "srtf", "seats": "clustering"})
-    first = run.allocations.sort("start").unique("job", keep="first").select("job", "devices")
-    assert dict(first.iter_rows()) == {"a": [0], "b": [1], "leaves": [2], "stays": [3], "new": [2]}

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -15,10 +14,8 @@ from gantline.core.errors import GantlineError, UsageError
 from gantline.report import figures
 from gantline.report.figures import DARK, LIGHT
 from gantline.report.figures.comparison import not_dominated
-from gantline.report.figures.durations import log_duration_axis, unit_for
 from gantline.report.figures.for_page import DASHES, figure
 from gantline.report.figures.palette import dash
-from gantline.report.figures.panels import spread_apart
 from gantline.report.figures.with_matplotlib import Look, draw, save
 from gantline.report.metrics import measure
 
@@ -68,14 +65,6 @@ def test_a_long_cdf_is_thinned_with_a_note_and_keeps_its_ends():
     assert "at most 600 quantiles of 2,000 jobs" in chart.notes[0]
 
 
-def test_load_curves_are_sorted_and_in_minutes():
-    first, second = layers("jct-load")
-    assert first.x.tolist() == [1, 2]
-    assert first.y.tolist() == [60.0, 120.0]
-    assert second.low == pytest.approx(second.y * 0.9)
-    assert CHARTS["jct-load"].panels[0].y.title == "Mean JCT (min)"
-
-
 def test_the_timeline_keeps_the_means():
     queue = CHARTS["timeline"].panels[0].layers[0]
     waited = (FIFO.jobs["first_start"] - FIFO.jobs["arrival"]).sum()
@@ -91,13 +80,6 @@ def test_fairness_has_a_row_per_user_and_a_point_per_run():
     assert all(0 < share <= 1 for p in points for share in p.x)
 
 
-def test_many_users_are_cut_with_a_note():
-    run = example_run(jobs=200, users=[f"u{i}" for i in range(60)])
-    chart = figures.fairness_per_user([run])
-    assert len(chart.panels[0].y.ticks) == 25
-    assert "25 users with the most GPU time of" in chart.notes[0]
-
-
 def test_fragmentation_over_time_averages_to_the_metric():
     for line, run in zip(layers("fragmentation"), TOLD):
         assert 0.0 <= line.y.min() <= measure(run)["fragmentation"] <= line.y.max() <= 1.0
@@ -105,13 +87,6 @@ def test_fragmentation_over_time_averages_to_the_metric():
     assert whole.y.tolist() == [pytest.approx(measure(TOLD[0])["fragmentation"])]
     with pytest.raises(UsageError, match="does not record the GPUs of its nodes"):
         figures.fragmentation_over_time([FIFO])
-
-
-def test_any_metric_may_stand_against_the_load():
-    points = pl.DataFrame({"name": ["a", "a"], "load": [1.0, 2.0], "value": [0.5, 0.9]})
-    chart = figures.jct_against_load(points, "load", "", "utilization")
-    assert (chart.name, chart.title) == ("utilization-load", "Utilization against load")
-    assert chart.panels[0].y.percent
 
 
 def test_the_front_joins_the_runs_that_no_other_run_beats():
@@ -136,41 +111,6 @@ def test_long_names_are_shortened_in_figures_only():
     ticks = dict(figures.fairness_per_user([run]).panels[0].y.ticks).values()
     assert "a-very-long-name-o…epartment" in ticks
     assert max(map(len, ticks)) == 28
-
-
-def test_shares_of_sizes_and_hours_add_up():
-    jobs, time = layers("sizes")
-    assert jobs.heights.sum() == pytest.approx(1.0)
-    assert time.heights.sum() == pytest.approx(1.0)
-    (hours,) = layers("hours")
-    assert hours.heights.sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("seconds", "unit"), [(90, "s"), (1200, "min"), (20000, "h"), (1e6, "days")])
-def test_units_of_time_suit_the_length(seconds, unit):
-    assert unit_for(seconds).name == unit
-
-
-def test_log_axes_say_durations_as_people_do():
-    axis = log_duration_axis("JCT", np.array([30.0, 90000.0]))
-    assert [text for _, text in axis.ticks] == ["1 min", "10 min", "1 h", "10 h"]
-
-
-@given(st.lists(st.floats(0, 10), min_size=1, max_size=8))
-def test_labels_keep_their_order_and_their_distance(wanted):
-    placed = spread_apart(wanted, 1.0, 0.0, 10.0)
-    ordered = sorted(placed)
-    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(ordered))
-    assert max(placed) <= 10 + 1e-9
-    assert np.argsort(placed).tolist() == np.argsort(wanted, kind="stable").tolist()
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_axis_says_what_it_shows(name):
-    for panel in CHARTS[name].panels:
-        for axis in (panel.x, panel.y):
-            assert axis.label
-            assert axis.unit or axis.percent or axis.ticks or "index" in axis.label.lower()
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

@@ -7,13 +7,11 @@ import pytest
 from tests.performance.test_predictions import measured_profiles, trace_rows
 
 from gantline import simulate
-from gantline.assembly.rules import RunRules
 from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import Journal
-from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
-from gantline.simulator.from_here import FromHere, copied
+from gantline.simulator.from_here import copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.uncertainty import Uncertainty
 
@@ -38,15 +36,6 @@ def instants_of(policy: str, draw: int | None) -> tuple[list[Snapshot], dict[str
     seen, model = Instants(), ProfiledModel(measured_profiles(), draw=draw)
     run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen)
     return seen.kept, dict(run.jobs.select("job", "finish").rows())
-
-
-@pytest.mark.parametrize(("policy", "draw"), [("fifo", None), ("srtf", None), ("fifo", 7)])
-def test_a_rollout_from_amid_a_run_ends_as_the_run_did(policy: str, draw: int | None) -> None:
-    kept, ends = instants_of(policy, draw)
-    assert kept, "some instants are quiet"
-    for now in kept[:4]:
-        rolled = FromHere(now, load_policy(policy, {}), RunRules.at(now)).roll(draw=draw)
-        assert rolled.finish == pytest.approx([ends[name] for name in now.jobs.ids])
 
 
 def test_each_future_is_a_draw_of_its_own_and_the_same_under_every_policy() -> None:

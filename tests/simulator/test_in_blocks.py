@@ -12,7 +12,6 @@ from gantline import Trace, simulate, simulate_in_blocks
 from gantline.cli.main import main
 from gantline.cli.outputs import write_table
 from gantline.core.errors import GantlineError
-from gantline.drivers.window import JobWindow
 from gantline.workload.generators import generate
 
 CLOCKS = {"wall_seconds", "cpu_seconds"}
@@ -43,22 +42,6 @@ def test_blocks_change_nothing(trace: Path, tmp_path: Path, policy: str, block: 
         }
         assert (tmp_path / f"blocks.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blocks.csv", "blocks.parquet", "whole.csv", "whole.parquet"]
-
-
-def test_the_window_holds_those_who_are_there(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has ended is gone: the window is as long as those inside, not as the trace."""
-    lengths: list[tuple[int, int]] = []
-    run = JobWindow.run
-
-    def spy(self: JobWindow, block: Any, until: float) -> None:
-        run(self, block, until)
-        lengths.append((len(self.rows), int(self.queues.waiting[0]) + int(self.heaps.size[0])))
-
-    monkeypatch.setattr(JobWindow, "run", spy)
-    simulate_in_blocks(trace, "8x8", "srtf", block=40)
-    assert all(held == inside for held, inside in lengths)
-    assert lengths[-1] == (0, 0)
-    assert 0 < max(held for held, _ in lengths) < 200
 
 
 @pytest.mark.parametrize(

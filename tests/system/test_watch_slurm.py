@@ -108,27 +108,3 @@ def test_a_recording_of_the_script_is_the_same_look(slurm: SlurmCluster, tmp_pat
     assert main(["forecast", "--watch", f"slurm:{tmp_path / 'now.txt'}"]) == 0
     found = watched(read_state((tmp_path / "now.txt").read_text()))
     assert [len(job["devices"]) for job in found.snapshot["jobs"]] == [2]
-
-
-def test_json_shows_the_same_jobs_as_text(slurm: SlurmCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A job that runs, an array that waits, a gang over two nodes, and one that names a node."""
-    slurm.submit(60, 2, "-t", "2")
-    _running(slurm, 1)
-    slurm.submit(60, 4, "-t", "5", "--array=0-5%2", "--begin=now+1hour")
-    slurm.submit(60, 4, "-N2", "-n2", "--exclude=node1")
-    slurm.submit(60, 0, "--gpus-per-task=a100:2", "--hold")
-    seen = []
-    for form in ([], ["--json"]):
-        assert main(["watch", "slurm", "--script", *form]) == 0
-        (tmp_path / "make.sh").write_text(capsys.readouterr().out)
-        recorded = slurm.run("sh", str(tmp_path / "make.sh"))
-        assert ('"jobs": [' in recorded) is bool(form)
-        seen.append({job.id: job for job in read_state(recorded).jobs})
-    assert len(seen[0]) == 9
-    for id, job in seen[0].items():
-        other = seen[1][id]
-        assert (other.state, other.gpus, other.type, other.nodes, other.limit, other.hosts) == (
-            job.state, job.gpus, job.type, job.nodes, job.limit, job.hosts,
-        ), id  # fmt: skip
-        assert (other.submitted, other.eligible, other.partitions) == (job.submitted, job.eligible, job.partitions), id
-    assert [job.id for job in seen[1].values() if job.narrowed] == ["3"], "nodes that a job excludes are in JSON only"

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -128,28 +127,3 @@ def test_who_has_no_checkpoints_says_so(tmp_path: Path) -> None:
         simulate(JOBS, CLUSTER, "fifo", throughputs=table(), checkpoint=tmp_path / "a")
     with pytest.raises(RefusedError, match="knows no checkpoints of ideal shares"):
         go(settings={"ideal": True}, checkpoint=tmp_path / "a")
-
-
-def test_the_command_saves_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    JOBS.save(tmp_path / "jobs.csv")
-    command = [
-        "simulate",
-        str(tmp_path / "jobs.csv"),
-        "--cluster",
-        CLUSTER,
-        "--policy",
-        "gavel.isolated",
-        "--regime",
-        "gavel",
-        "-o",
-        "json",
-    ]
-    file = str(tmp_path / "c")
-    main([*command, "--until", "2h", "--checkpoint", file, "--checkpoint-every", "30m"])
-    capsys.readouterr()
-    assert main([*command, "--resume", file]) == 0
-    resumed = capsys.readouterr().out
-    assert main(command) == 0
-    assert [line for line in resumed.splitlines() if "log_hash" in line] == [
-        line for line in capsys.readouterr().out.splitlines() if "log_hash" in line
-    ]

@@ -94,16 +94,6 @@ def test_what_was_never_tried_is_judged_by_what_was() -> None:
     assert there == pytest.approx(here * app.on("large").single / app.on("small").single)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "gavel.max_min_fairness_perf"])
-def test_under_policies_that_fit_nothing_jobs_keep_the_size_and_the_batch_of_the_trace(policy: str) -> None:
-    jobs = [job("a", 0.0, 4, kind=""), job("b", 30.0, 8, batch=1024, kind="adaptive")]
-    alone = [run([dict(one, kind="rigid")], "fifo").jobs["service"][0] for one in jobs]
-    found = run(jobs, policy, cluster="small:4x4", round=60.0)
-    assert found.jobs["service"].to_list() == pytest.approx(alone)
-    assert set(found.allocations["gpus"].to_list()) == {4, 8}
-    assert "belief_error_seen" not in found.summary
-
-
 def test_policies_that_size_jobs_know_measured_speeds_and_keep_to_what_kinds_and_limits_allow() -> None:
     jobs = [job(name, 0.0, 2, batch=128, kind=kind) for name, kind in zip("abc", ["adaptive", "strong-scaling", "rigid"])]
     found = run(jobs, "afs", cluster="small:3x4", placement="consolidated", round=60.0)

@@ -72,12 +72,6 @@ def test_jobs_that_span_nodes_keep_apart() -> None:
     assert len(nodes) == len(set(nodes)) == 6
 
 
-def test_where_nodes_have_a_price_jobs_that_do_not_scale_give_them_up() -> None:
-    run = simulate([elastic("stays", 0.0, 3000.0, FLAT)], "4x2", "adaptdl", settings=SMALL, round=60.0)
-    assert {node for nodes in run.allocations["nodes"].to_list() for node in nodes} == {0}
-    assert any("4 nodes" in note and "1 would be right" in note for note in run.notices)
-
-
 def test_and_jobs_that_do_want_more() -> None:
     run = simulate([elastic("scales", 0.0, 3000.0, LINEAR)], "2x2", "adaptdl", settings=SMALL, round=60.0)
     assert sizes(run, "scales")[0] == 4

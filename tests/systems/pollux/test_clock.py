@@ -115,17 +115,6 @@ def small(policy: str) -> dict[str, Any]:
     return {"size": 20, "generations": 10} if policy == "pollux" else {}
 
 
-@pytest.mark.long  # the records hold the runs themselves
-def test_pollux_beats_both_on_the_shipped_jobs_and_is_the_same_for_the_same_seed() -> None:
-    mean, logs = {}, {}
-    for policy in ("tiresias", "optimus", "pollux", "pollux"):
-        found = simulate(EXAMPLES / "goodput_jobs.csv", "small:4x4", policy, settings=small(policy), regime="pollux", profiles=PROFILES)
-        mean[policy] = found.summary["average_jct"]
-        logs.setdefault(policy, set()).add(found.summary["log_hash"])
-    assert mean["pollux"] < 0.85 * min(mean["tiresias"], mean["optimus"])
-    assert len(logs["pollux"]) == 1
-
-
 def test_interference_slows_jobs_that_span_a_shared_node_down_and_avoidance_keeps_them_apart() -> None:
     def found(avoid: bool, slower: float, seed: int = 0) -> dict[str, Any]:
         how = {"avoid": avoid, "interference": slower, **small("pollux")}

@@ -164,15 +164,6 @@ def test_nodes_of_six_and_one_type_in_two_sizes_are_used_whole() -> None:
     assert found.jobs["state"].to_list() == ["completed"] * 5
 
 
-def test_beliefs_are_reported_with_their_error() -> None:
-    found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0).summary
-    assert found["estimates"] == "fitted"
-    assert not found["free_stops"], "restarts are charged"
-    assert 0 < found["fits"] <= found["fits_asked"]
-    assert found["belief_errors"] > 0
-    assert 0.0 < found["belief_error_mean"] < 0.5
-
-
 def test_gavel_gives_every_job_the_gpus_of_the_trace() -> None:
     jobs = [job(f"job{k}", gpus=4, batch_size=128) for k in range(6)]
     found = run(jobs, cluster="slow:1x4,fast:1x4", policy="gavel.max_sum_throughput_perf")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.probes.scenario import fact, spans
 
@@ -14,7 +12,6 @@ from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.performance.tiers import PlacementTiers
 from gantline.policies.registry import make_policy
-from gantline.report.metrics.measure import measure
 
 
 def job(name: str, gpus: int = 2, estimate: float = 3600.0, **more: Any) -> dict[str, Any]:
@@ -116,30 +113,6 @@ def test_a_slower_tier_lowers_the_bid_for_it() -> None:
     assert simulate(jobs, "gpu:1x2@r1,gpu:1x2@r2", "themis", performance=tiers).summary["average_jct"] == 4000
     assert simulate(jobs, "gpu:2x2@r1,gpu:2x2@r2", "themis", performance=tiers).summary["average_jct"] == 2000
     assert simulate(jobs, "gpu:2x2@r1,gpu:1x4@r2", "themis", performance=tiers).summary["average_jct"] == 1000
-
-
-def some_jobs(seed: int, count: int = 30, gpus: int = 16) -> Iterator[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    size, length = rng.choice([1, 2, 4], count, p=[0.4, 0.3, 0.3]), np.exp(rng.uniform(np.log(600), np.log(20000), count))
-    arrival = np.cumsum(rng.exponential((size * length).mean() / gpus, count))
-    for k in range(count):
-        model = "vgg" if rng.random() < 0.5 else "resnet"
-        yield {"job": f"j{k}", "arrival": float(arrival[k]), "gpus": int(size[k]), "duration": float(length[k]), "model": model}
-
-
-@pytest.mark.long  # the records hold the runs themselves
-def test_the_worst_rho_falls_with_f_and_is_below_that_of_first_come() -> None:
-    tiers = PlacementTiers({"vgg": (1.0, 2.0, 3.0)}, others=(1.0, 1.1, 1.3))
-    worst: dict[str, list[float]] = {"fifo": [], "0": [], "0.8": []}
-    for seed in range(3):
-        jobs = list(some_jobs(seed))
-        for name, found in worst.items():
-            how: dict[str, Any] = {} if name == "fifo" else {"f": float(name)}
-            run = simulate(jobs, "4x4", "fifo" if name == "fifo" else "themis", settings=how, costs="30", performance=tiers)
-            assert run.summary["completed"] == 30
-            found.append(measure(run)["rho_max"])
-    mean = {name: float(np.mean(found)) for name, found in worst.items()}
-    assert mean["0.8"] < mean["0"] < mean["fifo"], mean
 
 
 @pytest.mark.parametrize(

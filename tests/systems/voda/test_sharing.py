@@ -20,7 +20,6 @@ from gantline.policies.registry import make_policy
 from gantline.systems.afs.policies.apathetic import apathetic_shares
 from gantline.systems.ffdl.policies.optimizer import best_sum
 
-EIGHT = ("fifo", "elastic_fifo", "srjf", "elastic_srjf", "tiresias", "elastic_tiresias", "ffdl", "afs_l")
 Job = dict[str, Any]
 
 
@@ -127,15 +126,6 @@ def some_jobs(seed: int, count: int = 24) -> list[Job]:
         gpus = int(draw.integers(1, most + 1))
         found.append(job(f"j{k}", at, gpus, int(draw.integers(1, gpus + 1)), most, float(draw.uniform(50, 3000))))
     return found
-
-
-@pytest.mark.long  # the records hold the runs themselves
-def test_elastic_ones_use_what_plain_ones_leave_idle() -> None:
-    jobs = some_jobs(5)
-    mean = {name: simulate(jobs, "gpu:2x8", f"voda.{name}").summary["average_jct"] for name in EIGHT}
-    assert mean["elastic_fifo"] < mean["fifo"]
-    assert mean["elastic_srjf"] < mean["srjf"]
-    assert mean["elastic_tiresias"] < mean["tiresias"]
 
 
 def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
