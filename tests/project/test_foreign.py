@@ -19,10 +19,6 @@ EXCEPTIONS = {
         "src/gantline/runtime/ray/packages.py",
         "ray._private.",
     ): "Ray packs a job's folder for a driver that is there; no public function packs it for later",
-    (
-        "tests/conftest.py",
-        "replaces hypothesis.internal.",
-    ): "Hypothesis asks of every module whether it is local, which takes a tenth of the suite",
 }
 
 PLANTED = [
