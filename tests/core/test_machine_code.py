@@ -293,3 +293,14 @@ def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> 
         sys.setprofile(before)
     assert not collects
     assert gc.isenabled()
+
+
+@kernel
+def handed_back(values: Any) -> Pair:
+    return Pair(values, 1.0)
+
+
+def test_a_kernel_that_hands_arrays_out_is_not_called_from_python() -> None:
+    """Kernels count no references: what Numba would make of these arrays for Python would be freed twice."""
+    with pytest.raises(TypeError, match="returns numbers alone"):
+        handed_back(np.zeros(3))

@@ -248,8 +248,8 @@ def entry_for(kernel: Source, args: tuple[Any, ...]) -> tuple[list[tuple[int, st
     kinds = tuple([_plain(numba.typeof(arg)) for arg in args])
     code = code_for(kernel, kinds)
     returns = returned_numbers(code.returns)
-    if returns is None:
-        return None
+    if returns is None:  # arrays that nobody has counted: what Numba makes of them for Python would be freed twice
+        raise TypeError(f"{kernel.full_name} returns {code.returns}: Python can call a kernel that returns numbers alone")
     wanted = cpu_target.target_context.call_conv.get_function_type(code.returns, kinds)
     made = make_entry(code.with_callees(), code.name, wanted)
     return None if made is None else (returns, made)

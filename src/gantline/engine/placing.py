@@ -105,7 +105,7 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
 def _supply(state: State, option: int, NF: Floats, NI: Ints) -> Supply:
     """What these nodes have free for a gang with that option."""
     OI, OF = state.tables.options.I, state.tables.options.F
-    return supply_for(NF, NI, OF, OI, option, False)
+    return supply_for.py_func(NF, NI, OF, OI, option, False)  # type: ignore[attr-defined,no-any-return]  # from Python a kernel returns numbers
 
 
 def _views(state: State, item: Assignment) -> Iterator[Ints]:
