@@ -47,7 +47,6 @@ PLAIN = st.recursive(
 def test_memory_survives_json_without_loss(value):
     again = memory.decode(memory.encode(value))
     assert memory.encode(again) == memory.encode(value)
-    assert memory.digest(again) == memory.digest(value)
     assert type(again) is type(value)
 
 

@@ -8,10 +8,32 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
-from gantline.core.phases import ALLOWED, Phase
+from gantline.core.phases import Phase
 from gantline.engine import log as g
 from gantline.engine.grants import Grants
 from gantline.engine.state import State
+
+_OUT = frozenset({Phase.PENDING, Phase.HELD, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})  # where a gang that is there can end up
+
+#: Which phase may follow which, as seen from outside: at a decision, and when a commit or a report has been taken in. Anything else is a
+#: defect. On virtual time starts and stops are true at once, so that PENDING and RUNNING follow each other; with an executor they are
+#: STARTING, and CHECKPOINTING and STOPPING, until they are acknowledged.
+ALLOWED: dict[Phase, frozenset[Phase]] = {
+    Phase.FUTURE: frozenset({Phase.HELD, Phase.PENDING, Phase.REJECTED, Phase.CANCELLED}),
+    Phase.HELD: frozenset(
+        {Phase.PENDING, Phase.CHECKPOINTING, Phase.STOPPING, Phase.REJECTED, Phase.CANCELLED}
+    ),  # released while it still stops
+    Phase.PENDING: frozenset({Phase.STARTING, Phase.RUNNING, Phase.REJECTED}) | (_OUT - {Phase.PENDING}),
+    Phase.STARTING: frozenset({Phase.RUNNING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # still there where it was
+    Phase.RUNNING: frozenset({Phase.STARTING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # STARTING: elsewhere
+    Phase.CHECKPOINTING: frozenset({Phase.STOPPING}) | _OUT,
+    Phase.RESIZING: frozenset({Phase.RUNNING, Phase.STARTING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,
+    Phase.STOPPING: _OUT,
+    Phase.COMPLETED: frozenset(),
+    Phase.FAILED: frozenset({Phase.PENDING}),  # put back into the queue
+    Phase.CANCELLED: frozenset({Phase.PENDING}),
+    Phase.REJECTED: frozenset(),
+}
 
 
 def check_books(state: State, grants: Grants, *, shares: bool = True) -> list[str]:

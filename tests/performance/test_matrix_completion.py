@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.performance.matrix_completion import Profiling, complete, estimate_pairs, estimation_error, learned
+from gantline.performance.matrix_completion import Profiling, complete, estimate_pairs, estimation_error
 from gantline.performance.throughput_table import ThroughputTable
 
 
@@ -68,16 +68,6 @@ def test_estimates_are_possible_pairs() -> None:
     paired = estimate_pairs(table, Profiling(0.3, 5), np.random.default_rng(4)).table.packed.paired
     assert ((paired > 0) == (paired.transpose(1, 0, 2) > 0)).all()
     assert (paired <= table.packed.alone[:, None, :] + 1e-12).all()
-
-
-def test_measured_pairs_replace_estimates() -> None:
-    table = classes()
-    guess = estimate_pairs(table, Profiling(0.2, 3), np.random.default_rng(5)).table
-    ran = np.zeros(table.packed.paired.shape, dtype=bool)
-    ran[0, 1] = ran[1, 0] = True
-    after = learned(guess, table, ran)
-    assert np.array_equal(after.packed.paired[0, 1], table.packed.paired[0, 1])
-    assert np.array_equal(after.packed.paired[2, 3], guess.packed.paired[2, 3])
 
 
 @pytest.mark.parametrize(("fraction", "references"), [(0.0, 3), (1.5, 3), (0.5, 0)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gantline.core.errors import UsageError
 from gantline.core.estimates import Source
 from gantline.core.rng import stream
-from gantline.performance.sampling import Sample, SampledRun, Sampler, Seat, error_table
+from gantline.performance.sampling import Sample, SampledRun, Sampler, Seat
 
 CPU = Seat(type=0, devices=0, cpus=32, memory=16)
 GPU = Seat(type=1, memory=12)
@@ -89,15 +89,6 @@ def test_a_run_ends_at_its_limit() -> None:
     assert {sample.seconds for sample in sampled(sampler, {0: 9000.0, 1: 8000.0})} == {30.0}
 
 
-def test_errors_have_the_wanted_deviation_and_never_reach_minus_one() -> None:
-    table = error_table(stream(0, 0, "errors"), std=0.1)
-    assert len(table) == 1000
-    assert table.std() == pytest.approx(0.1)
-    wild = error_table(stream(0, 0, "errors"), std=0.6)
-    assert wild.min() == -0.99
-    assert error_table(stream(0, 0, "errors"), std=0.0).tolist() == [0.0] * 1000
-
-
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
@@ -108,7 +99,6 @@ def test_errors_have_the_wanted_deviation_and_never_reach_minus_one() -> None:
         (lambda: Sampler().plan_runs([]), "no device type"),
         (lambda: Sampler().measure(SampledRun(GPU, 0.01), 0.0, stream(0, 0, "x")), "positive duration"),
         (lambda: Sampler().fit([Sample(0, 0.01, 0.0), Sample(0, 0.02, 1.0)]), "no time at all"),
-        (lambda: error_table(stream(0, 0, "x"), std=-0.1), "0 or more"),
     ],
 )
 def test_mistakes_are_named(mistake: object, message: str) -> None:

@@ -15,11 +15,16 @@ from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.circles import Circle, best_shifts, common_period, score_of, stretched, worst_score
+from gantline.performance.circles import ANGLES, Circle, best_shifts, common_period, score_of, stretched
 from gantline.performance.link_flows import Flow, iteration_times
 from gantline.report.doubts import links_apart
 from gantline.report.metrics import measure
 from gantline.simulator.simulate import simulate
+
+
+def worst_score(one: Circle, other: Circle, capacity: float) -> float:
+    """The least score of two jobs over the same angles."""
+    return min(score_of([one, other._replace(shift=angle / ANGLES * other.iteration)], capacity) for angle in range(ANGLES))
 
 
 def plain_times(flows: Sequence[Flow], iterations: int = 400, skip: int = 100) -> list[float]:

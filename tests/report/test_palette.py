@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gantline.report.figures.palette import DARK, LIGHT, dash, faded, mark, rgb
+from gantline.report.figures.palette import DARK, LIGHT, dash, mark, rgb
 
 # Linear RGB as seen without red, green and blue cones (Machado, Oliveira and Fernandes, 2009, full severity).
 SEEN = {
@@ -55,10 +55,6 @@ def test_no_colour_of_one_theme_means_something_else_in_it():
     for theme in (LIGHT, DARK):
         tones = [theme.ground, theme.surface, theme.text, theme.quiet, theme.grid, *theme.series]
         assert len(set(tones)) == len(tones)
-
-
-def test_fading_keeps_the_colour():
-    assert faded("#0072b2", 0.16) == "rgba(0,114,178,0.16)"
 
 
 def test_colour_is_never_the_only_cue() -> None:

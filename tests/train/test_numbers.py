@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.performance.goodput import learning_rate
 from gantline.performance.goodput.batch import BatchLimits, split_batch
-from gantline.performance.goodput.efficiency import GradientNoise
-from gantline.train import RULES, BatchPlan, NoiseMeter, NoiseScale
-
-
-def test_the_rules_of_learning_rates_are_one_table() -> None:
-    assert learning_rate.RULES is RULES
+from gantline.performance.goodput.efficiency import gain
+from gantline.train import BatchPlan, NoiseMeter, NoiseScale
 
 
 @given(base=st.integers(1, 300), growth=st.integers(1, 20), local=st.integers(1, 300), world=st.integers(1, 16), share=st.floats(0, 1))
@@ -47,7 +42,7 @@ def test_impossible_batches_are_refused(wrong: dict[str, object]) -> None:
 @given(square=st.floats(0, 10), variance=st.floats(0.001, 10), scale=st.floats(1, 100))
 def test_gain_is_the_goodput_models_gain(square: float, variance: float, scale: float) -> None:
     meter = NoiseMeter(square, variance, 1.0, False)
-    assert meter.gain(scale) == pytest.approx(GradientNoise(square, variance).gain(scale), rel=1e-12)
+    assert meter.gain(scale) == pytest.approx(gain(square, variance, scale), rel=1e-12)
 
 
 def _vectors(rng: random.Random, truth: list[float], spread: float, count: int) -> list[list[float]]:

@@ -6,7 +6,6 @@ checks that; `encode`/`decode` turn it into JSON text and back without loss (NaN
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Collection
@@ -108,8 +107,3 @@ def encode(value: Memory) -> str:
 def decode(text: str) -> Memory:
     """The value that `encode` wrote."""
     return restore(json.loads(text))
-
-
-def digest(value: Memory) -> str:
-    """A short hash of the value, for comparing and logging."""
-    return hashlib.blake2b(encode(value).encode(), digest_size=8).hexdigest()

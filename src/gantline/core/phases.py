@@ -38,25 +38,3 @@ class Phase(IntEnum):
 # Plain integers for compiled kernels, which cannot read an enum cheaply.
 FUTURE, HELD_BACK, PENDING, STARTING, RUNNING = (int(p) for p in list(Phase)[:5])
 CHECKPOINTING, RESIZING, STOPPING, COMPLETED, FAILED, CANCELLED, REJECTED = (int(p) for p in list(Phase)[5:])
-
-_OUT = frozenset({Phase.PENDING, Phase.HELD, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})  # where a gang that is there can end up
-
-#: Which phase may follow which, as seen from outside: at a decision, and when a commit or a report has been taken in. Anything else is a
-#: defect. On virtual time starts and stops are true at once, so that PENDING and RUNNING follow each other; with an executor they are
-#: STARTING, and CHECKPOINTING and STOPPING, until they are acknowledged.
-ALLOWED: dict[Phase, frozenset[Phase]] = {
-    Phase.FUTURE: frozenset({Phase.HELD, Phase.PENDING, Phase.REJECTED, Phase.CANCELLED}),
-    Phase.HELD: frozenset(
-        {Phase.PENDING, Phase.CHECKPOINTING, Phase.STOPPING, Phase.REJECTED, Phase.CANCELLED}
-    ),  # released while it still stops
-    Phase.PENDING: frozenset({Phase.STARTING, Phase.RUNNING, Phase.REJECTED}) | (_OUT - {Phase.PENDING}),
-    Phase.STARTING: frozenset({Phase.RUNNING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # still there where it was
-    Phase.RUNNING: frozenset({Phase.STARTING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # STARTING: elsewhere
-    Phase.CHECKPOINTING: frozenset({Phase.STOPPING}) | _OUT,
-    Phase.RESIZING: frozenset({Phase.RUNNING, Phase.STARTING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,
-    Phase.STOPPING: _OUT,
-    Phase.COMPLETED: frozenset(),
-    Phase.FAILED: frozenset({Phase.PENDING}),  # put back into the queue
-    Phase.CANCELLED: frozenset({Phase.PENDING}),
-    Phase.REJECTED: frozenset(),
-}

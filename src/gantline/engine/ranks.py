@@ -64,24 +64,6 @@ def sort_rows(F: Floats, rows: Ints, n: int) -> None:
 
 
 @kernel
-def insert_waiting(F: Floats, I: Ints, lists: Lists, row: int) -> None:
-    """Put a row where its key belongs among those that wait."""
-    waiting, count = lists.waiting, lists.number
-    low, high = 0, count[ls.WAITING]
-    while low < high:
-        middle = (low + high) // 2
-        if before(F, waiting[middle], row):
-            low = middle + 1
-        else:
-            high = middle
-    for k in range(count[ls.WAITING], low, -1):
-        waiting[k] = waiting[k - 1]
-    waiting[low] = row
-    count[ls.WAITING] += 1
-    lists.demand[I[c.SMALLEST, row]] += 1
-
-
-@kernel
 def rebuild(I: Ints, lists: Lists) -> None:
     """Both lists anew from the active rows, after changes that did not come from a walk."""
     n_run, n_wait = 0, 0

@@ -75,13 +75,6 @@ def touch_beside(seats: SharedSeats, company: MayShare, row: int) -> None:
 
 
 @kernel
-def touch_all(seats: SharedSeats, company: MayShare, rows: Ints) -> None:
-    """The same for several gangs."""
-    for k in range(rows.shape[0]):
-        touch_beside(seats, company, rows[k])
-
-
-@kernel
 def settle_down(
     t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, devices: Ints, first: int, count: int, shared: bool
 ) -> None:

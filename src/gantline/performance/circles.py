@@ -127,8 +127,3 @@ def best_shifts(circles: Sequence[Circle], capacity: float, fixed: Sequence[int]
         if best <= before + _SAME:
             break
     return Fit(tuple(one.shift for one in chosen), best, common)
-
-
-def worst_score(one: Circle, other: Circle, capacity: float) -> float:
-    """The least score of two jobs over the same angles."""
-    return min(score_of([one, other._replace(shift=angle / ANGLES * other.iteration)], capacity) for angle in range(ANGLES))

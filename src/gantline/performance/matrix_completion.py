@@ -116,12 +116,6 @@ def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.
     return PairEstimate(replace(table, packed=TableSpeeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
 
 
-def learned(estimate: ThroughputTable, truth: ThroughputTable, measured: Bools) -> ThroughputTable:
-    """Estimates, with the truth where a pair has run since: ``measured[key, other key, type]``."""
-    paired = np.where(measured, truth.packed.paired, estimate.packed.paired)
-    return replace(estimate, packed=TableSpeeds(estimate.packed.alone, paired))
-
-
 def estimation_error(estimate: ThroughputTable, truth: ThroughputTable) -> EstimationError:
     """Errors of the ratios, over all pairs that both tables know."""
     guess, real = _ratios(estimate), _ratios(truth)

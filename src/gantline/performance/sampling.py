@@ -14,7 +14,6 @@ from itertools import pairwise
 from math import ceil, inf
 
 import numpy as np
-import numpy.typing as npt
 
 from gantline.core.errors import UsageError
 from gantline.core.estimates import Estimate, Source
@@ -116,16 +115,3 @@ class Sampler:
             return Estimate(floor, floor, max(floor, float(seconds[at] / share[at])), Source.PROFILED)
         blur = float(np.abs(pull).sum()) * self.resolution / 2
         return Estimate(value, max(value - blur, longest), value + blur, Source.PROFILED)
-
-
-def error_table(rng: np.random.Generator, std: float, size: int = 1000) -> npt.NDArray[np.float64]:
-    """Relative errors of estimates: normal, scaled so that the table's own deviation is the wanted one, cut at 99 %.
-
-    Job i takes entry i modulo the size, so that the same job errs alike under every policy; schedulers see
-    ``time x (1 + error)`` while the clock runs on ``time``.
-    """
-    if std < 0:
-        raise UsageError(f"the standard deviation of errors is {std:g}", where="sampling", fix="give 0 or more")
-    drawn = rng.normal(size=size)
-    errors: npt.NDArray[np.float64] = np.clip(drawn / drawn.std() * std, -LARGEST_ERROR, LARGEST_ERROR)
-    return errors

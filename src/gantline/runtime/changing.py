@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from gantline.runtime.scheduler import Scheduler
     from gantline.runtime.spec import JobSpec
 
-CHANGEABLE = ("name", "priority", "queue", "time_limit", "estimate")
-
 
 def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
-    """Change what is given (see `CHANGEABLE`) of all of these jobs, or of none if one cannot be changed.
+    """Change what is given (name, priority, queue, time limit, estimate) of all of these jobs, or of none if one cannot be changed.
 
     The journal and the book change together, and the next view shows it.
     """

@@ -9,9 +9,6 @@ from gantline.core.inputs import Input, SetQueue
 from gantline.core.queues import Queue, known_names
 from gantline.runtime.records import Entry
 
-UNKNOWN = ("refuse", "create")
-"""What can become of a job that names a queue which does not exist."""
-
 
 def made_for(tree: Mapping[str, Queue], unknown: str, queue: str, user: str, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
     """What enters before a job of this queue: nothing where the tree has the queue; else the queue, or the job is refused."""

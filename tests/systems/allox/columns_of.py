@@ -8,9 +8,8 @@ import numpy as np
 from tests.oracles.irfsim import CPU, GPU, IRFsim, Task
 
 from gantline.systems.allox.policies.allox import Machines, Waiting, decide
-from gantline.systems.allox.policies.state import State
-from gantline.systems.allox.policies.users import progress_gains
-from gantline.systems.allox.policies.ways import Pool, Ways
+from gantline.systems.allox.policies.columns import State
+from gantline.systems.allox.policies.ways import Pool, Ways, Worth, dominant_share
 
 Tasks = list[Task]
 
@@ -49,6 +48,21 @@ def ways_of(sim: IRFsim, tasks: Tasks | None = None) -> tuple[Ways, Tasks]:
         ),
         tasks,
     )
+
+
+def progress_gains(time: np.ndarray, need: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """What running job j on type t adds to its user's score: ``time[j, t]``, ``need[j, t, resource]``.
+
+    Types that a job cannot use (infinite time) add nothing. Of equally fast types the last one counts as the fastest,
+    which for (CPU, GPU) is the GPU.
+    """
+    jobs, types = time.shape
+    fastest = types - 1 - np.argmin(time[:, ::-1], axis=1)
+    rates = Worth.separate(len(capacity))
+    share = np.array([dominant_share(need[j, fastest[j]], capacity, rates.group, rates.value) for j in range(jobs)], dtype=float)
+    best = time[np.arange(jobs), fastest]
+    slowdown = np.where(np.isfinite(time), best[:, None] / time, 0.0)
+    return share[:, None] * slowdown
 
 
 @dataclass

@@ -110,11 +110,7 @@ def test_an_aged_job_takes_the_machine_on_which_it_ends_first() -> None:
     assert start(waiting, given, now=100.0, age=0.0) == [(0, CPU)]
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(UsageError, match=r"alpha is 1\.5"):
-        start(jobs((0, 5, 5)), machines([CPU], [0.0]), alpha=1.5)
-    with pytest.raises(UsageError, match="age is -1"):
-        start(jobs((0, 5, 5)), machines([CPU], [0.0]), age=-1.0)
+def test_a_job_without_a_duration_is_refused() -> None:
     with pytest.raises(UsageError, match="duration of zero or below"):
         start(jobs((0, 5, 0)), machines([CPU], [0.0]))
 

@@ -14,8 +14,7 @@ from tests.systems.allox import columns_of, reference
 from gantline.core.errors import UsageError
 from gantline.systems.allox.policies import baselines
 from gantline.systems.allox.policies.fill import FillMisfit
-from gantline.systems.allox.policies.shares import Worth, exchange_rates, interchangeable
-from gantline.systems.allox.policies.ways import Pool, Ways
+from gantline.systems.allox.policies.ways import Pool, Ways, Worth, exchange_rates, interchangeable
 
 CPU_NEED, GPU_NEED = (20.0, 0.0, 8.0), (0.0, 1.0, 2.0)
 GPU_FIRST = np.array([1, 0])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.oracles.scheduling import first_of_the_best, least_total
 from tests.systems.allox import reference
+from tests.systems.allox.from_scratch import match_from_scratch
 
 from gantline.core.errors import UsageError
-from gantline.systems.allox.policies.matching import Matching, match, match_from_scratch
+from gantline.systems.allox.policies.matching import Matching, match
 
 
 def schedule_of(found: Matching) -> list[list[int]]:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.systems.allox.from_scratch import match_from_scratch
 
 from gantline.core.memory import decode, encode
-from gantline.systems.allox.policies.matching import State, match, match_from_scratch
+from gantline.systems.allox.policies.matching import State, match
 
 TYPES = 3
 EVENTS = st.lists(

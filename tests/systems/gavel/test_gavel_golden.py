@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.systems.gavel.feasible import excess
 
-from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, excess
+from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
 from gantline.systems.gavel.policies.allox import allox
 from gantline.systems.gavel.policies.blind import speed_of, unit_speed
 from gantline.systems.gavel.policies.fifo import fifo_artifact

@@ -8,10 +8,11 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
+from tests.systems.gavel.feasible import excess
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, excess
+from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
 from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.makespan import last_feasible_probe, makespan

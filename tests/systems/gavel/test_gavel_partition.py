@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.systems.gavel.feasible import excess
 
 from gantline.core.errors import UsageError
-from gantline.systems.gavel.policies.allocation import effective_throughput, excess
+from gantline.systems.gavel.policies.allocation import effective_throughput
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness
 from gantline.systems.gavel.policies.partition import deal_devices, deal_jobs, solve_in_parts

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.systems.gavel.feasible import excess
 
-from gantline.systems.gavel.policies.allocation import effective_throughput, excess
+from gantline.systems.gavel.policies.allocation import effective_throughput
 from gantline.systems.gavel.policies.blind import unit_speed
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser

@@ -8,9 +8,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.systems.gavel.feasible import excess
 
 from gantline.core.errors import UsageError
-from gantline.systems.gavel.policies.allocation import Allocation, devices_used, excess
+from gantline.systems.gavel.policies.allocation import Allocation, devices_used
 from gantline.systems.gavel.policies.allox import allox
 from gantline.systems.gavel.policies.draws import generator, state_of
 from gantline.systems.gavel.policies.fifo import fifo, fifo_artifact, fifo_packed, fifo_perf

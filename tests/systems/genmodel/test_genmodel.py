@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.systems.genmodel.allreduce_messages import PieceMessage, ReducingServers, messages
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
 from gantline.files.timed_allreduces import read_timed
 from gantline.performance.allreduce import PROTOTYPE, AllReducePlan, CostConstants, best_plan, cost_of, plans
 from gantline.performance.allreduce_fit import TimedAllReduce, fit_costs
-from gantline.performance.allreduce_messages import PieceMessage, ReducingServers, messages
 from gantline.performance.reduction_trees import Switch, flat_cost, plan_tree, tree_of
 
 ONE_SERVER = AllReducePlan("one-server")

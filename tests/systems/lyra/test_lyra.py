@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,31 @@ from gantline.core.node_events import NodeEvent
 from gantline.policies.registry import make_policy
 from gantline.systems.lyra.policies.knapsack import best_extras
 from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
-from gantline.systems.lyra.policies.reclaim import cheapest, consequences, fewest_jobs
+from gantline.systems.lyra.policies.reclaim import Seats, cheapest, fewest_jobs
 from gantline.systems.lyra.policies.seating import seat_jobs
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
+
+
+@dataclass(frozen=True)
+class Reclaimed:
+    """Servers that go back, jobs that are stopped for it, and jobs that shrink."""
+
+    servers: tuple[int, ...]
+    stopped: tuple[int, ...]
+    shrunk: tuple[int, ...]
+
+
+def consequences(seats: Seats, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
+    """The jobs that are stopped and those that shrink when these servers go."""
+    gone = set(servers)
+    stopped: list[int] = []
+    shrunk: list[int] = []
+    for job, held in seats.items():
+        stays = sum(devices for server, devices in held.items() if server not in gone)
+        if stays < sum(held.values()):
+            (shrunk if stays >= least[job] else stopped).append(job)
+    return Reclaimed(tuple(servers), tuple(stopped), tuple(shrunk))
 
 
 # --- knapsack -----------------------------------------------------------------------------------------------------------

@@ -103,6 +103,12 @@ class Study(ABC):
             )
         return found
 
+    def beside(self, name: str) -> Path:
+        """A file that comes with the published one; where it is missing, where it should be."""
+        path = self.needed()
+        found = (file for folder in (path.parent, self.data or path.parent) for file in sorted(folder.rglob(name)))
+        return next(found, path.with_name(name))
+
     def _found(self) -> Path | None:
         return next(iter(sorted(self.data.rglob(self.needs))), None) if self.data is not None else None
 

@@ -6,8 +6,6 @@ the batch the job was written for (``base``). Work is counted in steps at that b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gantline.core.jit import kernel
 
 
@@ -24,21 +22,3 @@ def gain(square: float, variance: float, scale: float) -> float:
 def efficiency(square: float, variance: float, scale: float) -> float:
     """Progress per example, as a share of that at the base batch."""
     return gain(square, variance, scale) / scale
-
-
-@dataclass(frozen=True, slots=True)
-class GradientNoise:
-    """Gradient statistics of a job at one time; before anything is measured every example counts fully."""
-
-    square: float = 0.0
-    variance: float = 1.0
-
-    def gain(self, scale: float) -> float:
-        return float(gain(self.square, self.variance, scale))
-
-    def efficiency(self, scale: float) -> float:
-        return float(efficiency(self.square, self.variance, scale))
-
-    def noise_scale(self, base: float) -> float:
-        """The batch at which half of the efficiency is gone, near enough: PGNS."""
-        return base * self.variance / self.square if self.square > 0.0 else float("inf")

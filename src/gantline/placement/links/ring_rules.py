@@ -107,8 +107,6 @@ RING_RULES: dict[str, RingRule] = {
     "greedyRoute": greedy_route,
     "preserveRoute": preserve_route,
 }
-UNCHECKED = ("minScore", "greedyRoute", "preserveRoute")
-"""Rules that the authors' program names and no recorded choice shows."""
 
 
 def _best_order(graph: LinkGraph, gpus: Sequence[int]) -> Ring:

@@ -41,10 +41,7 @@ def path_mixes(graph: LinkGraph, size: int) -> PathMixes:
     found = PathMixes.room(len(graph.gpus), size)
     shift = np.array([0, 1, found.stride])[graph.kind]
     members = np.empty(len(graph.gpus), dtype=np.int64)
-    if found.words.shape[2] == 1:
-        _mix_short_paths(shift, size, found.words[:, :, 0], members)
-    else:
-        _mix_long_paths(shift, size, found, members)
+    _mix_paths(shift, size, found, members)
     return found
 
 
@@ -87,29 +84,8 @@ def _sum_paths(bandwidth: Floats, size: int, best: Floats, members: Ints) -> Non
 
 
 @kernel
-def _mix_short_paths(shift: Ints, size: int, words: Words, members: Ints) -> None:
-    """Where a word holds all mixes."""
-    gpus = shift.shape[0]
-    for chosen in range(1, 1 << gpus):
-        count = members_of(chosen, gpus, members)
-        if count < 2 or count > size:
-            continue
-        for e in range(1, count):
-            end = members[e]
-            if count == 2:
-                words[chosen, end] = _ONE << np.uint64(shift[members[0], end])
-                continue
-            before, found = chosen ^ (1 << (gpus - 1 - end)), np.uint64(0)
-            for m in range(1, count):
-                last = members[m]
-                if m != e:
-                    found |= words[before, last] << np.uint64(shift[last, end])
-            words[chosen, end] = found
-
-
-@kernel
-def _mix_long_paths(shift: Ints, size: int, found: PathMixes, members: Ints) -> None:
-    """Where it takes several words: what is shifted out of one enters the next."""
+def _mix_paths(shift: Ints, size: int, found: PathMixes, members: Ints) -> None:
+    """What is shifted out of one word enters the next, where it takes several."""
     gpus, words = shift.shape[0], found.words.shape[2]
     for chosen in range(1, 1 << gpus):
         count = members_of(chosen, gpus, members)

@@ -64,12 +64,6 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
-def faded(colour: str, opacity: float) -> str:
-    """The colour with an opacity, as CSS writes it."""
-    red, green, blue = rgb(colour)
-    return f"rgba({red},{green},{blue},{opacity:g})"
-
-
 def series_colour(theme: Theme, index: int) -> str:
     """The colour of the series with this number; they repeat after eight."""
     return theme.series[index % len(theme.series)]

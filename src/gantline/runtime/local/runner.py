@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Can
@@ -32,8 +31,6 @@ from gantline.runtime.local.time_slices import let_take_turns
 from gantline.runtime.premises import Contact, Premises
 from gantline.runtime.runner import RunnerOption
 
-What = TypeVar("What")
-_LOG = logging.getLogger("gantline.runtime")
 _APART = "jobs of other users run as their own accounts (see gantline user)"
 _TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"
 

@@ -186,15 +186,6 @@ def _part(f: Fields, rows: Words, s: Scratch) -> None:
 
 
 @kernel
-def _any_above(held: Ints, limit: Ints) -> bool:
-    """Whether any job may have too much."""
-    found = 0
-    for j in range(limit.size):
-        found += held[j] > limit[j]
-    return found > 0
-
-
-@kernel
 def _cut_back(state: np.uint64, f: Fields, rules: Rules, problem: Problem, rows: Words, j: int, visit: Ints) -> np.uint64:
     """Keep a job's nodes in random order until its limit is reached, unless it keeps within it; the state afterwards."""
     most, most_nodes = problem.most[j], rules.most_nodes

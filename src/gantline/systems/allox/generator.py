@@ -18,9 +18,9 @@ from scipy.special import ndtr, ndtri
 from gantline.core.arrays import Floats
 from gantline.core.errors import near
 from gantline.workload.generators.arrivals import unit_gaps
-from gantline.workload.generators.given import Reader, read_given
+from gantline.workload.generators.given import settings_of
 from gantline.workload.generators.mixes import zipf_mix
-from gantline.workload.generators.quantities import fault, number, whole, word
+from gantline.workload.generators.quantities import check_above_zero, fault
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.options import WrittenOption, format_options
@@ -46,29 +46,15 @@ class HybridSettings:
     cores: float = 32.0
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "jobs_per_hour", "users", "variation", "cores"):
-            if getattr(self, name) <= 0:
-                raise fault(name, f"{getattr(self, name)} is not above zero")
+        check_above_zero(self, "jobs", "jobs_per_hour", "users", "variation", "cores")
         for name in ("skew", "error"):
             if getattr(self, name) < 0:
                 raise fault(name, f"{getattr(self, name)} is below zero")
 
 
-_READERS: dict[str, Reader] = {
-    "jobs": whole,
-    "jobs_per_hour": number,
-    "users": whole,
-    "only": word,
-    "skew": number,
-    "variation": number,
-    "error": number,
-    "cores": number,
-}
-
-
 def hybrid(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``hybrid``."""
-    wanted = HybridSettings(**read_given(given, _READERS))
+    wanted = settings_of(HybridSettings, given)
     streams, count = Streams(seed), wanted.jobs
     width = len(str(wanted.users))
     users = zipf_mix(tuple(f"user{number:0{width}d}" for number in range(1, wanted.users + 1)), wanted.skew)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, number, truth, whole
+from gantline.workload.generators.given import settings_of
+from gantline.workload.generators.quantities import check_above_zero, fault
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
@@ -33,19 +33,14 @@ class GuestSettings:
     guests: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "jobs_per_hour"):
-            if getattr(self, name) <= 0:
-                raise fault(name, f"{getattr(self, name)} is not above zero")
+        check_above_zero(self, "jobs", "jobs_per_hour")
         if not 0.0 <= self.guest_share <= 1.0:
             raise fault("guest_share", f"{self.guest_share} is no part of the jobs", "give 0 to 1")
 
 
-_READERS: dict[str, Reader] = {"jobs": whole, "jobs_per_hour": number, "guest_share": number, "guests": truth}
-
-
 def antman(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``antman``."""
-    wanted = GuestSettings(**read_given(given, _READERS))
+    wanted = settings_of(GuestSettings, given)
     streams, count = Streams(seed), wanted.jobs
     guest = streams.uniforms("class", count) < wanted.guest_share
     gaps = -np.log1p(-streams.uniforms("arrival", count)) * 3600.0 / wanted.jobs_per_hour

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, number, word
+from gantline.workload.generators.given import settings_of
+from gantline.workload.generators.quantities import fault
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
 
@@ -42,12 +42,9 @@ class ChangingSettings:
                 raise fault(name, f"{getattr(self, name):g} is not above zero")
 
 
-_READERS: dict[str, Reader] = {"kind": word, "hours": number, "jobs_per_hour": number}
-
-
 def changing(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``blox-changing``."""
-    wanted = ChangingSettings(**read_given(given, _READERS))
+    wanted = settings_of(ChangingSettings, given)
     random, end = np.random.default_rng(seed), wanted.hours * 3600.0
     rate = wanted.jobs_per_hour or _USUAL[wanted.kind]
     rows = [(at, float(random.integers(*_LONG))) for at in _arrivals(random, rate, end)]

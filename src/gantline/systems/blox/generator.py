@@ -14,8 +14,8 @@ from random import Random
 
 import polars as pl
 
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, number, truth, whole
+from gantline.workload.generators.given import settings_of
+from gantline.workload.generators.quantities import check_above_zero, fault, whole
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
 
@@ -40,9 +40,7 @@ class BloxSettings:
     early: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "jobs_per_hour", "list_jobs"):
-            if getattr(self, name) <= 0:
-                raise fault(name, f"{getattr(self, name)} is not above zero")
+        check_above_zero(self, "jobs", "jobs_per_hour", "list_jobs")
         if self.early is not None and not 0.0 <= self.early <= 1.0:
             raise fault("early", f"{self.early:g} is not a part of the jobs, from 0 to 1")
         if not self.sizes or min(self.sizes) < 1:
@@ -54,19 +52,9 @@ def _sizes(value: object, field: str) -> tuple[int, ...]:
     return tuple(whole(part, field) for part in parts)
 
 
-_READERS: dict[str, Reader] = {
-    "jobs": whole,
-    "jobs_per_hour": number,
-    "small": truth,
-    "sizes": _sizes,
-    "list_jobs": whole,
-    "early": number,
-}
-
-
 def blox(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``blox``."""
-    wanted = BloxSettings(**read_given(given, _READERS))
+    wanted = settings_of(BloxSettings, given, sizes=_sizes)
     generator = Random(seed)
     durations = [_duration(generator, wanted.small) for _ in range(wanted.list_jobs)]
     arrivals, now = [], 0

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, number, whole, word
+from gantline.workload.generators.given import settings_of
+from gantline.workload.generators.quantities import check_above_zero, fault
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
@@ -36,29 +36,16 @@ class PeriodicSettings:
     periods: str = "mixed"
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "least", "most", "seconds", "gap", "bandwidth"):
-            if getattr(self, name) <= 0:
-                raise fault(name, f"{getattr(self, name)} is not above zero")
+        check_above_zero(self, "jobs", "least", "most", "seconds", "gap", "bandwidth")
         if self.periods not in KINDS:
             raise fault("periods", f"there are no '{self.periods}' periods", near(self.periods, KINDS))
         if self.most < self.least:
             raise fault("most", f"{self.most} is below least, {self.least}")
 
 
-_READERS: dict[str, Reader] = {
-    "jobs": whole,
-    "least": whole,
-    "most": whole,
-    "seconds": number,
-    "gap": number,
-    "bandwidth": number,
-    "periods": word,
-}
-
-
 def periodic(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``periodic``."""
-    wanted = PeriodicSettings(**read_given(given, _READERS))
+    wanted = settings_of(PeriodicSettings, given)
     streams, count = Streams(seed), wanted.jobs
     kinds = np.array(KINDS[wanted.periods])
     kind = kinds[(streams.uniforms("kind", count) * len(kinds)).astype(np.int64)]

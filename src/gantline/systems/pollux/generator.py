@@ -18,8 +18,8 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError
 from gantline.systems.pollux.importer import GPU_SECONDS
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, truth, whole, word
+from gantline.workload.generators.given import settings_of
+from gantline.workload.generators.quantities import check_above_zero, fault
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
 from gantline.workload.unpack import unpack
@@ -59,16 +59,12 @@ class PolluxSettings:
     realistic: bool = False
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise fault("jobs", f"{self.jobs} is not above zero")
-
-
-_READERS: dict[str, Reader] = {"jobs": whole, "table": word, "realistic": truth}
+        check_above_zero(self, "jobs")
 
 
 def pollux(seed: int, given: Mapping[str, object]) -> Trace:
     """The workload of a seed; the original's workload-6 is seed 6."""
-    settings = PolluxSettings(**read_given(given, _READERS))
+    settings = settings_of(PolluxSettings, given)
     rows = read_rows(Path(settings.table)) if settings.table else _own_rows(seed, settings.jobs)
     return draw(seed, settings, rows)
 

@@ -30,8 +30,6 @@ _USUAL_CPUS = 3.0
 _PROFILES, _EPOCHS = "model_profiles.csv", "epochs.csv"
 _EPOCH = ("cpus_per_gpu", "epoch_s", "data_GB", "memory_MBps", "steps")
 
-Cells = Mapping[tuple[float, float], float]
-
 
 @dataclass(frozen=True, eq=False)
 class SynergyProfiles:

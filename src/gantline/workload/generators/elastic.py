@@ -20,9 +20,9 @@ from gantline.performance.convergence import LossCurve
 from gantline.performance.parameter_servers import ServerJob, ServerSpeed
 from gantline.performance.scaling import Scaling
 from gantline.workload.generators.arrivals import unit_gaps
-from gantline.workload.generators.given import Reader, read_given
+from gantline.workload.generators.given import settings_of
 from gantline.workload.generators.mixes import Mix, mix_of
-from gantline.workload.generators.quantities import fault, number, seconds, truth, whole, word
+from gantline.workload.generators.quantities import check_above_zero, fault, number, seconds, whole
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.options import WrittenOption, format_options
@@ -51,9 +51,7 @@ class ElasticSettings:
     type: str = "gpu"
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "jobs_per_hour", "most", "shortest", "variation"):
-            if getattr(self, name) <= 0:
-                raise fault(name, f"{getattr(self, name)} is not above zero")
+        check_above_zero(self, "jobs", "jobs_per_hour", "most", "shortest", "variation")
         if self.longest < self.shortest:
             raise fault("longest", f"{self.longest:g} s is below the shortest, {self.shortest:g} s")
         if min(self.sizes.values) < 1 or max(self.sizes.values) > self.most:
@@ -72,24 +70,13 @@ def _span(value: object, field: str) -> tuple[float, float]:
     return found[0], found[-1]
 
 
-_READERS: dict[str, Reader] = {
-    "jobs": whole,
-    "jobs_per_hour": number,
-    "sizes": lambda value, field: mix_of(value, field, whole),
-    "most": whole,
-    "shortest": seconds,
-    "longest": seconds,
-    "parallel": _span,
-    "curves": word,
-    "rigid": truth,
-    "variation": number,
-    "type": word,
-}
+def _sizes(value: object, field: str) -> Mix[int]:
+    return mix_of(value, field, whole)
 
 
 def elastic(seed: int, given: Mapping[str, object]) -> Trace:
     """The generator called ``elastic``."""
-    wanted = ElasticSettings(**read_given(given, _READERS))
+    wanted = settings_of(ElasticSettings, given, sizes=_sizes, shortest=seconds, longest=seconds, parallel=_span)
     streams, count = Streams(seed), wanted.jobs
     gaps = unit_gaps(streams.uniforms("arrival", count), "gamma", wanted.variation) * 3600.0 / wanted.jobs_per_hour
     size = np.array(wanted.sizes.values, dtype=np.int64)[wanted.sizes.pick(streams.uniforms("gpus", count))]

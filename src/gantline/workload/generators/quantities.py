@@ -56,5 +56,12 @@ def seconds(value: object, field: str) -> float:
     return number(found, field)
 
 
+def check_above_zero(settings: object, *names: str) -> None:
+    """Refuse settings of which one of these is zero or less."""
+    for name in names:
+        if getattr(settings, name) <= 0:
+            raise fault(name, f"{getattr(settings, name)} is not above zero")
+
+
 def _place(field: str) -> str:
     return f"setting '{field}'"

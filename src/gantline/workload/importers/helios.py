@@ -13,7 +13,7 @@ from typing import Annotated
 import polars as pl
 
 from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import date_of, moment, number, read_foreign, text
+from gantline.workload.importers.table import moment, number, read_foreign, text
 from gantline.workload.trace import Trace
 
 _OUTCOMES = {"COMPLETED": "completed", "CANCELLED": "killed", "FAILED": "failed", "TIMEOUT": "failed", "NODE_FAIL": "failed"}
@@ -49,13 +49,4 @@ def read(
     sieve = Sieve(pl.DataFrame(columns), raw)
     if vc:
         sieve.drop(pl.col("queue") != vc if "queue" in columns else pl.lit(True), f"not of virtual cluster '{vc}'")
-    sieve.drop(pl.col("arrival").is_null(), "no time of submission")
-    sieve.drop(pl.col("duration").is_null() | (pl.col("duration") <= 0), "never ran (no positive duration)")
-    without = pl.col("gpus").is_null() | (pl.col("gpus") <= 0)
-    if cpu_jobs and "cpus" in columns:
-        sieve.frame = sieve.frame.with_columns(pl.col("gpus").fill_null(0))
-        without = without & ~(pl.col("cpus") > 0)
-    sieve.drop(without, "no GPUs")
-    if not sieve.frame.is_empty():
-        sieve.note(f"time 0 is {date_of(float(sieve.frame['arrival'].to_numpy().min()))}")
-    return sieve.finish(from_zero=True)
+    return sieve.finish_log(cpu_jobs)

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import TraceError
+from gantline.workload.importers.table import date_of
 from gantline.workload.read import RawTable
 from gantline.workload.trace import Trace
 
@@ -68,6 +69,19 @@ class Sieve:
         except TraceError as error:
             what = f"{error.what} (job number {error.line} of those kept)"
             raise TraceError(what, file=self.source, field=error.field, fix=error.fix) from error
+
+    def finish_log(self, cpu_jobs: bool) -> Trace:
+        """The trace of a cluster's log: jobs that ran and had GPUs, or CPUs alone where these are kept too."""
+        self.drop(pl.col("arrival").is_null(), "no time of submission")
+        self.drop(pl.col("duration").is_null() | (pl.col("duration") <= 0), "never ran (no positive duration)")
+        without = pl.col("gpus").is_null() | (pl.col("gpus") <= 0)
+        if cpu_jobs and "cpus" in self.frame.columns:
+            self.frame = self.frame.with_columns(pl.col("gpus").fill_null(0))
+            without = without & ~(pl.col("cpus") > 0)
+        self.drop(without, "no GPUs")
+        if not self.frame.is_empty():
+            self.note(f"time 0 is {date_of(float(self.frame['arrival'].to_numpy().min()))}")
+        return self.finish(from_zero=True)
 
     def _make_ids_unique(self) -> None:
         count = len(self.frame) - self.frame["job"].n_unique()

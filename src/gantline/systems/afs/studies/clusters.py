@@ -12,9 +12,9 @@ from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.systems.afs.studies.sharing import ELASTIC, PAPER, TERMS, claims_of
 
 _RIGID = ("las", "srtf", "tiresias")
-_ELASTIC = ("afs", "equal-share")
 _CLUSTERS = ("03", "06")
 
 
@@ -22,7 +22,7 @@ class AfsClusters(Study):
     """AFS-L and equal sharing of elastic jobs; LAS, SRTF and Tiresias on the same jobs at the size they ask for."""
 
     name: ClassVar[str] = "afs-clusters"
-    paper: ClassVar[str] = "Hwang et al.: Elastic Resource Sharing for Distributed Deep Learning (NSDI 2021)"
+    paper: ClassVar[str] = PAPER
     figure: ClassVar[str] = "Section 6: average JCT of AFS-L against SRTF and Tiresias, on production traces"
     what: ClassVar[str] = (
         "The first 300 jobs of Microsoft's clusters 03 and 06 on 64 GPUs (8x8), rounds of 60 s, 10 s for every start and change. "
@@ -33,21 +33,15 @@ class AfsClusters(Study):
     needs: ClassVar[str] = "raw_cluster03.csv.gz"
     needs_from: ClassVar[str] = "the repository microsoft/elasticflow-traces (and raw_cluster06.csv.gz), with ElasticFlow's A100.csv"
 
-    terms: ClassVar[Mapping[str, ClaimTerms]] = {
-        "AFS-L has a lower average JCT than LAS": ClaimTerms("LAS", "none, at every place of the table"),
-        "and than SRTF, which knows lengths too": ClaimTerms("SRTF", "none, at every place of the table"),
-        "and than Tiresias": ClaimTerms("Tiresias", "none, at every place of the table"),
-        "plain equal sharing is close behind it": ClaimTerms("equal sharing", "0.85 to 1 of it, at every place of the table"),
-    }
+    terms: ClassVar[Mapping[str, ClaimTerms]] = TERMS
 
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()
-        speeds = next(iter(sorted((self.data or path.parent).rglob("A100.csv"))), path.with_name("A100.csv"))
         seeds = (0, 1, 2, 3, 4) if scale == "full" else (0,)
         found: list[Case] = []
         for cluster in _CLUSTERS:
-            for names, rigid in ((_RIGID, True), (_ELASTIC, False)):
-                settings = {"throughputs": str(speeds), "first": 300, "rigid": rigid}
+            for names, rigid in ((_RIGID, True), (ELASTIC, False)):
+                settings = {"throughputs": str(self.beside("A100.csv")), "first": 300, "rigid": rigid}
                 source = TraceSource(file=str(path.with_name(f"raw_cluster{cluster}.csv.gz")), format="elasticflow", settings=settings)
                 base = Setting(source, "a100:8x8", "afs", round=60.0, costs="10")
                 grid = Grid(base, tuple(map(PolicyChoice, names)), vary={"trace.seed": seeds})
@@ -59,21 +53,11 @@ class AfsClusters(Study):
         part = {other: {row["cluster"]: row["afs"] / row[other] for row in rows} for other in (*_RIGID, "equal-share")}
         fields = {other: ", ".join(f"{ratio:.2f} on {place}" for place, ratio in found.items()) for other, found in part.items()}
         worst = {other: max(found.values()) for other, found in part.items()}
-        return [
-            Claim("AFS-L has a lower average JCT than LAS", "lower", fields["las"], worst["las"] < 1.0),
-            Claim("and than SRTF, which knows lengths too", "lower", fields["srtf"], worst["srtf"] < 1.0),
-            Claim("and than Tiresias", "lower", fields["tiresias"], worst["tiresias"] < 1.0),
-            Claim(
-                "plain equal sharing is close behind it",
-                "behind",
-                fields["equal-share"],
-                0.85 <= min(part["equal-share"].values()) <= worst["equal-share"] < 1.0,
-            ),
-        ]
+        return claims_of(fields, worst, min(part["equal-share"].values()))
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
         means = results.group_by("jobs of", "policy").agg(pl.col("jct_mean").mean())
-        order = (*_ELASTIC, *_RIGID)
+        order = (*ELASTIC, *_RIGID)
         return (
             means.pivot("policy", index="jobs of", values="jct_mean")
             .sort("jobs of")

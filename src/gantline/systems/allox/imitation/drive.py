@@ -15,8 +15,8 @@ from gantline.systems.allox.imitation.plus import run_plus
 from gantline.systems.allox.imitation.reading import IrfsimJobs, IrfsimPool, build_world, has_errors, read_jobs, with_more_log
 from gantline.systems.allox.imitation.result import write_result
 from gantline.systems.allox.imitation.sort import scratch
+from gantline.systems.allox.policies.fillings import AlloXPlus
 from gantline.systems.allox.policies.policy import AlloX
-from gantline.systems.allox.policies.shortest import AlloXPlus
 from gantline.systems.allox.policies.users import read_weights
 from gantline.workload.trace import Trace
 

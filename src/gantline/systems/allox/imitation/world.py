@@ -37,7 +37,6 @@ USER_COLUMNS = 4
 OFFSET, LENGTH = 0, 1
 # pool: cores, GPUs and memory in all and free, and the time
 CAPACITY, FREE, NOW = 0, 3, 6
-POOL_COLUMNS = 7
 # counts: what moves
 RUNNING, NEXT, LOGGED, FINISHED, EVENTS = 0, 1, 2, 3, 4
 COUNTS = 5

@@ -12,19 +12,11 @@ from math import inf
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import UsageError
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.systems.allox.policies.columns import MachineColumns, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
 from gantline.systems.allox.policies.slot_flow import FAR, FORBIDDEN
-
-
-def check_age(age: float) -> float:
-    """The age as given, if it is one."""
-    if not age >= 0:
-        raise UsageError(f"age is {age:g}", where="age", fix="give the seconds after which a waiting job goes first")
-    return age
 
 
 def next_ageing(arrival: Floats, now: float, age: float) -> float:

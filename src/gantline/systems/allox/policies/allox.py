@@ -10,13 +10,21 @@ import numpy.typing as npt
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled_from_zero as compiled
-from gantline.systems.allox.policies.ageing import check_age
-from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
+from gantline.systems.allox.policies.columns import (
+    TICKS,
+    MachineColumns,
+    SlotPrices,
+    State,
+    UserScores,
+    WaitingJobs,
+    pack,
+    recall,
+    remember,
+    to_ticks,
+    unpack,
+)
 from gantline.systems.allox.policies.event import decide_columns
 from gantline.systems.allox.policies.fill import fits
-from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
-from gantline.systems.allox.policies.ticks import TICKS, to_ticks
-from gantline.systems.allox.policies.users import check_alpha
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Waiting:
     owner: Ints
     arrival: Floats
     time: Floats  # per type, estimated seconds
-    gain: Floats  # per type, what it adds to its owner's score (see `users.progress_gains`)
+    gain: Floats  # per type, what it adds to its owner's score
     need: Floats  # per type and further resource, such as memory
     width: Ints  # per type, how many machines it takes at once
 
@@ -83,8 +91,6 @@ def decide(
     width), start when they head an idle machine's list and enough machines of its type are idle, and reserve machines
     once they are older than ``age`` (a number, or one for each job). The state makes the next call quick and never changes the answer.
     """
-    check_alpha(alpha)
-    check_age(float(np.min(age, initial=inf)))
     times, release = to_ticks(waiting.time, machines.release)
     prices = SlotPrices(*recall(unpack(state, waiting.time.shape[1]), waiting.name))
     started, scored, matchings = decide_columns(

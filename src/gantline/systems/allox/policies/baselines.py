@@ -10,8 +10,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.systems.allox.policies.fill import FillMisfit, RankedWays, fill_best, fill_by_share, fill_within
-from gantline.systems.allox.policies.shares import Worth
-from gantline.systems.allox.policies.ways import Pool, Ways
+from gantline.systems.allox.policies.ways import Pool, Ways, Worth
 
 
 def no_tiers(ways: Ways) -> Ints:

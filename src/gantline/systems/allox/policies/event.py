@@ -19,7 +19,7 @@ from gantline.core.jit import kernel_from_zero as kernel
 from gantline.systems.allox.policies.ageing import serve_aged
 from gantline.systems.allox.policies.columns import MachineColumns, SlotPrices, UserScores, WaitingJobs
 from gantline.systems.allox.policies.fill import fits, take
-from gantline.systems.allox.policies.sequence import sequence
+from gantline.systems.allox.policies.matching import sequence
 from gantline.systems.allox.policies.slot_flow import FORBIDDEN, solve_slots
 from gantline.systems.allox.policies.slot_ties import settle
 from gantline.systems.allox.policies.users import let_in

@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.systems.allox.policies.shares import dominant_share
+from gantline.systems.allox.policies.ways import dominant_share
 
 
 class FillMisfit(IntEnum):

@@ -11,12 +11,11 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.systems.allox.policies import gather, machines, seats
+from gantline.systems.allox.policies import gather
 from gantline.systems.allox.policies.allox import Machines, Waiting
 from gantline.systems.allox.policies.columns import EngineTables
 from gantline.systems.allox.policies.profiling import PURPOSE, Samples
-from gantline.systems.allox.policies.shares import Worth
-from gantline.systems.allox.policies.ways import Pool, Ways
+from gantline.systems.allox.policies.ways import Pool, Ways, Worth
 
 #: How often a decision is made again because one of its jobs finds no node; after that such jobs are left out.
 _TRIES = 32
@@ -35,8 +34,7 @@ class Instant:
         self.F, self.I = F, I = snapshot.jobs.matrices()
         self.OF, self.OI = OF, OI = snapshot.options.F, snapshot.options.I
         self.nodes = NF, NI, D = snapshot.cluster.matrices()
-        every_row = np.arange(len(snapshot.jobs))
-        self.staying, self.staying_option, self.competing = gather.split(I, every_row, everyone)
+        self.staying, self.staying_option, self.competing = gather.split(I, everyone)
         if samples is not None:
             self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
         self.types, self.users = len(snapshot.cluster.types), len(snapshot.users)
@@ -53,7 +51,7 @@ class Instant:
         self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.staying, self.users, self.types)
         if samples is not None:
             self.capacity += samples.taken
-        owner, self.arrival, weight = gather.owners(F, I, every_row, self.competing, self.users)
+        owner, self.arrival, weight = gather.owners(F, I, self.competing, self.users)
         for name, value in weights.items():
             weight[[code for code, user in enumerate(snapshot.users) if user == name]] = value
         job, self.option, kind, time, need = gather.ways(
@@ -71,15 +69,15 @@ class Instant:
         """Waiting jobs and machines by kinds, the users' scores, and the way behind each (job, kind)."""
         F, I, OF, OI = self.F, self.I, self.OF, self.OI
         speed = self._speed(self.staying)
-        way, seconds, gain, further, width = machines.by_kind(ways.owner, ways.job, ways.kind, ways.time, ways.need, self.capacity)
-        kind, release, idle = machines.machines(
+        way, seconds, gain, further, width = gather.by_kind(ways.owner, ways.job, ways.kind, ways.time, ways.need, self.capacity)
+        kind, release, idle = gather.machines(
             EngineTables(F, I, OF, OI, self.NF, self.NI), self.staying, self.now, self.types, ways.kind, ways.need, speed
         )
         if self.samples is not None and self.samples.machines:
             kinds, ends = zip(*self.samples.machines)
             kind, release = np.concatenate((kind, np.array(kinds, np.int64))), np.concatenate((release, np.array(ends)))
             idle = np.concatenate((idle, np.zeros(len(ends), np.bool_)))
-        score = machines.scores(I, OF, OI, self.staying, self.users, self.capacity, speed)
+        score = gather.scores(I, OF, OI, self.staying, self.users, self.capacity, speed)
         waiting = Waiting(self.snapshot.jobs.rows[self.competing], ways.owner, self.arrival, seconds, gain, further, width)
         return waiting, Machines(kind, release, idle, self.pool.free[self.types :]), score, way
 
@@ -122,7 +120,7 @@ class Instant:
             same = places[~moving]
             leaving = self.competing[~np.isin(self.competing, same)]
             NF, NI = gather.vacate(self.I, self.OF, self.OI, *self.nodes, leaving)
-        bad = seats.first_unseated(self.OF, self.OI, NF, NI, option[moving])
+        bad = gather.first_unseated(self.OF, self.OI, NF, NI, option[moving])
         return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
 
     def plan(self, chosen: Ints, **rest: Any) -> Plan:

@@ -2,9 +2,8 @@
 
 Counted from the end, a job in position k of a machine delays itself and the k - 1 jobs behind it, so a schedule's total
 completion time is the sum over jobs of ``release + k * time``, and the best schedule is a least-cost bipartite matching
-of jobs to (machine, position) slots. `match` solves it by way of classes (see ``flow.py``), from the prices of an
-earlier solve if there are any, and always gives the same answer to the same instance. `match_from_scratch` writes all
-slots out and hands them to SciPy; it is the oracle.
+of jobs to (machine, position) slots. `match` solves it by way of classes (see ``slot_flow.py``), from the prices of an
+earlier solve if there are any, and always gives the same answer to the same instance. `sequence` turns classes into machines.
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.systems.allox.policies.columns import SlotPrices
-from gantline.systems.allox.policies.sequence import sequence
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.systems.allox.policies.columns import TICKS, SlotPrices, State, pack, recall, remember, to_ticks, unpack
 from gantline.systems.allox.policies.slot_flow import solve_slots
 from gantline.systems.allox.policies.slot_ties import settle
-from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
-from gantline.systems.allox.policies.ticks import TICKS, to_ticks
 
 
 @dataclass(frozen=True)
@@ -77,11 +73,35 @@ def match(
     return found, pack(remember(names, SlotPrices(price, depth, place)))
 
 
-def match_from_scratch(times: Floats, machine_type: Ints, release: Floats) -> tuple[float, Ints, Ints]:
-    """The oracle: every slot a column, SciPy's solver; the least total, and per job a machine and a position."""
-    jobs, machines = len(times), len(machine_type)
-    deepest = max(jobs, 1)
-    cost = release + np.arange(1, deepest + 1)[:, None, None] * times[:, machine_type]
-    cost = np.where(np.isfinite(cost), cost, 1e15).transpose(1, 0, 2).reshape(jobs, deepest * machines)
-    rows, slots = linear_sum_assignment(cost)
-    return float(cost[rows, slots].sum()), slots % machines, slots // machines + 1
+@compiled
+def sequence(times: Ints, release: Ints, offset: Ints, levels: int, place: Ints) -> tuple[Ints, Ints]:
+    """Give each job a machine (index into ``release``) and a starting time.
+
+    Jobs of one class may swap machines at no cost, so within a class the earliest arrival gets the machine that is
+    ready first (equal ones: in the order of ``release``). Positions are filled from the front, from the highest k.
+    """
+    jobs = place.size
+    machine, begin = np.full(jobs, -1, np.int64), np.zeros(jobs, np.int64)
+    ready = release.copy()
+    count = np.zeros((offset.size - 1) * levels + 1, np.int64)
+    for j in range(jobs):
+        count[place[j] + 1] += 1
+    for k in range(1, count.size):
+        count[k] += count[k - 1]
+    slot, first = count, count.copy()
+    members = np.zeros(jobs, np.int64)
+    for j in range(jobs):
+        members[slot[place[j]]] = j
+        slot[place[j]] += 1
+    for t in range(offset.size - 1):
+        for k in range(levels - 1, -1, -1):
+            c = t * levels + k
+            size = first[c + 1] - first[c]
+            if size == 0:
+                continue
+            by_ready = np.argsort(ready[offset[t] : offset[t] + size], kind="mergesort")
+            for i in range(size):
+                j, m = members[first[c] + i], offset[t] + by_ready[i]
+                machine[j], begin[j] = m, ready[m]
+                ready[m] += times[t, j]
+    return machine, begin

@@ -9,18 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.phases import PENDING
-from gantline.core.plan import Assignments, Plan
+from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.systems.allox.policies.ageing import next_ageing
 from gantline.systems.allox.policies.allox import decide, nothing_hangs
-from gantline.systems.allox.policies.at_once import Answer, answer_at_once
 from gantline.systems.allox.policies.behind import behind_gangs
 from gantline.systems.allox.policies.instant import Instant
 from gantline.systems.allox.policies.profiling import Samples, check_profile
-from gantline.systems.allox.policies.users import read_weights, weights_of
+from gantline.systems.allox.policies.users import read_weights
 from gantline.systems.allox.policies.ways import Ways
 
 PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
@@ -68,21 +66,6 @@ class AlloX(Policy):
         return not (self.preemptive or self.profile)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if not (self.preemptive or self.profile):
-            weight = weights_of(snapshot.users, read_weights(self.weights))
-            found = answer_at_once(snapshot, weight, self.alpha, self.age, self.patience, self.fill, snapshot.memory)
-            if found is not None:
-                return self._plan(snapshot, found)
-        return self._step_by_step(snapshot)
-
-    def _plan(self, snapshot: Snapshot, found: Answer) -> Plan:
-        waiting = snapshot.jobs.arrival[snapshot.jobs.phase == PENDING] if self.age < math.inf else np.empty(0)
-        until = next_ageing(waiting, snapshot.now, self.age) if found.steady else None
-        memory = found.state if found.competing >= _WORTH_KEEPING else None
-        return Plan.assign(Assignments(found.job, option=found.option), valid_until=until, memory=memory)
-
-    def _step_by_step(self, snapshot: Snapshot) -> Plan:
-        """The same for jobs and settings of every kind."""
         memory, samples = snapshot.memory, None
         if self.profile:
             samples, memory = Samples.after(snapshot), (snapshot.memory or {}).get("state")
@@ -102,10 +85,13 @@ class AlloX(Policy):
         def match(ways: Ways) -> Ints:
             nonlocal state, tries, steady
             waiting, machines, score, way = instant.matching(ways)
+            tries += 1
+            if not machines.idle.any():
+                state = memory
+                return ways.job[:0]
             weight = instant.pool.weight
             age = np.where(waiting.width.max(axis=1) > 1, min(self.age, self.patience), self.age)
             found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=age, state=memory)
-            tries += 1
             steady = nothing_hangs(waiting, machines, found)
             jobs, kinds = found.jobs, found.kinds
             if self.fill and not steady:

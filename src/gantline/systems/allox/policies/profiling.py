@@ -17,7 +17,7 @@ from gantline.core.errors import UsageError
 from gantline.core.phases import PENDING
 from gantline.core.snapshot import Snapshot
 from gantline.performance.sampling import Sampler
-from gantline.systems.allox.policies import gather, seats
+from gantline.systems.allox.policies import gather
 
 PURPOSE = "profile"
 
@@ -67,7 +67,7 @@ class Samples:
         jobs, OF, OI = snapshot.jobs, snapshot.options.F, snapshot.options.I
         need = np.empty(3 * self.types)
         kind = gather.need_of(OF, OI, option, self.types, need)
-        if kind in closed or seats.take_seats(OF, OI, self.NF, self.NI, np.array([option])) >= 0:
+        if kind in closed or gather.take_seats(OF, OI, self.NF, self.NI, np.array([option])) >= 0:
             closed.add(kind)
             return 0
         speed = float(jobs.metric(f"speed.{snapshot.cluster.types[kind // 2]}")[position])

@@ -12,9 +12,10 @@ from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
-_WHOLE, _OPEN, _GATED, _EDF = "elasticflow", "elasticflow, all let in", "edf, admission", "edf"
-_POLICIES = (
-    PolicyChoice("elasticflow", {"admission": "single"}, _WHOLE),
+WHOLE, _OPEN, _GATED, _EDF = "elasticflow", "elasticflow, all let in", "edf, admission", "edf"
+PAPER = "Gu et al.: ElasticFlow, An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
+POLICIES = (
+    PolicyChoice("elasticflow", {"admission": "single"}, WHOLE),
     PolicyChoice("elasticflow", {"admission": "off"}, _OPEN),
     PolicyChoice("edf", {"admission": "single"}, _GATED),
     PolicyChoice("edf", {"admission": "off"}, _EDF),
@@ -25,7 +26,7 @@ class ElasticFlowAblation(Study):
     """ElasticFlow, each of its two parts alone, and neither, on 64, 128 and 256 GPUs."""
 
     name: ClassVar[str] = "elasticflow-ablation"
-    paper: ClassVar[str] = "Gu et al.: ElasticFlow, An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
+    paper: ClassVar[str] = PAPER
     figure: ClassVar[str] = "Section 6: deadline satisfactory ratio of ElasticFlow, its ablations and EDF"
     what: ClassVar[str] = (
         "The published trace of 195 jobs with its table of speeds on 64, 128 and 256 GPUs, every start and change of size 30 s. All "
@@ -46,16 +47,15 @@ class ElasticFlowAblation(Study):
 
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()
-        speeds = next(iter(sorted(path.parent.rglob("A100.csv"))), path.with_name("A100.csv"))
-        settings: dict[str, Any] = {"throughputs": str(speeds)} | ({} if scale == "full" else {"first": 120})
+        settings: dict[str, Any] = {"throughputs": str(self.beside("A100.csv"))} | ({} if scale == "full" else {"first": 120})
         source = TraceSource(file=str(path), format="elasticflow", settings=settings)
         clusters = ("a100:8x8", "a100:16x8", "a100:32x8") if scale == "full" else ("a100:8x8", "a100:16x8")
-        return Grid(Setting(source, clusters[0], "elasticflow", costs="30"), _POLICIES, vary={"cluster": clusters}).cases()
+        return Grid(Setting(source, clusters[0], "elasticflow", costs="30"), POLICIES, vary={"cluster": clusters}).cases()
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         rows = {row["GPUs"]: row for row in self.table(results).iter_rows(named=True)}
-        over = {gpus: row[_WHOLE] / row[_EDF] for gpus, row in rows.items()}
-        parts = {gpus: min(row[_WHOLE] - row[_OPEN], row[_WHOLE] - row[_GATED]) for gpus, row in rows.items()}
+        over = {gpus: row[WHOLE] / row[_EDF] for gpus, row in rows.items()}
+        parts = {gpus: min(row[WHOLE] - row[_OPEN], row[WHOLE] - row[_GATED]) for gpus, row in rows.items()}
         both = {gpus: min(row[_OPEN], row[_GATED]) / row[_EDF] for gpus, row in rows.items()}
         smallest = min(rows)
         return [

@@ -8,19 +8,13 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.experiment.grid import Case, Grid, PolicyChoice
+from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.systems.elasticflow.studies.ablation import PAPER, POLICIES, WHOLE
 
-_WHOLE = "elasticflow"
 _OTHERS = {"edf": "than EDF", "edf, admission": "than EDF with admission", "elasticflow, all let in": "than elasticity without admission"}
-_POLICIES = (
-    PolicyChoice("elasticflow", {"admission": "single"}, _WHOLE),
-    PolicyChoice("elasticflow", {"admission": "off"}, "elasticflow, all let in"),
-    PolicyChoice("edf", {"admission": "single"}, "edf, admission"),
-    PolicyChoice("edf", {"admission": "off"}, "edf"),
-)
 _CLUSTERS = ("03", "06")
 
 
@@ -28,7 +22,7 @@ class ElasticFlowClusters(Study):
     """ElasticFlow, each of its two parts alone, and neither, on two real clusters' jobs."""
 
     name: ClassVar[str] = "elasticflow-clusters"
-    paper: ClassVar[str] = "Gu et al.: ElasticFlow, An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
+    paper: ClassVar[str] = PAPER
     figure: ClassVar[str] = "Section 6: deadline satisfactory ratio of ElasticFlow, its ablations and EDF, on production traces"
     what: ClassVar[str] = (
         "The first 300 jobs of Microsoft's clusters 03 and 06 on 64, 128 and 256 GPUs, as ElasticFlow's own simulator counts (slots of "
@@ -49,15 +43,14 @@ class ElasticFlowClusters(Study):
 
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()
-        speeds = next(iter(sorted((self.data or path.parent).rglob("A100.csv"))), path.with_name("A100.csv"))
         jobs, seeds = (300, (0, 1, 2, 3, 4)) if scale == "full" else (100, (0,))
         sizes = ("a100:8x8", "a100:16x8", "a100:32x8")[: 3 if scale == "full" else 2]
         found: list[Case] = []
         for cluster in _CLUSTERS:
-            settings = {"throughputs": str(speeds), "first": jobs}
+            settings = {"throughputs": str(self.beside("A100.csv")), "first": jobs}
             source = TraceSource(file=str(path.with_name(f"raw_cluster{cluster}.csv.gz")), format="elasticflow", settings=settings)
             base = Setting(source, "a100:8x8", "elasticflow", regime="elasticflow", round=240.0)
-            grid = Grid(base, _POLICIES, vary={"cluster": sizes, "trace.seed": seeds})
+            grid = Grid(base, POLICIES, vary={"cluster": sizes, "trace.seed": seeds})
             found += [replace(case, axes={"jobs of": cluster, **case.axes}) for case in grid.cases()]
         return found
 
@@ -65,7 +58,7 @@ class ElasticFlowClusters(Study):
         rows = self.table(results).to_dicts()
         found = []
         for other, words in _OTHERS.items():
-            more = {row["cluster and GPUs"]: row[_WHOLE] - row[other] for row in rows}
+            more = {row["cluster and GPUs"]: row[WHOLE] - row[other] for row in rows}
             text = ", ".join(f"{100 * points:+.0f} on {place}" for place, points in more.items())
             found.append(Claim(f"ElasticFlow meets more deadlines {words}", "more", f"points: {text}", min(more.values()) > 0.0))
         return found
@@ -77,5 +70,5 @@ class ElasticFlowClusters(Study):
             place.alias("cluster and GPUs"), "policy", (1.0 - pl.col("deadline_misses") / pl.col("deadlines")).alias("met")
         )
         means = met.group_by("cluster and GPUs", "policy").agg(pl.col("met").mean())
-        order = [_WHOLE, *list(_OTHERS)[::-1]]
+        order = [WHOLE, *list(_OTHERS)[::-1]]
         return means.pivot("policy", index="cluster and GPUs", values="met").sort("cluster and GPUs").select("cluster and GPUs", *order)

@@ -20,7 +20,6 @@ from gantline.systems.gavel.imitation.run_state import GavelRunState
 
 _JOBS = ("F", "I", "done", "failures", "seen")
 _DEVICES = ("total", "held", "paid")
-_LOG = ("LI", "LF", "LD")
 
 
 def save_rounds(rounds: GavelRunState, path: Path) -> None:

@@ -58,17 +58,3 @@ def devices_used(instance: Instance, allocation: Allocation) -> Floats:
     if instance.pairs is not None and len(instance.pairs):
         used = used + instance.scale[instance.pairs.members[:, 0]] @ allocation.paired
     return np.asarray(used)
-
-
-def excess(instance: Instance, allocation: Allocation) -> float:
-    """By how much the shares break a constraint of section 3.1; 0 for a feasible allocation."""
-    if not len(instance):
-        return 0.0
-    worst = max(
-        float((time_used(instance, allocation) - 1.0).max()),
-        float((devices_used(instance, allocation) - instance.capacity).max()),
-        float(-allocation.share.min()),
-    )
-    if allocation.paired.size:
-        worst = max(worst, float(-allocation.paired.min()))
-    return max(worst, 0.0)

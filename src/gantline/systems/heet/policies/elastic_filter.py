@@ -101,12 +101,3 @@ def _balance(factor: list[Floats]) -> None:
 def _outer(bias: list[Floats]) -> Floats:
     found: Floats = bias[0][:, None, None] + bias[1][None, :, None] + bias[2][None, None, :]
     return found
-
-
-def filter_error(speed: Floats, measured: NDArray[np.bool_], how: ElasticFilter | None = None) -> float:
-    """The mean relative error where nothing was measured, for tables of speeds that are known in full."""
-    hidden = ~measured & np.isfinite(speed) & (np.nan_to_num(speed) > 0.0)
-    if not hidden.any():
-        return 0.0
-    found = (how or ElasticFilter()).complete(np.where(measured, speed, np.nan))
-    return float(np.mean(np.abs(found[hidden] / speed[hidden] - 1.0)))

@@ -7,20 +7,10 @@ on each of its servers by one over their number, because once it is stopped its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 Seats = Mapping[int, Mapping[int, int]]  # job -> server -> devices
-
-
-@dataclass(frozen=True)
-class Reclaimed:
-    """Servers that go back, jobs that are stopped for it, and jobs that shrink."""
-
-    servers: tuple[int, ...]
-    stopped: tuple[int, ...]
-    shrunk: tuple[int, ...]
 
 
 def cheapest(seats: Seats, least: Mapping[int, int], servers: Sequence[int], count: int) -> list[int]:
@@ -53,15 +43,3 @@ def fewest_jobs(seats: Seats, servers: Sequence[int], count: int) -> list[int]:
 def at_random(servers: Sequence[int], count: int, draw: np.random.Generator) -> list[int]:
     """Any servers."""
     return [servers[place] for place in draw.permutation(len(servers))[:count].tolist()]
-
-
-def consequences(seats: Seats, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
-    """The jobs that are stopped and those that shrink when these servers go."""
-    gone = set(servers)
-    stopped: list[int] = []
-    shrunk: list[int] = []
-    for job, held in seats.items():
-        stays = sum(devices for server, devices in held.items() if server not in gone)
-        if stays < sum(held.values()):
-            (shrunk if stays >= least[job] else stopped).append(job)
-    return Reclaimed(tuple(servers), tuple(stopped), tuple(shrunk))
