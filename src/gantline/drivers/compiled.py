@@ -58,7 +58,7 @@ def run_compiled(engine: Engine, bounds: lc.LoopBounds, obstacle: str = "") -> t
         return None, report_on("steps", "the policy makes plans, not an order")
     if state.regime.ties_keep_order:
         return None, report_on("steps", f"regime '{state.regime.name}' breaks ties by the last order")
-    read = read_key(policy, state, engine.guard)
+    read = read_key(policy, state, engine.guard, engine.quotas.active)
     if read.declared is not None:
         key, numbers = read.declared
         with as_priorities(numbers, state.tables):

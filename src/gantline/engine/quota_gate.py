@@ -86,16 +86,18 @@ class QuotaGate:
     def walk(self, key: Floats, rows: Ints, option: Ints | None = None) -> float:
         """Start and stop gangs in the order of the keys; returns the next finish. With `option`, only within promises: see `QuotaNotes`."""
         state, log = self.state, self.state.log
-        books, waits = self._books(), len(state.waiting_rows)
-        width, t = state.scratch.shape[1], state.tables
-        notes = QuotaNotes(
-            books, lines_for(books, waits), np.zeros(width, dtype=np.int64), np.zeros(len(books.by_user), dtype=np.int64),
-            np.zeros(len(books.parent) * len(t.cluster.types), dtype=np.int64),
-            *((books.leaf, False) if option is None else (option, True)),
-        )  # fmt: skip
+        notes = self.notes(len(state.waiting_rows), option)
         return float(
             walk_within_quotas(state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out, notes)
         )
+
+    def notes(self, waits: int, option: Ints | None = None) -> QuotaNotes:
+        """What a walk over at most so many rows that wait begins with."""
+        books, width, types = self._books(), self.state.scratch.shape[1], len(self.state.tables.cluster.types)
+        return QuotaNotes(
+            books, lines_for(books, waits), np.zeros(width, dtype=np.int64), np.zeros(len(books.by_user), dtype=np.int64),
+            np.zeros(len(books.parent) * types, dtype=np.int64), *((books.leaf, False) if option is None else (option, True)),
+        )  # fmt: skip
 
     # --- of assignments -------------------------------------------------------------------------------------------------
     def shown(self) -> Ints:

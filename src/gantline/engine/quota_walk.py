@@ -79,11 +79,41 @@ def walk_within_quotas(
     for i in range(key.shape[0]):
         if np.isnan(key[i]):
             return np.nan
-    F, I = t.F, t.I
     for i in range(key.shape[0]):
-        F[c.KEY, rows[i]] = key[i]
-    sort_rows(F, lists.running, lists.number[ls.RUNNING])
-    sort_rows(F, lists.waiting, lists.number[ls.WAITING])
+        t.F[c.KEY, rows[i]] = key[i]
+    sort_rows(t.F, lists.running, lists.number[ls.RUNNING])
+    sort_rows(t.F, lists.waiting, lists.number[ls.WAITING])
+    walk_lines(t, lists, now, rules, log, scratch, out, q)
+    return next_finish(t.F, t.I, lists)
+
+
+@kernel
+def count_running(t: Matrices, lists: Lists, q: QuotaNotes) -> None:
+    """The books of now, where every gang has its devices to itself, and no user's jobs shut out."""
+    q.books.used[:], q.books.by_user[:], q.shut[:] = 0.0, 0.0, 0
+    for k in range(lists.number[ls.RUNNING]):
+        row = lists.running[k]
+        count_in(q.books, t.I[c.QUEUE, row], t.I[c.USER, row], float(t.I[c.HELD, row]))
+
+
+@kernel
+def any_exceeded(b: Books) -> bool:
+    """Whether queues or users hold more than they may."""
+    for at in range(b.used.shape[0]):
+        if b.used[at] > b.limit[at]:
+            return True
+    for user in range(b.by_user.shape[0]):
+        if b.by_user[user] > b.user_quota[0]:
+            return True
+    return False
+
+
+@kernel
+def walk_lines(
+    t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, q: QuotaNotes
+) -> None:
+    """Walk both lists (sorted by key), as `engine.walk.walk`, within quotas; the books are those of now."""
+    F, I = t.F, t.I
     notes = notes_on(scratch)
     number = notes.number
     begin(t, lists, rules, notes)
@@ -102,7 +132,6 @@ def walk_within_quotas(
     if number[w.STARTED] > 0 or number[w.STOPPED] > 0:
         regroup(F, I, lists, lists.number[ls.WAITING], notes.gain)
     out[0], out[1] = number[w.STARTED], number[w.STOPPED]
-    return next_finish(F, I, lists)
 
 
 @kernel

@@ -23,6 +23,8 @@ from gantline.engine.state import State
 if TYPE_CHECKING:
     from gantline.drivers.python_keys.tape import Written
 
+_BOUNDED = "quotas bound what jobs may hold"
+
 
 class Reading(NamedTuple):
     """What became of a key: a sum for records, instructions for the tables, or neither; and why not."""
@@ -40,21 +42,25 @@ def plainly(call: Callable[[], Any]) -> Any:
     return call()
 
 
-def read_key(policy: Policy, state: State, guard: Within | None = None) -> Reading:
-    """Read the key of a policy that is nothing but a key; `guard` bounds the calls of it, as it does every turn."""
+def read_key(policy: Policy, state: State, guard: Within | None = None, bounded: bool = False) -> Reading:
+    """Read the key of a policy that is nothing but a key.
+
+    `guard` bounds the calls of it, as it does every turn; `bounded`: quotas bound what jobs may hold, which records do not know.
+    """
     within = guard or plainly
     if not isinstance(policy, OrderPolicy):
         return _asked("it makes plans, not an order")
     if not within(lambda: runs_by_key(policy)):
         return _asked("it has a decide() of its own")
+    no_records = _BOUNDED if bounded else why_not_on_records(state)
     depth = float(within(policy.backfill_depth))
     if depth:
-        return _with_promises(policy, state, within, depth)
+        return _with_promises(policy, state, within, depth, no_records)
     hint = hint_of(policy, within)
     if hint is Hint.NOT_HEEDED_HERE:
         return _asked("its valid_until() is neither None nor infinite nor a function of the snapshot")
     try:
-        return _compile(within(lambda: _note(policy, state)), state, hint)
+        return _compile(within(lambda: _note(policy, state)), state, hint, no_records)
     except CannotReadError as found:
         return _asked(f"its key takes {found}")
     except KeyboardInterrupt:
@@ -67,7 +73,7 @@ def _asked(why: str) -> Reading:
     return Reading(no_records=why, no_tables=why)
 
 
-def _compile(key: Term, state: State, hint: Hint) -> Reading:
+def _compile(key: Term, state: State, hint: Hint, no_records: str) -> Reading:
     """On records, if they can express it; an order declared to hold although it turns is one for the tables, which check it on demand."""
     found, why = declare(key, state.tables), ""
     linear, promised, on_events = found and found[0], hint is Hint.FOR_EVER, state.regime.round <= 0.0
@@ -81,7 +87,7 @@ def _compile(key: Term, state: State, hint: Hint) -> Reading:
         # a level counts from the very instant only if the policy says when that is; else from the next look on
         why = "it has levels and no valid_until(), and there are no rounds"
     sums = None if why else found
-    why = why or why_not_on_records(state)
+    why = why or no_records
     if not why:
         return Reading(found, sums=sums, hint=hint)
     from gantline.drivers.python_keys.tape import write  # most keys do without
@@ -97,9 +103,9 @@ def _compile(key: Term, state: State, hint: Hint) -> Reading:
     return Reading(None, written, sums, why, hint=hint)
 
 
-def _with_promises(policy: OrderPolicy, state: State, within: Within, depth: float) -> Reading:
+def _with_promises(policy: OrderPolicy, state: State, within: Within, depth: float, no_records: str) -> Reading:
     """Backfilling is compiled on records only."""
-    why = why_not_on_records(state) or ("" if at_asked_speed(state) else "it backfills, and jobs run at other speeds than they asked for")
+    why = no_records or ("" if at_asked_speed(state) else "it backfills, and jobs run at other speeds than they asked for")
     if why:
         return _asked(why)
     try:

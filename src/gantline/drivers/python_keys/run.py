@@ -17,9 +17,10 @@ from gantline.drivers.declared import take_order
 from gantline.drivers.loop_clock import LoopEnd
 from gantline.drivers.python_keys import table_verbs as v
 from gantline.drivers.python_keys.questions import Questions
-from gantline.drivers.python_keys.table_verbs import OnTables, run_asking, run_tape
+from gantline.drivers.python_keys.table_verbs import OnTables, run_asking, run_asking_bounded, run_tape, run_tape_bounded
 from gantline.drivers.python_keys.tape import Tape, Written, blank
 from gantline.drivers.standstill import Standstill
+from gantline.engine import beside_reasons
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
@@ -43,12 +44,14 @@ class _Loop:
         self._fresh, self._said = np.zeros(rows, dtype=np.int64), np.zeros(rows)
         self._asked_before, self._checked = self.state.decision, 1
         self._standstill = Standstill(engine)
+        self._quotas = engine.quotas.notes(rows if engine.quotas.active else 0)
         self._on = self._store()
 
     def _store(self) -> OnTables:
         state = self.state
         room = (state.log.columns, state.scratch, state.out)
-        return OnTables(state.matrices, state.lists, state.rules, *room, self._tape, self._levels, self.how, self._fresh, self._said)
+        keys = (self._tape, self._levels, self.how, self._fresh, self._said)
+        return OnTables(state.matrices, state.lists, state.rules, *room, *keys, self._quotas)
 
     def go_on(self) -> int:
         """Until something is needed that compiled code does not have."""
@@ -102,8 +105,16 @@ class _Loop:
         engine.started += int(counted[lc.STARTED])
         engine.stopped += int(counted[lc.STOPPED])
         if code != lc.ASK:
-            name_blocked(self.state)
+            self.write_reasons()
         self.report_progress()
+
+    def write_reasons(self) -> None:
+        """Write the reasons that the last decision has left to be found afterwards."""
+        if self.engine.quotas.active:
+            beside_reasons.write_reasons(self.state.tables, self.state.rows)
+            self.engine.quotas.write_reasons()
+        else:
+            name_blocked(self.state)
 
 
 def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> LoopEnd:
@@ -112,7 +123,7 @@ def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> Loop
     At the first decision, the second, the fourth and so on the policy is asked what the keys are. If its keys differ, it is asked
     from there on.
     """
-    run = _Loop(engine, bounds, run_tape, written.tape, written.levels)
+    run = _Loop(engine, bounds, run_tape_bounded if engine.quotas.active else run_tape, written.tape, written.levels)
     run.how[v.AGES], run.how[v.UNTIL_CHECK], run.how[v.BY_GPU] = int(written.ages), 1, int(written.by_gpu)
     run.clock.time[lc.VALID] = written.until
     code = run.go_on()
@@ -127,11 +138,11 @@ def run_questions(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> Lo
     A policy that stops nothing and does not say how long its order holds is not asked while all that wait ask for more than is free.
     """
     state = engine.state
-    run = _Loop(engine, bounds, run_asking, blank(0))
+    run = _Loop(engine, bounds, run_asking_bounded if engine.quotas.active else run_asking, blank(0))
     run.how[v.PASSES] = int(not asked.says_until)
     code, questions = run.go_on(), 0
     while code == lc.KEYS:
-        name_blocked(state)  # by the last decision
+        run.write_reasons()
         state.now, state.decision, questions = run.now, run.decision, questions + 1
         answer = asked.ask()
         if answer is None:
@@ -147,11 +158,11 @@ def run_questions(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> Lo
 def run_plans(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
     """The same where the policy is asked for a whole plan at every decision, until one is something else than an order."""
     state = engine.state
-    run = _Loop(engine, bounds, run_asking, blank(0))
+    run = _Loop(engine, bounds, run_asking_bounded if engine.quotas.active else run_asking, blank(0))
     strict, switch = state.regime.strict, state.SI
     plan, code = None, run.go_on()
     while code == lc.KEYS:
-        name_blocked(state)  # by the last decision
+        run.write_reasons()
         state.now = run.now
         if state.decision % _PROGRESS_EVERY == 0:
             run.report_progress()

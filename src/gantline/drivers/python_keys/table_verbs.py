@@ -28,6 +28,7 @@ from gantline.engine.advance import finish_due, next_finish, next_movable
 from gantline.engine.instants import answer_ends
 from gantline.engine.lists import Lists
 from gantline.engine.log import DEVICES, INTERVALS, LogColumns
+from gantline.engine.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.ranks import sort_rows
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
@@ -36,7 +37,8 @@ from gantline.engine.walk import walk
 # not be asked while nothing can start, whether levels are counted by GPU-seconds
 AGES, UNTIL_CHECK, PASSES, BY_GPU, PLACES = range(5)
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are noticed
-ASKS = False  # whether the policy gives the keys; known when it is compiled (`variant`)
+# known when a loop is compiled (`variant`): whether the policy gives the keys, and whether quotas bound what jobs may hold
+ASKS, BOUNDED = False, False
 
 _STOP = int(Misfit.STOP)
 
@@ -55,6 +57,7 @@ class OnTables(NamedTuple):
     how: Ints
     fresh: Ints  # rows with unknown keys
     said: Floats  # keys of all active rows, as the policy gives them
+    quotas: QuotaNotes
 
 
 @kernel
@@ -144,13 +147,15 @@ def _nothing_fits(NI: Ints, lists: Lists, rules: EngineRules) -> bool:
 
 @kernel
 def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
-    """Nothing is to be decided while nothing waits; before a decision the policy may have to say something."""
+    """Nothing is to be decided while nothing waits and no quota is exceeded; before a decision the policy may have to say something."""
     count, how, out, F = clock.number, on.how, on.out, on.t.F
-    if number[ls.WAITING] == 0:
+    if BOUNDED:
+        count_running(on.t, on.lists, on.quotas)
+    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
         return lc.GO_ON
     if count[lc.READY] == lc.BEFORE:
         if ASKS:
-            if how[PASSES] == 1 and _nothing_fits(on.t.NI, on.lists, on.rules):
+            if not BOUNDED and how[PASSES] == 1 and _nothing_fits(on.t.NI, on.lists, on.rules):
                 count[lc.DECISIONS] += 1
                 out[0], out[1] = 0, 0
                 return lc.GO_ON
@@ -167,7 +172,10 @@ def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
     count[lc.DECISIONS] += 1
     sort_rows(F, on.lists.running, number[ls.RUNNING])
     sort_rows(F, on.lists.waiting, number[ls.WAITING])
-    walk(on.t, on.lists, now, on.rules, on.log, on.scratch, out)
+    if BOUNDED:
+        walk_lines(on.t, on.lists, now, on.rules, on.log, on.scratch, out, on.quotas)
+    else:
+        walk(on.t, on.lists, now, on.rules, on.log, on.scratch, out)
     count[lc.STARTED] += out[0]
     count[lc.STOPPED] += out[1]
     return lc.GO_ON
@@ -176,13 +184,13 @@ def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
 @kernel
 def wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
     """When the answer ends, a row that runs reaches a level, or a gang may be stopped that may not yet."""
-    if number[ls.WAITING] == 0:
+    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
         return np.inf
     time = clock.time
     soonest = answer_ends(time[lc.VALID], now, time[lc.ROUND], time[lc.QUANTUM])
     if on.levels.shape[0] > 0:
         soonest = min(soonest, answer_ends(_next_level(on, now), now, time[lc.ROUND], time[lc.QUANTUM]))
-    if on.rules.switch[s.S_PREEMPT] == 1:
+    if BOUNDED or on.rules.switch[s.S_PREEMPT] == 1:  # by their quotas gangs give way under every policy
         soonest = min(soonest, next_movable(on.t.F, on.lists, now, on.rules.amount[s.S_MIN_RUN]))
     return soonest
 
@@ -205,5 +213,9 @@ def _next_level(on: OnTables, now: float) -> float:
 
 
 _VERBS = Verbs(due, finish, arrive, decide, wake, has_room, has_ended, next_end)
+_WITHIN_QUOTAS = _VERBS._replace(decide=variant(decide, "decide_bounded", BOUNDED=True), wake=variant(wake, "wake_bounded", BOUNDED=True))
+_ASKING_WITHIN_QUOTAS = _WITHIN_QUOTAS._replace(decide=variant(decide, "decide_asking_bounded", ASKS=True, BOUNDED=True))
 run_tape = loop_over(_VERBS, "run_tape", __name__)
 run_asking = loop_over(_VERBS._replace(decide=variant(decide, "decide_asking", ASKS=True)), "run_asking", __name__)
+run_tape_bounded = loop_over(_WITHIN_QUOTAS, "run_tape_bounded", __name__)
+run_asking_bounded = loop_over(_ASKING_WITHIN_QUOTAS, "run_asking_bounded", __name__)
