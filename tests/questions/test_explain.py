@@ -12,7 +12,8 @@ from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.questions import explain
+from gantline.questions import explain, forecast
+from gantline.questions.asked import answer
 from gantline.questions.forecast import Setup
 from gantline.questions.submission import submission
 from gantline.simulator.uncertainty import Uncertainty
@@ -151,3 +152,32 @@ def test_the_quota_that_holds_a_job_back_is_named_with_who_uses_it_under_every_p
     tree = [{"name": "a", "quota": 2, "borrow": 0}]
     found = explain(instant(jobs, "1x4", queue_tree=tree, queues=["a"]), make_policy(policy), "waits", replace(SURE, samples=0))
     assert (found.act, found.why) == ("waits", "queue 'a' may hold 2; it holds 2: a0 (1), a1 (1)")
+
+
+def test_what_is_known_of_the_jobs_ahead_is_said_in_place_of_a_start():
+    """On h100 one job of unknown length runs before two that wait; on a100 every length is known."""
+
+    def job(name, kind, **more):
+        return {"id": name, "gpus": 2, "estimate": 7200.0, "options": [{"type": kind, "gpus": 2, "rate": 1.0}], **more}
+
+    nodes = [{"name": kind, "type": kind, "gpus": 2} for kind in ("h100", "a100")]
+    jobs = [job("blind", "h100", devices=[0, 1]), job("known", "a100", devices=[2, 3])]
+    jobs += [job(name, kind, arrival=place) for place, (name, kind) in enumerate([("one", "h100"), ("two", "h100"), ("free", "a100")])]
+    now = {"now": 600, "cluster": {"nodes": nodes}, "jobs": jobs, "unestimated": ["blind"]}
+    question = {"snapshot": now, "policy": "fifo", "settings": {"backfill": "skip"}, "samples": 4, "sigma": 0.0}
+    told = answer({**question, "ask": "forecast"})
+    found = {one["job"]: one for one in told["jobs"]}
+    assert {name for name, one in found.items() if one["start_p50"] is None} == {"one", "two"}
+    assert {name for name, one in found.items() if one["finish_p50"] is None} == {"blind", "one", "two"}
+    assert {name for name, one in found.items() if not one["estimated"]} == {"blind"}
+    assert [found[name]["unknown"] for name in ("one", "two", "free")] == [
+        "1 job ahead, 1 of unknown length",
+        "2 jobs, 4 GPU-hours ahead, 1 of unknown length",
+        "",
+    ]
+    assert "two: 2 jobs, 4 GPU-hours ahead, 1 of unknown length: its start is not known" in told["lines"]
+    assert "blind: runs; its end is not known: it has no estimate" in told["lines"]
+    assert forecast(decode_snapshot(now), make_policy("fifo"), ["free"])[0].start_p50 > 600
+    explained = answer({**question, "ask": "explain", "job": "two"})
+    assert (explained["expected"]["start_p50"], explained["expected"]["unknown"]) == (None, found["two"]["unknown"])
+    assert explained["lines"][-1] == "2 jobs, 4 GPU-hours ahead, 1 of unknown length: its start is not known"

@@ -10,12 +10,13 @@ from tests.service.conftest import Running, until
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.service import asking
 from gantline.simulator.simulate import simulate
 
 
 def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     client = service.client("asker", "submitter")
-    ahead = client.submit(["sleep", "300"], name="ahead", resources={"accelerators": "3"})[0]
+    ahead = client.submit(["sleep", "300"], name="ahead", resources={"accelerators": "3"}, estimate="5m")[0]
     waits = client.submit(["sleep", "1"], name="waits", resources={"accelerators": "2"})[0]
     until(lambda: client.job(ahead)["state"] == "running", "the first one runs")
     told = client.explain(waits, samples=4)
@@ -50,6 +51,27 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     past = operator.past_what_if("srtf", replicas=2)
     assert past["jobs"] >= 1
     assert past["errors"]
+
+
+def test_a_dry_run_behind_thousands_answers_position_and_reason_whatever_forecasts_take(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No time at all for futures, and then a limit that no worker keeps to."""
+    owner = service.client()
+    (runs,) = owner.submit(["sleep", "600"], resources={"gpus": 4}, estimate="1h")
+    waits = owner.submit(["true"], array="0-2999", estimate="1m")
+    until(lambda: owner.job(runs)["state"] == "running")
+    monkeypatch.setattr(asking, "_PROMPT_SECONDS", 0.0)
+    told = owner.submission(["true"], dry_run=True, estimate="1m")["then"]
+    assert (told["act"], told["position"], told["waiting"]) == ("waits", 3001, 3001)
+    assert (told["expected"], told["unknown"], told["samples"]) == (None, "not within 0 s of CPU", 0)
+    assert told["lines"] == [f"it would wait, as number 3001: {told['why']}", "expected start not within 0 s of CPU"]
+    monkeypatch.setattr(asking, "_PROMPT_LIMIT", 1e-6)
+    late = owner.submission(["true"], dry_run=True, estimate="1m")["then"]
+    assert (late["position"], late["why"], late["unknown"]) == (3001, told["why"], "no answer within 1e-06 s")
+    assert late["lines"][1] == "no start can be named: no answer within 1e-06 s"
+    owner.cancel(waits[0].partition("_")[0], runs)
+    until(lambda: owner.job(waits[-1])["state"] == "cancelled")
 
 
 def test_the_past_is_a_trace_that_the_simulator_reads(service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

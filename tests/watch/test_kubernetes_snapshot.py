@@ -117,6 +117,17 @@ def test_questions_are_answered_about_it(recording: Path, capsys: pytest.Capture
     assert "1 jobs run, 1 wait for 2 GPUs" in capsys.readouterr().out
 
 
+def test_no_end_is_forecast_of_pods_without_a_limit_nor_a_start_of_those_behind(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen(recording, node("n1"), pod("runs", 4, "n1"), pod("waits", 2, age=50), pod("alone", 1, age=40, activeDeadlineSeconds=3600))
+    assert main(["forecast", "--watch", f"kubernetes:{recording}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "team/runs: runs; its end is not known: it has no estimate" in lines
+    assert "team/waits: 1 job ahead, 1 of unknown length: its start is not known" in lines
+    assert all(line.startswith("note:") or "(P50)" not in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [

@@ -2,15 +2,15 @@
 
 A question is ``{"ask": "explain" | "changes" | "forecast" | "submission" | "what-if", "snapshot", "policy", "settings", ...}``, or
 ``"past"`` with ``jobs`` (rows of a trace) and ``cluster`` in place of the snapshot. ``about`` names the snapshot, so that it need not be
-sent again; ``profiles`` is the file with the measured profiles of the run; ``unestimated`` are jobs without an estimate of how long they
-take; ``seconds`` of CPU time bound the futures that are drawn; ``newcomers`` are past jobs that future ones may resemble, ``learn`` those
-from which a forecast learns how late forecasts are. An answer has the values and, under ``lines``, the same as sentences.
+sent again; ``profiles`` is the file with the measured profiles of the run; ``seconds`` of CPU time bound the futures that are drawn;
+``newcomers`` are past jobs that future ones may resemble, ``learn`` those from which a forecast learns how late forecasts are. An answer
+has the values and, under ``lines``, the same as sentences.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from gantline.core.units import human_seconds
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
+from gantline.questions.ahead import unestimated
 from gantline.questions.calibration import check_forecasts
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
@@ -39,7 +40,7 @@ from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
 _LEARNING = 12  # draws of each forecast from which others learn
-_DRAWS = ("samples", "sigma", "ratios", "horizon", "seed", "newcomers", "seconds", "unestimated")
+_DRAWS = ("samples", "sigma", "ratios", "horizon", "seed", "newcomers", "seconds")
 _HEAD = ("ask", "snapshot", "about", "policy", "settings", "placement", "costs", "profiles", *_DRAWS)
 _OWN = {
     "explain": ("job",),
@@ -125,13 +126,10 @@ def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) 
     if past is not None:
         setup = replace(setup, stretch=_learned(past, snapshot, policy, setup))
     found = forecast(snapshot, policy, wanted or None, setup)
-    blind = set(reader.raw("unestimated") or ())
-    forecasts = {one.job: {**one.as_json(), "estimated": one.job not in blind} for one in found}
-    for name in blind & set(forecasts):
-        forecasts[name] |= {key: None for key in forecasts[name] if key.startswith("finish_")}
-    used = found[0].samples if found else 0
-    lines = [*_lines(found, blind, setup.has_spread), *guesses(blind), f"note: {setup.used(used)} of {setup.over}"]
-    return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [*forecasts.values()], "lines": lines}
+    used, ids = found[0].samples if found else 0, snapshot.jobs.ids
+    blind = [ids[place] for place in sorted(unestimated(snapshot))]
+    lines = [*_lines(found, setup.has_spread), *_without_estimate(blind), f"note: {setup.used(used)} of {setup.over}"]
+    return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [one.as_json() for one in found], "lines": lines}
 
 
 def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Stretch:
@@ -170,15 +168,15 @@ def _past(reader: Reader, policy: Policy) -> dict[str, Any]:
     return {**_plain(found.as_json()), "lines": found.lines()}
 
 
-def guesses(blind: Collection[str]) -> list[str]:
-    """Notes on a forecast in which some jobs have no estimate."""
+def _without_estimate(blind: Sequence[str]) -> list[str]:
+    """A note on a forecast in which some jobs have no estimate."""
     if not blind:
         return []
-    shown = ", ".join(sorted(blind)[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
-    return [f"note: no estimate is known of {shown}: forecasts of what waits behind them are guesses (gantline set JOB --estimate 2h)"]
+    shown = ", ".join(blind[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
+    return [f"note: no estimate is known of {shown}: no start is named of what waits behind them (gantline set JOB --estimate 2h)"]
 
 
-def _lines(found: list[Forecast], blind: Collection[str], has_spread: bool) -> list[str]:
+def _lines(found: list[Forecast], has_spread: bool) -> list[str]:
     def written(one: Forecast, instant: float) -> str:
         return human_seconds(instant - one.now) if math.isfinite(instant) else "beyond the horizon"
 
@@ -192,12 +190,12 @@ def _lines(found: list[Forecast], blind: Collection[str], has_spread: bool) -> l
         return f"starts in {written(one, one.start_p50)} (P50), {written(one, one.start_p90)} (P90){mean}"
 
     def end(one: Forecast) -> str:
-        if one.job in blind:
+        if not one.estimated:
             return "its end is not known: it has no estimate"
         mean = span(one, one.finish_mean, one.finish_low, one.finish_high)
         return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90){mean}"
 
-    return [f"{one.job}: {start(one)}; {end(one)}" for one in found]
+    return [f"{one.job}: " + (one.told() if one.unknown else f"{start(one)}; {end(one)}") for one in found]
 
 
 def _plain(value: Any) -> Any:

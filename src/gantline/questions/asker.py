@@ -24,18 +24,23 @@ class Asker:
         self._about = ""  # the snapshot that the worker has decoded last
 
     def ask(
-        self, question: dict[str, object], about: str = "", snapshot: Callable[[], dict[str, object]] | None = None
+        self,
+        question: dict[str, object],
+        about: str = "",
+        snapshot: Callable[[], dict[str, object]] | None = None,
+        limit: float | None = None,
     ) -> dict[str, object]:
         """The answer; raises what the worker refused.
 
         `about` names an instant: its `snapshot` is made, sent and decoded once, for all questions about it that follow one another.
+        `limit`: seconds after which there is no answer, where they are not the usual ones.
         """
         if not self._lock.acquire(timeout=self.limit):
             raise UnreachableError("others are asking", where="questions", fix="ask again in a while")
         try:
             known = bool(about) and about == self._about and self._worker is not None and self._worker.poll() is None
             more = {} if known or snapshot is None else {"snapshot": snapshot()}
-            line = self._exchange(json.dumps({**question, **more, **({"about": about} if about else {})}))
+            line = self._exchange(json.dumps({**question, **more, **({"about": about} if about else {})}), limit or self.limit)
             reply = json.loads(line)
             self._about = "" if "error" in reply else about  # what refuses a question may not have read its snapshot
         finally:
@@ -45,11 +50,11 @@ class Asker:
         found: dict[str, object] = reply["answer"]
         return found
 
-    def _exchange(self, line: str) -> str:
+    def _exchange(self, line: str, limit: float) -> str:
         worker = self._alive()
         assert worker.stdin is not None
         assert worker.stdout is not None
-        late = threading.Timer(self.limit, worker.kill)
+        late = threading.Timer(limit, worker.kill)
         late.start()
         try:
             worker.stdin.write(line + "\n")
@@ -61,7 +66,7 @@ class Asker:
             late.cancel()
         if not found:
             self.close()
-            raise RefusedError(f"no answer within {self.limit:g} s", where="questions", fix="ask with fewer --draws")
+            raise RefusedError(f"no answer within {limit:g} s", where="questions", fix="ask with fewer --draws")
         return found
 
     def _alive(self) -> subprocess.Popen[str]:

@@ -21,6 +21,7 @@ from gantline.core.units import human_seconds
 from gantline.questions.changes import RUNS, StepChange, step_changes
 from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.simulator.outcome import JobOutcome, carry_out
+from gantline.simulator.rollout import CpuBudget
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,10 @@ class Explanation:
     devices: tuple[int, ...] = ()
     ahead: tuple[Ahead, ...] = ()
     changes: tuple[StepChange, ...] = ()  # each would start it now
+    searched: bool = False  # whether such changes were searched: there was time for it
     waits_for: tuple[str, ...] = ()  # jobs that make room for it when they end, by the estimates
     expected: Forecast | None = None
+    unknown: str = ""  # why no start is expected: the time for that was over
     in_charge: str = ""  # which policy decides and why, where one chooses among several
     notes: tuple[str, ...] = field(default=())
 
@@ -66,7 +69,9 @@ class Explanation:
             )
         lines += self.prospects()
         if self.expected is not None:
-            lines.append(_expected(self.expected, self.act in RUNS))
+            lines.append(self.expected.told())
+        elif self.unknown:
+            lines.append(f"expected start {self.unknown}")
         return [*lines, *([self.in_charge] if self.in_charge else []), *self.notes]
 
     def prospects(self) -> list[str]:
@@ -76,7 +81,7 @@ class Explanation:
             return lines
         if self.waits_for:
             return [*lines, "it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends")]
-        return lines or ["no single change tried would start it now"]
+        return lines or (["no single change tried would start it now"] if self.searched else [])
 
 
 def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = None) -> Explanation:
@@ -88,13 +93,17 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     plan = policy.decide(snapshot)
     outcomes = carry_out(snapshot, plan, setup.placement)
     own, chosen = outcomes[place], "" if plan.in_charge is None else str(plan.in_charge)
-    expected = forecast(snapshot, policy, [job], setup)[0] if setup.samples != 0 else None
-    if own.act in RUNS:
-        return Explanation(job, own.act, own.why, own.devices, expected=expected, in_charge=chosen)
-    rank = plan.ranking.key if plan.ranking is not None else None
-    ahead = tuple(_ahead(snapshot, outcomes, place, rank))
+    rank = plan.ranking.key if plan.ranking is not None and own.act not in RUNS else None
+    ahead = tuple(_ahead(snapshot, outcomes, place, rank)) if own.act not in RUNS else ()
+    found = Explanation(job, own.act, own.why, own.devices, ahead, in_charge=chosen)
+    budget = CpuBudget(setup.seconds)
+    if setup.samples != 0:
+        late = f"not within {setup.seconds:g} s of CPU"
+        found = replace(found, unknown=late) if budget.over else replace(found, expected=forecast(snapshot, policy, [job], setup)[0])
+    if own.act in RUNS or budget.over:
+        return found
     changes = tuple(step_changes(snapshot, policy, place, setup.placement))
-    return Explanation(job, own.act, own.why, (), ahead, changes, _makes_room(snapshot, policy, place, setup), expected, chosen)
+    return replace(found, changes=changes, searched=True, waits_for=() if budget.over else _makes_room(snapshot, policy, place, setup))
 
 
 def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:
@@ -134,11 +143,3 @@ def _holder(one: Ahead) -> str:
 
 def _more(count: int) -> str:
     return f" and {count} more" if count > 0 else ""
-
-
-def _expected(one: Forecast, runs: bool) -> str:
-    def written(instant: float) -> str:
-        return f"in {human_seconds(instant - one.now)}" if math.isfinite(instant) else "not within the horizon"
-
-    start = "" if runs else f"expected start {written(one.start_p50)} (P50), {written(one.start_p90)} (P90); "
-    return f"{start}expected end {written(one.finish_p50)} (P50), {written(one.finish_p90)} (P90)"

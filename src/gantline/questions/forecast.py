@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.units import human_seconds
 from gantline.files.placements import GivenPlacement
+from gantline.questions.ahead import known_ahead, unestimated
 from gantline.questions.shares import NINE_TENTHS, SHARES, place_of
 from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.newcomers import PastJob, like_the_past
@@ -90,7 +92,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Instants on the clock of the snapshot; infinity: beyond the horizon.
+    """Instants on the clock of the snapshot; infinity: beyond the horizon; NaN: not known, for want of estimates.
 
     P50: as likely before as after; P90: nine times of ten before. Between low and high are the middle nine tenths of the draws.
     """
@@ -108,6 +110,8 @@ class Forecast:
     finish_mean: float = math.nan
     finish_low: float = math.nan
     finish_high: float = math.nan
+    estimated: bool = True  # else it has no end
+    unknown: str = ""  # what is known of the jobs before it, where some are of unknown length: then it has neither start nor end
 
     @property
     def length(self) -> float:
@@ -123,8 +127,26 @@ class Forecast:
             found[f"{what}_p90"] = max(found[f"{what}_p90"], found[f"{what}_p50"])
         return replace(self, **found)
 
+    def known(self, is_estimated: bool, unknown: str) -> Forecast:
+        """The same without the instants that rest on lengths which nobody knows."""
+        guessed = ("start_", "finish_") if unknown else () if is_estimated else ("finish_",)
+        names = [one.name for one in fields(self) if one.name.startswith(guessed)] if guessed else []
+        return replace(self, **dict.fromkeys(names, math.nan), estimated=is_estimated, unknown=unknown)
+
+    def told(self) -> str:
+        """When it starts, if it does not run, and when it ends, as one sentence."""
+        if self.unknown:
+            return f"{self.unknown}: its start is not known"
+        start = "" if self.start_p90 <= self.now else f"expected start {self._in(self.start_p50)} (P50), {self._in(self.start_p90)} (P90); "
+        if not self.estimated:
+            return f"{start}its end is not known: it has no estimate"
+        return f"{start}expected end {self._in(self.finish_p50)} (P50), {self._in(self.finish_p90)} (P90)"
+
+    def _in(self, instant: float) -> str:
+        return f"in {human_seconds(instant - self.now)}" if math.isfinite(instant) else "not within the horizon"
+
     def as_json(self) -> dict[str, Any]:
-        """Plain values; what lies beyond the horizon is null."""
+        """Plain values; what lies beyond the horizon, or is not known, is null."""
         return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in asdict(self).items()}
 
 
@@ -144,7 +166,10 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
         instants += list(np.sort(drawn, axis=0)[[place_of(share, len(drawn)) for share in SHARES.values()]])
         spreads += [np.mean(drawn, axis=0), *np.quantile(drawn, NINE_TENTHS, axis=0, method="nearest")]
     parts, spans = np.array(instants).T.tolist(), np.array(spreads).T.tolist()
+    blind = unestimated(snapshot)
     return [
-        Forecast(name, snapshot.now, part[0], part[1], part[2], part[3], len(rolled), *span).stretched(setup.stretch)
-        for name, part, span in zip(wanted, parts, spans)
+        Forecast(name, snapshot.now, part[0], part[1], part[2], part[3], len(rolled), *span)
+        .stretched(setup.stretch)
+        .known(place[name] not in blind, unknown)
+        for name, part, span, unknown in zip(wanted, parts, spans, known_ahead(snapshot, rolled, places))
     ]

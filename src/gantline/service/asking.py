@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gantline.core.errors import RefusedError, UnreachableError
 from gantline.runtime.history import history_rows
 from gantline.service.context import Context, Instants
 
 _SECONDS = 20.0  # of CPU time for the futures of one answer, which states how many there were
+_PROMPT_SECONDS = 2.0  # of CPU time for those of a question that somebody waits for
+_PROMPT_LIMIT = 20.0  # seconds for all of it, in which a single future may take too long
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ _PROMPT = ("changes", "submission")  # questions about one job, which do not wai
 USUAL = ForecastDraws()  # the forecast that lists and pages show
 
 
-def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> dict[str, Any]:
-    """The answer, for which the caller waits; questions about one state share its snapshot."""
+def ask_now(here: Context, ask: str, newcomers: bool = False, limit: float | None = None, **more: Any) -> dict[str, Any]:
+    """The answer, for which the caller waits, up to `limit` seconds; questions about one state share its snapshot."""
     setup, scheduler = here.scheduler.setup, here.scheduler
     if newcomers:
         more["newcomers"] = history_rows(scheduler.view().jobs.values())
@@ -43,7 +46,16 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
     ratios = scheduler.ask(lambda: list(scheduler.book.ratios))
     about = str(scheduler.view().standing.version)
     asker = here.service.prompt if ask in _PROMPT else here.service.asker
-    return asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot)
+    return asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot, limit)
+
+
+def ask_of_submission(here: Context, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a job would stand if it were submitted now; what slow forecasts keep from being found is left out, and `unknown` says so."""
+    try:
+        return ask_now(here, "submission", job=job, seconds=_PROMPT_SECONDS, limit=_PROMPT_LIMIT)
+    except (RefusedError, UnreachableError) as error:
+        found = ask_now(here, "submission", job=job, seconds=0.0)
+        return {**found, "unknown": error.what, "lines": [*found["lines"][:1], f"no start can be named: {error.what}"]}
 
 
 def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str, Any] | None:
@@ -51,9 +63,8 @@ def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str
 
     def make() -> dict[str, Any]:
         jobs = here.scheduler.view().jobs.values()
-        blind = [one.id for one in jobs if one.finished is None and one.estimate is None and one.state != "held"]
         past = {"learn": history_rows(jobs)} if draws.learn else {}
-        question = {"samples": draws.samples, "sigma": draws.sigma, "jobs": [], "unestimated": blind}
+        question = {"samples": draws.samples, "sigma": draws.sigma, "jobs": []}
         return ask_now(here, "forecast", draws.newcomers, **question, **past)
 
     return here.service.shared.get(draws, make, since)

@@ -154,7 +154,7 @@ class CpuBudget:
     @property
     def over(self) -> bool:
         """Whether they have been spent."""
-        return self._end < math.inf and time.process_time() > self._end
+        return self._end < math.inf and time.process_time() >= self._end
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ def hold_against(folder: Path, setup: Setup | None = None, slack: float = 1.0) -
         until = last.now + slack - state.now  # what comes later is not seen
         own = replace(base, horizon=until, seed=base.seed + number)  # the same draws at every look would err the same way
         for one in look_forecasts(look, new, own):
+            if one.unknown:
+                continue  # no start was forecast
             start, p50, p90 = started.get(one.job), one.start_p50 + look.zero + slack, one.start_p90 + look.zero + slack
             if start is not None:
                 held.append((start <= p50, start <= p90, p90 <= last.now))

@@ -17,7 +17,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.files.policies import load_policy
-from gantline.questions.forecast import Setup, forecast
+from gantline.questions.forecast import Setup
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.watch.watched import ClusterLook, Document
@@ -71,8 +71,8 @@ def _ranked(snapshot: Snapshot, policy: Policy) -> list[str]:
     plan, ids = policy.decide(snapshot), snapshot.jobs.ids
     if plan.ranking is not None:
         return [ids[place] for place in np.argsort(plan.ranking.key, kind="stable").tolist()]
-    rolled = forecast(snapshot, policy, None, Setup(uncertainty=Uncertainty(0.0), samples=1))
-    return [one.job for one in sorted(rolled, key=lambda one: one.start_p50)]
+    rolled = Setup(uncertainty=Uncertainty(0.0), samples=1).futures(snapshot, policy)
+    return [ids[place] for place in np.argsort(rolled.start[0], kind="stable").tolist()]
 
 
 def apply(advice: SlurmAdvice, said: Callable[[str], None]) -> int:

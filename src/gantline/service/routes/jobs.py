@@ -16,7 +16,7 @@ from gantline.runtime.changing import change_jobs as change
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
-from gantline.service.asking import ask_now, expected_starts
+from gantline.service.asking import ask_of_submission, expected_starts
 from gantline.service.context import Context, job_record
 from gantline.service.large import large
 from gantline.service.listing import Ordered, WantedJobs, page_of
@@ -97,7 +97,7 @@ def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
         "submit": dict(submit.job),
     }
     unmet = [f"it would first wait for job {one.job}" for one in spec.after]
-    then = ask_now(here, "submission", job={key: value for key, value in submit.job.items() if key != "id"})
+    then = ask_of_submission(here, {key: value for key, value in submit.job.items() if key != "id"})
     seen = here.jobs()
     for one in then["ahead"]:
         one["job"] = one["job"] if one["job"] in seen else OTHERS
