@@ -74,6 +74,22 @@ def test_what_can_never_run_is_refused_and_not_queued(owner: Client) -> None:
     assert len(owner.jobs()) == before
 
 
+def test_who_follows_output_too_slowly_is_told_how_much_of_it_is_gone(owner: Client, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    script = f"echo first; until [ -e {go} ]; do sleep 0.05; done; seq 100000; echo last"
+    (job,) = owner.submit(["sh", "-c", script], limits={"log": "0.0002GB"})
+    pieces = owner.logs(job, follow=True)
+    assert next(pieces) == "first\n"
+    go.touch()
+    until(lambda: owner.job(job)["state"] == "succeeded")
+    told, *rest = list(pieces)
+    whole = "first\n" + "".join(f"{number}\n" for number in range(1, 100_001)) + "last\n"
+    missing = len(whole) - len("first\n") - len("".join(rest))
+    assert told == f"gantline: {missing} bytes of output are kept no more\n"
+    assert whole.endswith("".join(rest))
+    assert missing > len(whole) - 200_100
+
+
 def test_a_dry_run_checks_and_queues_nothing(owner: Client) -> None:
     before = len(owner.jobs())
     told = owner.submission(["true"], dry_run=True, array="0-3", deadline="4h")

@@ -14,6 +14,7 @@ from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.kept import KeptJobs
+from gantline.runtime.local.output import Log
 from gantline.runtime.spec_file import parse_spec
 from gantline.service.home import Home
 from gantline.service.logfile import read_log
@@ -134,6 +135,30 @@ def test_the_end_of_a_long_log_is_read_without_its_beginning(tmp_path: Path, mon
     while (piece := read_log(KeptJobs(tmp_path), "1", offset=at, limit=999_999))["text"]:
         whole, at = whole + piece["text"], piece["next"]
     assert whole == "".join(lines)
+
+
+def test_output_that_is_dropped_while_it_is_followed_is_neither_repeated_nor_skipped(tmp_path: Path) -> None:
+    """Who follows closely sees every line once; who was away learns how much is gone. A new keeper goes on counting."""
+    folder = tmp_path / "jobs" / "1" / "1"
+    folder.mkdir(parents=True)
+    log, followed, at, written = Log(str(folder / "log"), 0), "", 0, ""
+    for number in range(3000):
+        line = f"line {number}\n"
+        written += line
+        log.write(line.encode())
+        if number % 50 == 0:
+            piece = read_log(KeptJobs(tmp_path), "1", offset=at)
+            followed, at = followed + piece["text"], piece["next"]
+        if number in (700, 2000):
+            log.close()
+            log = Log(str(folder / "log"), 0)
+    assert followed == written[: len(followed)]
+    assert at == len(followed) > len(written) - 1000
+    away = read_log(KeptJobs(tmp_path), "1", offset=100)
+    assert (away["offset"], away["next"], away["size"]) == (away["first"], len(written), len(written))
+    assert 4096 <= away["next"] - away["first"] <= 8192
+    assert away["text"] == written[away["offset"] :]
+    assert read_log(KeptJobs(tmp_path), "1", tail=2)["offset"] == len(written) - len("line 2998\nline 2999\n")
 
 
 def test_output_that_is_kept_has_a_ceiling() -> None:

@@ -27,7 +27,9 @@ class KeptIncarnation:
 
 
 class Output(Protocol):
-    """The output of an incarnation as one text; offsets count from the first byte that is kept."""
+    """The output of an incarnation as one text; offsets count from the first byte that was written."""
+
+    first: int  # the first byte that is kept
 
     @property
     def size(self) -> int: ...

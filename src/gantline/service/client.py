@@ -224,6 +224,8 @@ class Client(HttpClient):
             if broke := piece.get("broke"):
                 yield f"gantline: incarnation {broke['epoch']} ended: {broke['why']}; its last lines:\n{broke['text']}"
                 yield f"gantline: incarnation {piece['epoch']}:\n"
+            if (missing := piece["offset"] - place.get("offset", piece["offset"])) > 0:
+                yield f"gantline: {missing} bytes of output are kept no more\n"
             if piece["text"]:
                 yield str(piece["text"])
             now = piece["epoch"] if now is None else now

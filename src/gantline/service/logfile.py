@@ -26,7 +26,7 @@ class KeepsOutput(Protocol):
 class _Nothing:
     """The output of a job that has not started."""
 
-    size = 0
+    first = size = 0
 
     def read(self, start: int, count: int) -> bytes:
         return b""
@@ -44,7 +44,7 @@ def read_log(
     rank: int | None = None,
     limit: int = MOST,
 ) -> dict[str, Any]:
-    """Text from an offset on, and where to go on. An offset counts from the first byte that is kept."""
+    """Text from an offset on, and where to go on. What is kept no more is passed over: `first` is the first byte that is kept."""
     known = [one.epoch for one in runner.incarnations(job)]
     if epoch is not None and epoch not in known:
         raise NotFoundError(
@@ -53,8 +53,8 @@ def read_log(
     chosen = epoch if epoch is not None else (known[-1] if known else None)
     kept = _Nothing() if chosen is None else runner.output(job, chosen)
     try:
-        size = kept.size
-        start = _last_lines(kept, tail) if tail is not None else min(offset, size)
+        first, size = kept.first, kept.size
+        start = _last_lines(kept, tail) if tail is not None else min(max(offset, first), size)
         piece = kept.read(start, limit)
     finally:
         kept.close()
@@ -67,7 +67,7 @@ def read_log(
         text += decoder.decode(b"", final=True)
     if rank is not None:
         text = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"[{rank}] "))
-    return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "size": size}
+    return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "first": first, "size": size}
 
 
 def _last_lines(output: Output, count: int) -> int:
@@ -75,8 +75,8 @@ def _last_lines(output: Output, count: int) -> int:
     end = output.size
     if count == 0:
         return end
-    at = end - (end > 0 and output.read(end - 1, 1) == b"\n")
-    least = max(0, end - _FARTHEST)
+    at = end - (end > output.first and output.read(end - 1, 1) == b"\n")
+    least = max(output.first, end - _FARTHEST)
     while at > least:
         first = max(least, at - _BLOCK)
         block = output.read(first, at - first)

@@ -1,4 +1,5 @@
-"""What is kept of jobs in a home: ``jobs/ID/EPOCH/log`` is the output of one incarnation, with ``log.1`` for what came before it."""
+"""What is kept of jobs in a home: ``jobs/ID/EPOCH/log`` is the output of one incarnation, with ``log.1`` for what came before it
+and ``log.base`` for how many bytes came before both."""
 
 from __future__ import annotations
 
@@ -7,33 +8,43 @@ import re
 import shutil
 from pathlib import Path
 
+from gantline.core.errors import RefusedError
 from gantline.runtime.local.files import read_json
+from gantline.runtime.local.output import first_byte
 from gantline.runtime.roll_call import KeptIncarnation
 
+_LOOKS = 100  # at files that a job exchanges meanwhile
 _ID = re.compile(r"^\d{1,18}(_\d{1,9})?$")
 
 
 class KeptOutput:
-    """What is kept of an incarnation's output, as one text in two files, of which only the requested part is read."""
+    """What is kept of an incarnation's output, as one text in two files, of which only the requested part is read.
+
+    Offsets count all bytes that were ever written, those that are kept no more among them.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._files: list[tuple[int, int]] = []  # where it is open, and how long it is
-        for name in ("log.1", "log"):
-            try:
-                opened = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            except OSError:
-                continue
-            self._files.append((opened, os.fstat(opened).st_size))
+        self.first = 0
+        for _ in range(_LOOKS):
+            self._files = [(one, os.fstat(one)) if one >= 0 else (one, None) for one in map(_opened, (folder / "log.1", folder / "log"))]
+            found = first_byte(str(folder / "log"), *(status for _, status in self._files))
+            if found is not None:
+                self.first = found
+                return
+            self.close()
+        raise RefusedError("its output changes faster than it can be read", where="logs", fix="ask again")
 
     @property
     def size(self) -> int:
-        return sum(size for _, size in self._files)
+        return self.first + sum(status.st_size for _, status in self._files if status is not None)
 
     def read(self, start: int, count: int) -> bytes:
-        """So many bytes from there on."""
-        found, begin = b"", 0
-        for opened, size in self._files:
-            at, want = max(start - begin, 0), min(count - len(found), size - max(start - begin, 0))
+        """So many bytes from there on, or from the first that is kept."""
+        found, begin = b"", self.first
+        for opened, status in self._files:
+            size = 0 if status is None else status.st_size
+            at = max(start - begin, 0)
+            want = min(count - len(found), size - at)
             if want > 0:
                 found += os.pread(opened, want, at)
             begin += size
@@ -41,7 +52,16 @@ class KeptOutput:
 
     def close(self) -> None:
         for opened, _ in self._files:
-            os.close(opened)
+            if opened >= 0:
+                os.close(opened)
+
+
+def _opened(path: Path) -> int:
+    """The file, open; -1: there is none."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return -1
 
 
 class KeptJobs:

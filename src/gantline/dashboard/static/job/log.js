@@ -10,7 +10,7 @@ const PIECE = 1 << 18; // bytes at a time
 const KEPT = 2_000_000; // characters on the page; older ones are let go
 
 export class Log extends Component {
-  state = { text: "", first: 0, next: null, size: 0, epoch: null, epochs: [], end: false, error: null, follow: true };
+  state = { text: "", first: 0, kept: 0, next: null, size: 0, epoch: null, epochs: [], end: false, error: null, follow: true };
   box = createRef();
 
   componentDidMount() {
@@ -45,8 +45,9 @@ export class Log extends Component {
 
   /** Put a piece in front of what is shown. */
   async earlier() {
-    const { first, epoch, text } = this.state, from = Math.max(0, first - PIECE);
-    await this.take(() => this.props.app.api.get(this.path, { offset: from, epoch, limit: Math.max(4, first - from) }), (found) => ({ text: found.text + text, first: from, follow: false }));
+    const { first, kept, epoch, text } = this.state, from = Math.max(kept, first - PIECE);
+    await this.take(() => this.props.app.api.get(this.path, { offset: from, epoch, limit: Math.max(4, first - from) }), (found) => (
+      found.offset === from ? { text: found.text + text, first: from, follow: false } : { first: null }));
   }
 
   async take(ask, change) {
@@ -54,7 +55,7 @@ export class Log extends Component {
     try {
       const found = await ask();
       if (!this.alive) return;
-      this.setState({ ...change(found), size: found.size, epoch: found.epoch, epochs: found.epochs, end: found.end, error: null });
+      this.setState({ ...change(found), size: found.size, kept: found.first, epoch: found.epoch, epochs: found.epochs, end: found.end, error: null });
       if (!found.end || found.next < found.size) this.timer = setTimeout(() => this.again(), found.next < found.size ? 0 : PAUSE);
     } catch (error) {
       if (error.status === undefined) throw error;
@@ -88,7 +89,7 @@ export class Log extends Component {
         h("h2", null, "Output"),
         epochs.length > 1 && h("label", null, "of start", h("select", { value: epoch, onChange: (event) => this.begin(Number(event.target.value)) }, epochs.map((one) => h("option", { key: one, value: one }, one)))),
         h("span", { class: "quiet small" }, size ? `${bytes(size)}${end ? "" : ", goes on"}` : ""),
-        first > 0 && h("button", { type: "button", onClick: () => this.earlier() }, "earlier"),
+        first > kept && h("button", { type: "button", onClick: () => this.earlier() }, "earlier"),
         h("label", null, h("input", { type: "checkbox", checked: follow, onChange: (event) => this.setState({ follow: event.target.checked, text: `${text}` }) }), "follow")),
       error && h(Refused, { error }),
       h("pre", { class: "log", ref: this.box, tabIndex: 0, onScroll: this.onScroll, "aria-label": "lines of output" }, text || (end ? "It printed nothing." : "Nothing yet.")));
