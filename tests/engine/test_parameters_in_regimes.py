@@ -67,3 +67,23 @@ def test_what_nothing_reads_beside_the_others_is_refused_in_the_default_too() ->
         with pytest.raises(RefusedError, match="says nothing"):
             run("tiresias", settings, "default", WORLDS[0])
     assert run("tiresias", {"compat": "none", "limits": (60.0,)}, "blox", WORLDS[0])
+
+
+def test_a_policy_of_a_portfolio_is_refused_what_it_does_not_read() -> None:
+    member = {"portfolio": ("las", "fair-share(preempt=false)")}
+    with pytest.raises(RefusedError, match=r"--regime blox.*'preempt' of policy 'fair-share' says nothing"):
+        run("synthesizer", member, "blox", WORLDS[0])
+    assert run("synthesizer", member, "default", WORLDS[0])
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_what_policies_that_assign_are_told_acts_in_every_regime(regime: str) -> None:
+    with pytest.raises(RefusedError, match="'sigma' of policy 'synthesizer' says nothing"):
+        run("synthesizer", {"sigma": 3.0}, regime, WORLDS[0])
+    for policy, name, value in (
+        ("gandiva", "slice", 1200.0),
+        ("sharing", "order", "las"),
+        ("equal-share", "layout", "packed"),
+        ("voda.tiresias", "limit", 7200.0),
+    ):
+        assert any(run(policy, {name: value}, regime, world) != run(policy, {}, regime, world) for world in WORLDS), (policy, name)

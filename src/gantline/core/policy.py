@@ -92,6 +92,10 @@ class Policy:
         """Parameters that say nothing in that regime, or beside the others as they are set: a run that sets them is refused."""
         return ()
 
+    def parts(self) -> Sequence[Policy]:
+        """Policies that decide for it, with parameters of their own."""
+        return ()
+
     def counted(self, memory: object) -> dict[str, int]:
         """What it has counted throughout a run, by its last memory, for the summary of the run."""
         return {}

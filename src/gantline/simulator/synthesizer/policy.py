@@ -134,8 +134,11 @@ class Synthesizer(Policy):
     def only_starts(self) -> bool:
         return all(one.policy.only_starts() for one in self._members())
 
-    def for_regime(self, regime: str) -> Policy:
-        return self
+    def parts(self) -> list[Policy]:
+        return [one.policy for one in self._members()]
+
+    def unread(self, regime: str) -> tuple[str, ...]:
+        return () if self.draws else ("sigma",)
 
     def decide(self, snapshot: Snapshot) -> Plan:
         mind, notes = Remembered.of(snapshot.memory), []
