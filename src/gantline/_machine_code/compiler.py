@@ -10,12 +10,14 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 from numba.core import types as _types
+from numba.core.base import BaseContext
 from numba.core.codegen import CodeLibrary
 from numba.core.compiler import Compiler, DefaultPassBuilder, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
@@ -264,10 +266,10 @@ def for_python(kernel: Source) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _held(typing: Any, kind: Any) -> Any:
+def _held(typing: object, kind: types.Type) -> tuple[Signature, Callable[..., object]]:
     """What a kernel that counts no references hands out, arrays of its arguments among them, as Python's own: counted once more."""
 
-    def count_once_more(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def count_once_more(context: BaseContext, builder: object, signature: Signature, args: Sequence[object]) -> object:
         context.nrt.incref(builder, kind, args[0])  # for the variable that it lay in, which gives one back
         context.nrt.incref(builder, kind, args[0])
         return args[0]
