@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
 from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
@@ -106,7 +106,7 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     return replace(found, changes=changes, searched=True, waits_for=() if budget.over else _makes_room(snapshot, policy, place, setup))
 
 
-def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:
+def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Floats | None) -> Iterator[Ahead]:
     """Jobs that hold devices after the decision, soonest to end first; then jobs that wait and rank before it, in order."""
     jobs, ids = snapshot.jobs, snapshot.jobs.ids  # columns are gathered when they are read: once, not for each job
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)

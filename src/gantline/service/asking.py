@@ -49,7 +49,7 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, limit: float | Non
     return asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot, limit)
 
 
-def ask_of_submission(here: Context, job: Mapping[str, Any]) -> dict[str, Any]:
+def ask_of_submission(here: Context, job: Mapping[str, object]) -> dict[str, Any]:
     """Where a job would stand if it were submitted now; what slow forecasts keep from being found is left out, and `unknown` says so."""
     try:
         return ask_now(here, "submission", job=job, seconds=_PROMPT_SECONDS, limit=_PROMPT_LIMIT)
