@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
@@ -13,6 +14,7 @@ from tests.simulator.small_runs import draw, fingerprint, small_run
 from gantline.drivers import dense
 from gantline.drivers.loop_clock import DECISIONS
 from gantline.drivers.python_keys import read
+from gantline.drivers.simulation import Simulation
 from gantline.engine.dense import low_ranks as w
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
@@ -119,3 +121,22 @@ def test_a_decision_costs_what_changes(
     for found in (small, large):
         assert found["rows"] <= rows
         assert found["keys"] <= keys
+
+
+def _in_queues(seed: int, policy: str) -> Any:
+    """Three queues, of which one borrows without bound and one not at all; gangs that were started run for half a minute at least."""
+    random = np.random.default_rng(seed)
+    times = (np.sort(random.integers(0, 3000, 60)), random.integers(20, 900, 60))
+    gpus, queue = random.choice([1, 1, 2, 4], 60), random.choice(["q0", "q1", "q2"], 60)
+    frame = pl.DataFrame({"job": [f"j{k}" for k in range(60)], "arrival": times[0], "duration": times[1], "gpus": gpus, "queue": queue})
+    run = simulate(Trace.from_frame(frame), "2x8", policy, queues="q0=6:inf,q1=6:4,q2=4:0", min_run=30.0, costs="resume=10")
+    return fingerprint(run), run.summary["preemptions"], run.summary["loop"]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "sjf"])
+def test_quotas_bound_the_compiled_loop_as_they_bound_the_steps(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = [_in_queues(seed, policy) for seed in range(3)]
+    assert {loop for *_, loop in compiled} == {"tables"}
+    assert sum(stopped for _, stopped, _ in compiled) > 0
+    monkeypatch.setattr(Simulation, "between_decisions", lambda self: "the test forbids it")
+    assert [told[:2] for told in compiled] == [_in_queues(seed, policy)[:2] for seed in range(3)]

@@ -99,19 +99,16 @@ def count_running(t: Matrices, lists: Lists, q: QuotaNotes) -> None:
 @kernel
 def any_exceeded(b: Books) -> bool:
     """Whether queues or users hold more than they may."""
+    found = False
     for at in range(b.used.shape[0]):
-        if b.used[at] > b.limit[at]:
-            return True
+        found = found or b.used[at] > b.limit[at]
     for user in range(b.by_user.shape[0]):
-        if b.by_user[user] > b.user_quota[0]:
-            return True
-    return False
+        found = found or b.by_user[user] > b.user_quota[0]
+    return bool(found)
 
 
 @kernel
-def walk_lines(
-    t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, q: QuotaNotes
-) -> None:
+def walk_lines(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, q: QuotaNotes) -> None:
     """Walk both lists (sorted by key), as `engine.walk.walk`, within quotas; the books are those of now."""
     F, I = t.F, t.I
     notes = notes_on(scratch)

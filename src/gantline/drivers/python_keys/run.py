@@ -49,9 +49,8 @@ class _Loop:
 
     def _store(self) -> OnTables:
         state = self.state
-        room = (state.log.columns, state.scratch, state.out)
-        keys = (self._tape, self._levels, self.how, self._fresh, self._said)
-        return OnTables(state.matrices, state.lists, state.rules, *room, *keys, self._quotas)
+        where = (state.matrices, state.lists, state.rules, state.log.columns, state.scratch, state.out)
+        return OnTables(*where, self._tape, self._levels, self.how, self._fresh, self._said, self._quotas)
 
     def go_on(self) -> int:
         """Until something is needed that compiled code does not have."""
