@@ -41,7 +41,7 @@ def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> 
 
 def _as_read(policy: Policy, regime: Regime) -> Policy:
     """The policy as it behaves in this regime; a parameter that was set and says nothing there is refused."""
-    for part in policy.parts():
+    for part in policy.members():
         _as_read(part, regime)
     found = policy.for_regime(regime.name)
     unread = (*regime.settles, *found.unread(regime.name))

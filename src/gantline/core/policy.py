@@ -92,7 +92,7 @@ class Policy:
         """Parameters that say nothing in that regime, or beside the others as they are set: a run that sets them is refused."""
         return ()
 
-    def parts(self) -> Sequence[Policy]:
+    def members(self) -> Sequence[Policy]:
         """Policies that decide for it, with parameters of their own."""
         return ()
 

@@ -134,7 +134,7 @@ class Synthesizer(Policy):
     def only_starts(self) -> bool:
         return all(one.policy.only_starts() for one in self._members())
 
-    def parts(self) -> list[Policy]:
+    def members(self) -> list[Policy]:
         return [one.policy for one in self._members()]
 
     def unread(self, regime: str) -> tuple[str, ...]:
