@@ -149,7 +149,8 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None, code: Giv
     with damaged(record.path, pl.exceptions.PolarsError):
         types = {name: _TYPES[column["type"]] for name, column in about["jobs"].items()}
         values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
-        trace = Trace.from_frame(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
+        frame, source = pl.DataFrame(values, schema=types), str(about.get("trace", ""))
+        trace = Trace(frame, source) if frame.is_empty() else Trace.from_frame(frame, source)  # all jobs may have been submitted
         options = {name: memories.restore(value) for name, value in about["options"].items()}
         recorded = str(about["log_hash"])
         entered = record.inputs
