@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -95,7 +94,8 @@ def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_every_option(options: dict[str, Any], policy: str) -> None:
-    assert_same(SOME, "4x4", make_policy(policy, POLICIES[policy]), **options)
+    settings = {} if options.get("regime") == "blox" else POLICIES[policy]  # blox decides itself what these say
+    assert_same(SOME, "4x4", make_policy(policy, settings), **options)
 
 
 @pytest.mark.parametrize("policy", ["srtf", "allox", "allox.srpt", "drf-ext", "gavel.max_min_fairness_perf"])
@@ -138,8 +138,8 @@ def world_with_windows(seed: int) -> tuple[list[dict[str, Any]], str, str, dict[
     return jobs, f"{nodes}x2", draw.choice(["fifo", "srtf", "las", "fair-share", "afs"]), options
 
 
-def test_windows_at_round_numbers(some: Callable[[range], range]) -> None:
-    for seed in some(range(150)):
+def test_windows_at_round_numbers() -> None:
+    for seed in range(40):
         jobs, cluster, policy, options = world_with_windows(seed)
         virtual, acknowledged = both(jobs, cluster, policy, **options)
         assert charged(acknowledged) == charged(virtual), f"seed {seed}"

@@ -118,9 +118,9 @@ def test_a_grant_that_was_withdrawn_before_it_went_out_names_no_devices():
 
 
 @pytest.mark.parametrize("policy", ["las", "srtf", "afs", "gandiva"])
-def test_no_allocation_is_without_length_or_devices(policy, some):
+def test_no_allocation_is_without_length_or_devices(policy):
     """A grant that was withdrawn before it went out was never held, and is not among the allocations."""
-    for seed in some(range(40)):
+    for seed in range(10):
         draw = np.random.default_rng(seed)
         jobs = [
             {"job": f"j{k}", "arrival": 30.0 * k, "gpus": int(draw.integers(1, 4)), "duration": float(draw.integers(10, 300))}

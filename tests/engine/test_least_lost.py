@@ -105,10 +105,10 @@ SIZE = 8
 
 @pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("placement", ["first-free", "consolidated"])
-def test_no_gang_is_stopped_that_the_others_make_needless(placement: str, nodes: int, some: Any) -> None:
+def test_no_gang_is_stopped_that_the_others_make_needless(placement: str, nodes: int) -> None:
     """Whoever is stopped for the urgent job could not have stayed: with its devices and those of all spared, there is no room."""
     several = 0
-    for seed in some(range(100)):
+    for seed in range(25):
         draw = np.random.default_rng(seed)
         jobs = [job(f"j{k}", 40.0 * k, int(draw.integers(5)), int(draw.integers(1, 6)), 9000.0) for k in range(9)]
         need = int(draw.integers(2, SIZE + 1))

@@ -10,14 +10,12 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
-from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 from numba.core import types as _types
-from numba.core.base import BaseContext
 from numba.core.codegen import CodeLibrary
 from numba.core.compiler import Compiler, DefaultPassBuilder, Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
@@ -27,7 +25,7 @@ from numba.core.ir import Assign, Expr, SetItem
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NoPythonSupportedFeatureValidation
 from numba.core.typing.templates import Signature, fold_arguments
-from numba.extending import intrinsic, models, register_model, typeof_impl
+from numba.extending import models, register_model, typeof_impl
 
 from gantline._machine_code.fingerprint import FROM_ZERO, Source
 from gantline._machine_code.folder import file_of, name_of, read_file, write_file
@@ -260,21 +258,7 @@ def entry_for(kernel: Source, args: tuple[Any, ...]) -> tuple[list[tuple[int, st
 def for_python(kernel: Source) -> Any:
     """A function of Numba's which takes Python's objects and calls the kernel."""
     whole: Any = Whole(kernel)
-    if kernel.options.get("allocates", True):
-        return numba.njit(lambda *args: whole(*args))
-    return numba.njit(lambda *args: _held(whole(*args)))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _held(typing: object, kind: types.Type) -> tuple[Signature, Callable[..., object]]:
-    """What a kernel that counts no references hands out, arrays of its arguments among them, as Python's own: counted once more."""
-
-    def count_once_more(context: BaseContext, builder: object, signature: Signature, args: Sequence[object]) -> object:
-        context.nrt.incref(builder, kind, args[0])  # for the variable that it lay in, which gives one back
-        context.nrt.incref(builder, kind, args[0])
-        return args[0]
-
-    return kind(kind), count_once_more
+    return numba.njit(lambda *args: whole(*args))
 
 
 def _plain(kind: Any) -> Any:

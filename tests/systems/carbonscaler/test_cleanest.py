@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,10 @@ def _emitted(profile: ServerProfile, work: float, plan: Any, carbon: Any, second
     return np.inf
 
 
-def test_no_plan_that_does_the_work_emits_less(some: Callable[[range], range]) -> None:
+def test_no_plan_that_does_the_work_emits_less() -> None:
     """Over profiles of every shape, flat and changing series, slots that are cut, and servers that others hold."""
     dearer = 0
-    for seed in some(range(200)):
+    for seed in range(50):
         draw = np.random.default_rng(seed)
         sizes, slots, least = int(draw.integers(1, 4)), int(draw.integers(1, 6)), int(draw.integers(1, 3))
         speeds = np.cumsum(draw.uniform(0.2, 2.0, sizes)).tolist()
@@ -60,10 +59,10 @@ def test_plans_that_emit_the_same_begin_as_early_as_they_can() -> None:
     assert cleanest(profile, 2.0, np.full(4, 7.0), np.ones(4), np.full(4, 2), np.ones(4)) == [2, 0, 0, 0]
 
 
-def test_a_job_emits_less_than_by_the_papers_plan_or_as_much(tmp_path: Path, some: Callable[[range], range]) -> None:
+def test_a_job_emits_less_than_by_the_papers_plan_or_as_much(tmp_path: Path) -> None:
     """Runs of one job as users make them: `compat` asks for the paper's plan."""
     grid, less = tmp_path / "grid.csv", 0
-    for seed in some(range(60)):
+    for seed in range(15):
         draw = np.random.default_rng(seed)
         grid.write_text("hour,lca\n" + "".join(f"{hour},{draw.uniform(50, 500):.3f}\n" for hour in range(12)))
         speeds = np.cumsum(np.sort(draw.uniform(0.3, 1.0, int(draw.integers(1, 5))))[::-1])

@@ -120,10 +120,10 @@ def _plain(jobs: list[dict[str, Any]], held: list[tuple[int, int, int]]) -> dict
     return found
 
 
-def test_a_job_that_becomes_first_by_its_age_starts_then(some: Any) -> None:
+def test_a_job_that_becomes_first_by_its_age_starts_then() -> None:
     """Looked at only when the plan says so, a run is the one that looks every ten seconds: no GPU idles until something happens."""
     overtaken = 0
-    for seed in some(range(40)):
+    for seed in range(10):
         draw = np.random.default_rng(seed)
         jobs = [
             {"job": f"j{k}", "arrival": 10.0 * int(at), "gpus": int(draw.integers(1, 5)), "duration": 10.0 * int(draw.integers(20, 400))}
