@@ -100,23 +100,6 @@ def test_without_faults_the_result_is_that_of_the_instant_executor(seed, policy)
     )
 
 
-def test_a_grant_that_was_withdrawn_before_it_went_out_names_no_devices():
-    """Its devices were still held by others: the row in the table of allocations has no length, no devices, no node."""
-    draw = np.random.default_rng(0)
-    arrivals = np.sort(draw.integers(0, 300, 25)).tolist()
-    jobs = [
-        {"job": str(k), "arrival": float(at), "gpus": int(draw.choice([1, 2, 4])), "duration": float(draw.integers(20, 400))}
-        for k, at in enumerate(arrivals)
-    ]
-    table = simulate(jobs, "2x4", "las", executor="faulty:0").allocations
-    empty = [row for row in table.iter_rows(named=True) if row["start"] == row["end"]]
-    assert any(not row["devices"] for row in empty)
-    for row in empty:
-        there = [other for other in table.iter_rows(named=True) if other["start"] <= row["start"] < other["end"]]
-        assert not set(row["devices"]) & {device for other in there for device in other["devices"]}
-        assert row["devices"] or (row["nodes"], row["gpus"]) == ([], 0)
-
-
 @pytest.mark.parametrize("policy", ["las", "srtf", "afs", "gandiva"])
 def test_no_allocation_is_without_length_or_devices(policy):
     """A grant that was withdrawn before it went out was never held, and is not among the allocations."""

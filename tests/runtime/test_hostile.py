@@ -145,7 +145,7 @@ def test_an_order_to_stop_that_could_not_be_written_is_written_when_it_is_repeat
             one.write_order(want="stop")
     assert one.order.get("want") != "stop", "nobody has been told"
     one.write_order(want="stop")
-    assert read_json(str(tmp_path / "order.json")) == one.order == {"want": "stop"}
+    assert read_json(str(tmp_path / "order.json")) == one.order == {"want": "stop", "generation": ""}
 
 
 def test_time_does_not_follow_the_wall_clock_and_never_goes_back() -> None:

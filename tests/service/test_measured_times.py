@@ -65,8 +65,8 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
         (("--profiles", "p.json"), "add --times"),
         (("--draws", "5"), "add --times"),
         (("--times", "--draws", "0"), "0 draws"),
-        (("--times", "--policy", "srtf"), "no policy decides"),
-        (("--times", "--set", "a=1"), "no policy decides"),
+        (("--times", "--policy", "srtf"), "the record names no 'srtf'"),
+        (("--times", "--set", "a=1"), "keeps its parameters in its record"),
     ],
 )
 def test_what_would_decide_nothing_is_refused(

@@ -47,7 +47,7 @@ class Simulation(Stepping):
             elif ending.code == ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
-        beside_reasons.write_reasons(self.state.tables, self.state.rows)  # compiled loops look for places only
+        beside_reasons.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
         self.engine.grants.close_open_intervals()
 
     def run_stepwise(self, *begun: Any) -> None:

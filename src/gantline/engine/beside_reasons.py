@@ -18,7 +18,7 @@ UNITS = ("CPUs", "GB of memory", "MB/s of storage")
 LACKING = (Reason.CPUS, Reason.MEMORY, Reason.STORAGE)  # in the order of the columns
 
 
-def write_reasons(t: Tables, rows: Ints) -> None:
+def name_shortages(t: Tables, rows: Ints) -> None:
     """Name what is taken, for those of these rows that the placement is said to keep waiting."""
     I = t.I
     rows = rows[(I[c.PHASE][rows] == PENDING) & (I[c.REASON][rows] == int(Reason.FRAGMENTED))]

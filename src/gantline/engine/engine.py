@@ -256,7 +256,7 @@ class Engine:
                 self.grants.speeds.refresh(moved)
         elif bounded:  # nothing changes but what others are promised
             self._keep_promises(rows[:0])
-        beside_reasons.write_reasons(t, state.rows)
+        beside_reasons.name_shortages(t, state.rows)
         if bounded:
             self.quotas.write_reasons()
         if state.tables.windows:

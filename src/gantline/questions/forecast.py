@@ -131,7 +131,8 @@ class Forecast:
         """The same without the instants that rest on lengths which nobody knows."""
         guessed = ("start_", "finish_") if unknown else () if is_estimated else ("finish_",)
         names = [one.name for one in fields(self) if one.name.startswith(guessed)] if guessed else []
-        return replace(self, **dict.fromkeys(names, math.nan), estimated=is_estimated, unknown=unknown)
+        guesses: dict[str, Any] = dict.fromkeys(names, math.nan)
+        return replace(self, **guesses, estimated=is_estimated, unknown=unknown)
 
     def told(self) -> str:
         """When it starts, if it does not run, and when it ends, as one sentence."""

@@ -63,8 +63,8 @@ def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str
 
     def make() -> dict[str, Any]:
         jobs = here.scheduler.view().jobs.values()
-        past = {"learn": history_rows(jobs)} if draws.learn else {}
-        question = {"samples": draws.samples, "sigma": draws.sigma, "jobs": []}
+        past: dict[str, Any] = {"learn": history_rows(jobs)} if draws.learn else {}
+        question: dict[str, Any] = {"samples": draws.samples, "sigma": draws.sigma, "jobs": []}
         return ask_now(here, "forecast", draws.newcomers, **question, **past)
 
     return here.service.shared.get(draws, make, since)

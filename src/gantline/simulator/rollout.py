@@ -23,7 +23,7 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.batch import Counted, run_counted
+from gantline.drivers.futures.batch import CountedFutures, run_counted
 from gantline.drivers.futures.case import FutureBounds
 from gantline.files.placements import GivenPlacement
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
@@ -192,7 +192,7 @@ def _futures(
     case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
-    parts: list[Counted] = []
+    parts: list[CountedFutures] = []
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
     while at < len(work) and not (parts and budget.over):
         part = slice(at, min(at + step, len(work)))

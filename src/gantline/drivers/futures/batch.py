@@ -14,7 +14,7 @@ from gantline.drivers.futures.places import FutureCase
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFutures:
     """What becomes of the jobs in each future, by (future, job), and how many decisions each future takes."""
 
     start: Floats
@@ -27,13 +27,13 @@ class Counted:
         return bool((self.decisions > p.MOST_DECISIONS).any())
 
 
-def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) -> Counted:
+def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) -> CountedFutures:
     """Roll one future forward for each line of `work`, (future, job).
 
     `coming` holds the newcomers of each future, (future, what, number): see `places.COMING`.
     """
     if coming is None:
         coming = np.zeros((len(work), p.COMING, 0))
-    found = Counted(np.empty(work.shape), np.empty(work.shape), np.zeros(len(work)))
+    found = CountedFutures(np.empty(work.shape), np.empty(work.shape), np.zeros(len(work)))
     run_batch(case, room_for(case, coming.shape[2]), work, coming, found.start, found.finish, found.decisions)
     return found

@@ -110,7 +110,7 @@ class _Loop:
     def write_reasons(self) -> None:
         """Write the reasons that the last decision has left to be found afterwards."""
         if self.engine.quotas.active:
-            beside_reasons.write_reasons(self.state.tables, self.state.rows)
+            beside_reasons.name_shortages(self.state.tables, self.state.rows)
             self.engine.quotas.write_reasons()
         else:
             name_blocked(self.state)

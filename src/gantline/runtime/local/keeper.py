@@ -102,7 +102,7 @@ class Keeper(Keeping):
 
     def processes(self) -> list[dict[str, int]]:
         """The process of each rank."""
-        pids = [self.ranks.processes[number].pid for number in self.ranks.gang]
+        pids = [self.ranks.processes[number].pid or 0 for number in self.ranks.gang]
         return [{"pid": pid, "born": started_at(pid)} for pid in pids]
 
     def revision(self) -> int:

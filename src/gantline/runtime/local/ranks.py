@@ -42,7 +42,7 @@ class Ranks:
     @property
     def group(self) -> int:
         """The process group of all of them; 0: none has started yet."""
-        return self.processes[0].pid if self.processes else 0
+        return (self.processes[0].pid or 0) if self.processes else 0
 
     @property
     def finished(self) -> bool:
