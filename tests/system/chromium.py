@@ -77,7 +77,8 @@ class Chromium:
             self._note(answer)
 
     def open(self, address: str) -> None:
-        """Load a page and wait until it says that it is ready."""
+        """Leave the page that is open, load another, and wait until it says that it is ready."""
+        self.call("Page.navigate", url="about:blank")  # until then the old page may still ask, and complain
         self.errors.clear()
         self.addresses.clear()
         self.call("Page.navigate", url=address)

@@ -37,7 +37,6 @@ def visitor(browser: Chromium, large: LargeService) -> Iterator[Visitor]:
     browser.call("Page.navigate", url=f"{large.url}/dashboard/icon.svg")
     browser.wait_for("location.pathname.endsWith('.svg')")
     browser.evaluate("sessionStorage.setItem('gantline.session', 'any'); localStorage.clear()")
-    browser.call("Page.navigate", url="about:blank")
     browser.open(large.url)
     yield Visitor(browser)
     assert Visitor(browser).complaints() == []

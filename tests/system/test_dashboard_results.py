@@ -53,7 +53,6 @@ def link(results: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def logged_in(browser: Chromium, link: str) -> Visitor:
     browser.become(1200)
-    browser.call("Page.navigate", url="about:blank")
     browser.open(link)
     return Visitor(browser)
 
@@ -125,7 +124,6 @@ def test_an_empty_folder_says_so(browser: Chromium, tmp_path: Path) -> None:
     serving = view_server(tmp_path)
     thread = threading.Thread(target=serving.run, daemon=True)
     thread.start()
-    browser.call("Page.navigate", url="about:blank")
     browser.open(serving.url)
     Visitor(browser).sees("The folder holds no results.")
     serving.server.should_exit = True

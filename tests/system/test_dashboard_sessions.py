@@ -95,21 +95,17 @@ def test_a_role_that_shrinks_while_the_page_is_open(visitor: Visitor, service: R
 
 def test_a_link_logs_in_once(visitor: Visitor, service: Running) -> None:
     code = link(service.url, service.token).partition("#login=")[2]
-    visitor.browser.call("Page.navigate", url="about:blank")
     visitor.browser.open(f"{service.url}/#login={code}")
     visitor.sees("devices busy")
     assert code not in visitor.browser.evaluate("location.href")
     visitor.browser.evaluate("sessionStorage.clear()")
-    visitor.browser.call("Page.navigate", url="about:blank")
     visitor.browser.open(f"{service.url}/#login={code}")
     visitor.sees("was used already")
 
 
 def test_without_a_session_nothing_is_shown_and_a_token_can_be_pasted(visitor: Visitor, service: Running) -> None:
-    visitor.browser.call("Page.navigate", url="about:blank")
     visitor.browser.open(service.url)
     visitor.browser.evaluate("sessionStorage.clear()")
-    visitor.browser.call("Page.navigate", url="about:blank")
     visitor.browser.open(service.url)
     assert "devices" not in visitor.text()
     visitor.write("token", "gl_wrong_token_of_nobody")

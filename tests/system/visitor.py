@@ -28,7 +28,6 @@ class Visitor:
 
     def enter(self, url: str, token: str, page: str = "now") -> None:
         """Open a log-in link."""
-        self.browser.call("Page.navigate", url="about:blank")
         self.browser.open(link(url, token))
         if page != "now":
             self.go(page)

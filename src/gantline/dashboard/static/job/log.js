@@ -83,7 +83,7 @@ export class Log extends Component {
     if (follow !== this.state.follow) this.setState({ follow });
   };
 
-  render(_, { text, first, size, epoch, epochs, end, error, follow }) {
+  render(_, { text, first, kept, size, epoch, epochs, end, error, follow }) {
     return h("section", { class: "log-box", "aria-label": "output" },
       h("div", { class: "controls" },
         h("h2", null, "Output"),
