@@ -263,7 +263,7 @@ def _place(
         used = 0
         if could_ever(b, queue, float(need)):
             plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
-            if _may_hold(q, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
+            if within_limits(b, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:
                     notes.tried[at] = min(notes.tried[at], need)
@@ -357,7 +357,7 @@ def _drop_spared(t: Matrices, notes: Notes, q: QuotaNotes, first: int) -> None:
 
 @kernel
 def _may_hold(q: QuotaNotes, queue: int, user: int, size: float) -> bool:
-    """Whether a job may hold so much more; of promises: without a loan at any level."""
+    """Whether a job for which others stop may hold so much more; of promises: without a loan at any level."""
     return within_limits(q.books, queue, user, size) and (not q.promises or borrows_at(q.books, queue, size) == NOTHING)
 
 
