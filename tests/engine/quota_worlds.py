@@ -94,6 +94,7 @@ class Watch:
         self.before: Picture | None = None
         self.shown: Picture | None = None  # after the last committed plan
         self._open: dict[int, int] = {}  # row: its interval, at the question
+        self._dropped: set[int] = set()  # rows that the policy has stopped of its own accord
         self._held: dict[int, tuple[int, float]] = {}  # row: how many devices it had after the last plan, and since when no fewer
 
     # --- what a driver does ---------------------------------------------------------------------------------------------
@@ -140,7 +141,11 @@ class Watch:
         if plan.ranking is None:  # what a policy that assigns leaves out is its own choice
             by_quota = [row for row, reason in stopped if reason == Reason.QUOTA]
         ended = [int(loop.state.log.LI[g.L_REASON, at]) for at in self._open.values() if not np.isnan(loop.state.log.LF[g.L_END, at])]
-        self.by_quota += ended.count(Reason.QUOTA)
+        known = [gang for gang in after.gangs if (then := before.gang(gang.row)) is not None and then.waits]
+        took = {gang.row for gang in known if gang.devices}
+        if not took or took - self._dropped:  # else the policy takes turns: it had stopped them itself, and others borrowed meanwhile
+            self.by_quota += ended.count(Reason.QUOTA)
+        self._dropped |= {row for row, reason in stopped if reason == Reason.PREEMPTED}
         self.evictions += ended.count(Reason.QUOTA) + ended.count(Reason.PREEMPTED)
         found = [*above_limit(after), *self._broken_promises(loop, after), *self._stopped_for_the_same(loop, before)]
         exact = loop.engine.policy.names_devices
@@ -181,6 +186,9 @@ class Watch:
         for row, at in self._open.items():
             again = int(state.tables.I[c.INTERVAL, row])
             if again not in (-1, at) and int(state.log.LI[g.L_REASON, at]) == Reason.QUOTA:
+                had = frozenset().union(*(gang.devices for gang in before.gangs if gang.row == row))
+                if state.tables.kept_free.intersection(loop.engine.grants.devices(row)) - had:
+                    continue  # it goes on in a window, whose idle devices are not for everybody
                 found.append(f"for the same: {state.tables.ids[row]} was stopped by a quota and starts again at once")
         return found
 

@@ -103,6 +103,21 @@ def test_a_quota_that_shrinks_is_kept_from_then_on(policy):
     assert [sum(held(run, f"j{k}", at) for k in range(3)) for at in (40, 60, 160)] == [3, 1, 1]
 
 
+def test_of_those_that_run_when_a_quota_shrinks_one_that_fits_goes_on():
+    run = told("large,0,3,100,b small,0,1,100,b", "1x4", "fifo", queues="b=4", inputs=[SetQueue(20.0, "b", quota=1.0)], until=300)
+    stopped = run.allocations.filter(run.allocations["reason"] == "quota")["job"]
+    assert list(stopped) == ["large"]
+
+
+def test_only_as_many_borrowers_stop_for_a_sister_queue_as_it_needs():
+    """What the parent borrows from elsewhere stays borrowed: nobody there wants it back."""
+    jobs = "b0,0,3,300,a/x b1,0,1,300,a/x b2,0,2,300,a/x owner,10,3,300,a/y"
+    run = told(jobs, "2x3", "drf-sjf", queues="a/x=0:inf,a/y=3,b=2:1")
+    stopped = run.allocations.filter(run.allocations["reason"] == "quota")["job"]
+    assert starts(run)["owner"] == 10
+    assert sorted(stopped) == ["b1", "b2"]
+
+
 def test_a_quota_alone_bounds_a_queue():
     run = told("j0,0,1,100,q j1,1,1,100,q j2,2,1,100,q", "1x4", "fifo", queues="q=2")
     assert starts(run) == {"j0": 0, "j1": 1, "j2": 100}

@@ -255,8 +255,8 @@ def _keep_promises(b: Books, claims: QuotaClaims, lines: QueueLines, room: float
             if claims.asked[k] > 0.0 or claims.stays[k] == 1 or (claims.held[k] > 0.0) != runs:
                 continue
             queue, size = claims.queue[k], claims.held[k] if runs else claims.least[k]
-            back = _lent(b) if runs else 0.0
-            if lines.head[b.domain[queue]] >= 0 or size > room + back or borrows_at(b, queue, size) != NOTHING:
+            own, back = b.domain[queue], _lent(b)
+            if lines.head[own] >= 0 or size > room + back or b.used[own] + size > b.quota[own]:
                 continue
             if within_limits(b, queue, claims.user[k], size):
                 _give(b, claims, k, size, holds)

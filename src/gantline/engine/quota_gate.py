@@ -18,7 +18,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
-from gantline.core.plan import Assignments, Misfit
+from gantline.core.plan import Assignments, Misfit, Mode
 from gantline.core.reasons import Reason, sentence
 from gantline.engine import settings as s
 from gantline.engine.grants import Grants
@@ -123,8 +123,9 @@ class QuotaGate:
         left_out = left_out[np.lexsort((left_out, -t.F[c.PRIORITY][left_out]))]
         claimants = np.concatenate([planned[first], left_out])
         claims = self._claims(claimants, np.concatenate([sizes[first], np.zeros(len(left_out))]))
-        shares_devices = table.has("group") or table.has("mode")  # then the commit finds out how many there are
-        holds = arbitrate(self._books(rows[:0]), claims, math.inf if shares_devices else float(self._capacity()))
+        shares = (table.column("group") >= 0) | (table.column("mode") != int(Mode.EXCLUSIVE))
+        room = math.inf if shares.any() else float(self._capacity())  # with shared devices the commit finds out how much there is
+        holds = arbitrate(self._books(rows[:0]), claims, room)
         found = cut_to_quotas(t, planned, sizes, table, *(dict(zip(claimants.tolist(), each.tolist())) for each in (holds, claims.held)))
         self.torn = found.torn
         goes_on = left_out[(holds[len(first) :] > 0.0) & self._runs(left_out)]

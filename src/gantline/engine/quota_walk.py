@@ -14,10 +14,8 @@ import numpy as np
 
 from gantline.admission.arbiter import (
     NOBODY,
-    NOTHING,
     Books,
     QueueLines,
-    borrows_at,
     could_ever,
     count_in,
     gives_way,
@@ -143,14 +141,23 @@ def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, 
 
 @kernel
 def _stop_beyond(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, q: QuotaNotes, now: float) -> None:
-    """Where a limit has become less than what is held, the lowest ranks stop until it is kept."""
-    I = t.I
+    """Where a limit has become less than what is held, the lowest ranks stop until it is kept, but for those that then fit beside it."""
+    I, b = t.I, q.books
     for k in range(lists.number[ls.RUNNING] - 1, -1, -1):
         row = lists.running[k]
-        if I[c.HELD, row] == 0 or within_limits(q.books, I[c.QUEUE, row], I[c.USER, row], 0.0):
+        if I[c.HELD, row] == 0 or within_limits(b, I[c.QUEUE, row], I[c.USER, row], 0.0):
             continue
         if movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
-            _halt(t, notes, log, q, row, _QUOTA, now)
+            I[c.FLAGS, row] = 1
+            count_in(b, I[c.QUEUE, row], I[c.USER, row], -float(I[c.HELD, row]))
+    for k in range(lists.number[ls.RUNNING]):
+        row = lists.running[k]
+        if I[c.FLAGS, row] == 1:
+            I[c.FLAGS, row] = 0
+            fits = within_limits(b, I[c.QUEUE, row], I[c.USER, row], float(I[c.HELD, row]))
+            count_in(b, I[c.QUEUE, row], I[c.USER, row], float(I[c.HELD, row]))
+            if not fits:
+                _halt(t, notes, log, q, row, _QUOTA, now)
 
 
 @kernel
@@ -263,7 +270,7 @@ def _place(
         used = 0
         if could_ever(b, queue, float(need)):
             plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
-            if _may_hold(q, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
+            if within_limits(b, queue, user, float(need)) and need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:
                     notes.tried[at] = min(notes.tried[at], need)
@@ -356,16 +363,10 @@ def _drop_spared(t: Matrices, notes: Notes, q: QuotaNotes, first: int) -> None:
 
 
 @kernel
-def _may_hold(q: QuotaNotes, queue: int, user: int, size: float) -> bool:
-    """Whether a job may hold so much more; of promises: without a loan at any level."""
-    return within_limits(q.books, queue, user, size) and (not q.promises or borrows_at(q.books, queue, size) == NOTHING)
-
-
-@kernel
 def _fits(t: Matrices, rules: EngineRules, notes: Notes, q: QuotaNotes, row: int, option: int) -> int:
     """On how many nodes the row finds a place within its limits; 0: it does not."""
     need = t.OI[c.O_GPUS, option]
-    if need > notes.free[t.OI[c.O_TYPE, option]] or not _may_hold(q, t.I[c.QUEUE, row], t.I[c.USER, row], float(need)):
+    if need > notes.free[t.OI[c.O_TYPE, option]] or not within_limits(q.books, t.I[c.QUEUE, row], t.I[c.USER, row], float(need)):
         return 0
     return int(find_place(t, rules, row, option, False, notes.nodes, notes.counts))
 
@@ -407,7 +408,7 @@ def _next_victim(
     """Who stops next: one of another queue, of the one that has borrowed most; else one of the row's own; -1: nobody."""
     I, b = t.I, q.books
     own, found, most = -1, -1, -np.inf
-    free = _may_hold(q, I[c.QUEUE, row], I[c.USER, row], float(need))
+    free = within_limits(b, I[c.QUEUE, row], I[c.USER, row], float(need))
     for k in range(lists.number[ls.RUNNING] - 1, -1, -1):
         other = notes.order[k] if rules.switch[s.S_LEAST_LOST] == 1 else lists.running[k]
         if not _yields(t, rules, q, row, need, other, now):
