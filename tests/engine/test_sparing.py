@@ -111,6 +111,13 @@ def test_a_gang_that_pays_for_its_start_is_starting():
     assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 30.0
 
 
+def test_the_measured_executor_stops_a_gang_that_is_starting_when_its_start_is_over():
+    """A short job that comes at 10 s, amid a start of 30 s, gets the device when the long one has started and can be told to leave."""
+    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+    run = simulate(jobs, "1x1", "srtf", executor="measured", costs="start=30", min_run=0.0, turn=0.0, grace=0.0)
+    assert run.allocations.select("job", "start", "end").rows() == [("long", 0.0, 30.0), ("short", 30.0, 65.0), ("long", 65.0, 565.0)]
+
+
 def after(grace, starts):
     """The tables after a long and a short job on one device, with starts that take so long."""
     jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": work} for name, at, work in (("long", 0.0, 500.0), ("short", 5.0, 5.0))]

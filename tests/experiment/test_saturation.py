@@ -47,6 +47,15 @@ def test_one_seed_gives_a_boundary_without_an_interval(limit: float) -> None:
     assert "to within 0.01 (1 seed); an interval needs 3 seeds at least" in str(found)
 
 
+@pytest.mark.parametrize("limit", [0.31, 0.39, 0.52, 0.68, 0.97])
+def test_the_interval_holds_all_of_what_bisection_leaves_open(limit: float) -> None:
+    """Seeds that agree know the boundary up to the width of their bracket, on either side."""
+    found = search(limit, limit, limit, tolerance=0.2).load
+    assert found.low <= limit <= found.high
+    assert found.high - found.value == pytest.approx(found.value - found.low)
+    assert 0.1 < found.high - found.low <= 0.2 + 1e-9
+
+
 def test_a_range_without_a_boundary_is_said_so() -> None:
     assert str(search(0.1, 0.1)) == "fifo does not even sustain a load of 0.2 (2 seeds)."
     assert str(search(2.0)) == "fifo sustains a load of 1.2, the highest tried (1 seed)."

@@ -84,3 +84,17 @@ def test_a_look_shows_how_often_jobs_come_lately() -> None:
     assert all(
         one.time <= 4700.0 for one in like_the_past(look, decode_snapshot(now), make_policy("fifo"), until=4600.0)(np.random.default_rng(0))
     )
+
+
+def test_a_quiet_spell_up_to_now_counts_among_the_gaps() -> None:
+    """Twelve came within two minutes, and nobody in the half hour since: the next half hour does not bring one every ten seconds."""
+    look = [{"arrival": 10.0 * k, "gpus": 1, "estimate": 60.0} for k in range(12)]
+    now = {**NOW, "now": 1910, "jobs": [{"id": "long", "gpus": 2, "estimate": 900}]}
+    coming = like_the_past(look, decode_snapshot(now), make_policy("fifo"))
+    assert coming.span == pytest.approx(1800.0)
+    assert np.mean([len(coming(np.random.default_rng(seed))) for seed in range(40)]) < 60
+
+
+def test_newcomers_come_within_a_horizon_that_begins_now() -> None:
+    """A service that has run for as long as the horizon expects as many as one that looks ahead without end."""
+    assert finish("srtf", newcomers=PAST, horizon=1000.0) == finish("srtf", newcomers=PAST) > 1700.0

@@ -204,3 +204,13 @@ def test_nine_of_ten_come_by_the_p90_once_it_was_learned_how_late_forecasts_are(
     assert learn(made, happened, 14.0) == UNSTRETCHED, "hardly anybody's P90 has passed"
     running = learn(made, {}, 3000.0)  # nobody has come yet: late by what has passed since
     assert running.finish_p90 > stretch.finish_p90
+
+
+def test_jobs_that_ended_early_teach_nothing_while_others_may_still_come_in_time():
+    """Half of the jobs end early, and half exactly at their P90: until then nobody is late."""
+    made = [Forecast(f"j{k}", 0.0, 0.0, 0.0, 100.0, 300.0, 1) for k in range(40)]
+    happened = {f"j{k}": (0.0, 20.0 if k % 2 else 300.0) for k in range(40)}
+    early = {name: times for name, times in happened.items() if times[1] <= 200.0}
+    assert learn(made, early, 200.0) == UNSTRETCHED
+    stretch = learn(made, happened, 300.0)
+    assert (stretch.forecasts, stretch.finish_p90) == (40, 0.0)

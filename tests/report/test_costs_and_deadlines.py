@@ -30,6 +30,13 @@ def test_money_and_energy_follow_the_type():
     assert energy(HELD, {"v100": 300, "a100": 400}) == pytest.approx(1.15)
 
 
+def test_a_shared_gpu_is_paid_once_however_many_share_it_one_after_the_other():
+    spans = [("long", 0.0, 3600.0), ("first guest", 600.0, 1200.0), ("second guest", 1800.0, 2400.0), ("last guest", 3000.0, 5400.0)]
+    held = pl.DataFrame([(*span, "v100", [0], [0], 1, "finished") for span in spans], schema=ALLOCATIONS, orient="row")
+    assert dict(gpu_hours(held).iter_rows()) == {"v100": 1.5}
+    assert money(held, {"v100": 2.0}) == pytest.approx(3.0)
+
+
 def test_a_type_without_a_price_is_named():
     with pytest.raises(UsageError, match="no price is given for the device type 'a100'"):
         money(HELD, {"v100": 2.0})

@@ -95,6 +95,14 @@ def _deals(servers: int, workers: int, gpus: int, cpus: int, count: int) -> bool
     return any(all(w <= gpus and 3 * p + 2 * w <= cpus for p, w in zip(*pair)) for pair in itertools.product(*even))
 
 
+def test_seats_are_dealt_on_the_nodes_with_most_cpus_free() -> None:
+    """CPUs count before GPUs, because every server and every worker needs some."""
+    run = simulate(jobs(1, max_gpus=1), "gpu:1x4/8c/64g,gpu:1x2/32c/64g", "optimus")
+    assert run.allocations["nodes"].to_list() == [[1]]
+    room = Room(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
+    assert deal(JointTask(1, 1), DEMAND, room, 0) == Seats(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
+
+
 def jobs(count: int, **more: Any) -> list[dict[str, Any]]:
     return [
         {"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1, "duration": 6000, "max_gpus": 6, "scaling": SYNC, **more} for k in range(count)

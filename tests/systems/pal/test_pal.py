@@ -154,3 +154,13 @@ def test_recorded_runs_are_equal_job_by_job(apart: int, count: int) -> None:
         compared += len(rows)
 
     assert compared == count * 160
+
+
+def test_a_file_that_says_how_long_iterations_take_is_believed_before_the_built_in_times(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text(
+        "trace,job,gpus,submit_s,iterations,model,iteration_time\n0,a,1,0,100,GPT2,2.0\n0,b,1,0,100,mine,0.5\n0,c,1,0,100,GPT2,\n"
+    )
+    trace = import_trace("pal", path).frame
+    assert trace["iteration_time"].to_list() == [2.0, 0.5, 3.5714]
+    assert trace["duration"].to_list() == [200.0, 50.0, pytest.approx(357.14)]

@@ -93,6 +93,13 @@ def test_what_a_job_declares_serves_where_there_are_no_profiles() -> None:
     assert ends(run(*jobs, options={"performance": FasterWithNine(), "profiles": ""})) == {"keen": 500.0, "other": 1000.0}
 
 
+def test_a_job_of_several_gpus_gives_back_what_it_has_beyond_its_share_on_all_of_them() -> None:
+    """The first job has all the memory of the server; the second one starts at once with half of it, and both have two GPUs."""
+    jobs = [job("keen", "vision", 1000.0, gpus=2, best_memory=125.0, best_speed=2.0), job("other", "text", 1000.0, gpus=2)]
+    found = run(*jobs, options={"performance": FasterWithNine(), "profiles": ""}, order="fifo")
+    assert found.jobs["first_start"].to_list() == [0.0, 0.0]
+
+
 def test_a_cluster_that_says_nothing_of_cpus_is_refused_by_the_model_and_served_by_the_policy() -> None:
     with pytest.raises(GantlineError, match="does not say how many CPUs"):
         run(job("a", "vision", 100.0), cluster="1x4")

@@ -49,6 +49,16 @@ def test_promotion_brings_back_whoever_has_waited_long():
     assert promoted["old"] < 500
 
 
+def test_a_promoted_job_of_several_gpus_has_its_whole_first_quantum_again():
+    """In GPU-seconds all is twice as much on two GPUs, the limit too: the schedule is that of one GPU."""
+    jobs = [{"job": "old", "arrival": 0, "duration": 200}] + [
+        {"job": f"new{k}", "arrival": 100 + 90 * k, "duration": 90} for k in range(10)
+    ]
+    one, _ = finishes([{**job, "gpus": 1} for job in jobs], "1x1", limits="100", promote="2")
+    two, _ = finishes([{**job, "gpus": 2} for job in jobs], "1x2", limits="200", promote="2")
+    assert two == one
+
+
 def decided(jobs, **settings):
     """The jobs in the order of one decision at 1,000 s, and what is remembered."""
     snapshot = decode_snapshot({"cluster": "1x1", "now": 1000, "jobs": jobs})
