@@ -111,6 +111,21 @@ def test_a_process_that_left_group_and_environment_ends_with_its_killed_keeper(t
         assert not is_there(stray)
 
 
+def test_a_requeue_gives_a_job_all_its_losses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One loss is allowed here: this job has one before it is requeued, and one after that."""
+    monkeypatch.setattr("gantline.runtime.book._LOST_MOST", 1)
+    with running(tmp_path, "cpu:1") as scheduler:
+        (job,) = scheduler.submit(shell("[ $GANTLINE_EPOCH -gt 3 ] || sleep 1000", backoff=0.01))
+        for epoch, action in enumerate(("loss", "requeue", "loss"), 1):
+            until(lambda epoch=epoch: scheduler.view().jobs[job].epoch == epoch)  # type: ignore[misc]
+            keeper = begun(scheduler, job)["pid"]
+            if action == "loss":
+                os.kill(keeper, signal.SIGKILL)
+            else:
+                scheduler.request([job], Action.REQUEUE)
+        assert ended(scheduler, job) == ["succeeded"]
+
+
 def test_a_keeper_goes_on_without_the_process_above_it(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell(f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"))

@@ -79,6 +79,15 @@ def test_a_part_that_is_silent_beyond_its_lease_ends_its_gang_and_is_not_taken_i
     assert gang.states["n2"]["phase"] == "over", "what comes back finds its epoch over"
 
 
+@pytest.mark.parametrize(("cause", "at_once"), [("stopped", False), ("failed", True)])
+def test_a_gang_of_which_one_part_has_ended_early_is_ended_and_saves_where_slurm_stopped_the_part(
+    tmp_path: Path, cause: str, at_once: bool
+) -> None:
+    gang = OfTwoNodes(tmp_path, Clock())
+    gang.hear(_word(node="n1", state={"phase": "over", "cause": cause, "exit": 15}))
+    assert (gang.ends_all, gang.ends_at_once) == (True, at_once)
+
+
 def test_a_part_that_hears_nothing_of_its_gang_ends_its_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ended = Clock(), []
     write_json(str(tmp_path / "order.json"), {"want": "run", "env": {"GANTLINE_CHECKPOINT": str(tmp_path)}})

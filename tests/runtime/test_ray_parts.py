@@ -20,6 +20,7 @@ from gantline.runtime.local.gang_state import combined
 from gantline.runtime.local.output import Log
 from gantline.runtime.ray.hands import Hands
 from gantline.runtime.ray.nodes import RayNode, RayNodes, check_devices
+from gantline.runtime.ray.spread_gang import SpreadGang
 from gantline.runtime.ray.tail import Tail
 
 
@@ -151,6 +152,20 @@ def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any]
     until(lambda: hands.state.get("board", {}).get("switch.2", {}).get("refused") == "too late")
 
 
+def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict[str, Any], begun: list[Hands], tmp_path: Path) -> None:
+    line = f"trap 'touch {tmp_path}/has-saved; exit 15' TERM; touch {tmp_path}/up; while true; do sleep 0.02; done"
+    usual = {**order, "ranks": [{}], "command": [line], "grace": 30.0}
+    begun.append(hands := Hands("x", usual, "127.0.0.1"))
+    until((tmp_path / "up").exists)
+    until(lambda: hands.state.get("phase") == "running")
+    hands.order({**usual, "suspended": True, "revision": 1, "serial": 2})
+    until(lambda: hands.state["phase"] == "suspended")
+    hands.order({**usual, "suspended": True, "revision": 1, "want": "stop", "serial": 3})
+    until(lambda: hands.state["phase"] == "over")
+    assert (tmp_path / "has-saved").exists()
+    assert hands.state["exit"] == 15, "it was not killed"
+
+
 _ACTOR = """
 import json, sys, time
 from gantline.runtime.ray.hands import Hands
@@ -201,6 +216,15 @@ def test_output_that_was_dropped_is_passed_over_and_nothing_is_read_twice(tmp_pa
     assert tail.read(after) == (after + 4, b"more")
 
 
+def test_a_log_keeps_at_least_half_of_what_it_may_however_often_it_has_turned(tmp_path: Path) -> None:
+    log, written = Log(str(tmp_path / "log"), 8192), b""
+    for number in range(100):
+        log.write(piece := b"%04d" % number * 25)
+        written += piece
+        assert Tail(tmp_path).read(0)[1][-4096:] == written[-4096:]
+    assert len(Tail(tmp_path).read(0)[1]) <= 8192
+
+
 # --- gangs ----------------------------------------------------------------------------------------------------------------
 RUNS, DONE = {"phase": "running", "started": 1.0}, {"phase": "over", "cause": "finished", "exit": 0, "ended": 5.0}
 FAILED, ENDED = (
@@ -224,3 +248,17 @@ def test_a_gang_is_what_its_parts_are(parts: list[dict[str, Any]], asked: bool, 
     found = combined(parts, asked)
     assert (found["phase"], found.get("cause"), found.get("exit")) == (phase, cause, exit)
     assert ("fault" in found) is (LOST in parts)
+
+
+class OnOneMachine(SpreadGang):
+    """The parts of a gang, all of them here."""
+
+    def far(self, name: str, order: dict[str, Any], bundle: int) -> Hands:
+        return Hands(name, order, self.address)
+
+
+def test_when_one_part_of_a_gang_fails_the_others_are_ended(order: dict[str, Any], begun: list[Hands]) -> None:
+    order |= {"parts": [1, 1], "nodes": ["a", "b"], "command": ["[ $RANK = 0 ] || exit 3; sleep 1000"]}
+    begun.append(gang := OnOneMachine("x", order, "127.0.0.1"))
+    until(lambda: gang.state.get("phase") == "over", "no rank is left")
+    assert (gang.state["cause"], gang.state["exit"]) == ("failed", 3)

@@ -248,6 +248,13 @@ def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> N
         assert scheduler.view().jobs[vain].reason == "dependency-failed"
 
 
+def test_what_waits_for_a_job_to_fail_runs_when_that_has_exceeded_its_time_limit(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (slow,) = scheduler.submit(shell("sleep 1000", time_limit=0.3))
+        (clean,) = scheduler.submit(shell("true", after=((slow, "failed"),)))
+        assert ended(scheduler, slow, clean) == ["timeout", "succeeded"]
+
+
 def test_a_job_on_hold_says_so_when_what_it_waited_for_has_ended(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with running(tmp_path) as scheduler:

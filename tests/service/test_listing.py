@@ -103,11 +103,12 @@ def test_a_queue_means_itself_and_those_below_it_and_none_whose_name_begins_alik
     jobs = {}
     for name in ("prod", "prod/nlp", "production", "prod-2"):
         owner.set_queue(name)
-        (jobs[name],) = owner.submit(["true"], queue=name)
-    owner.wait(*jobs.values(), timeout=LIMIT)
+        (jobs[name],) = owner.submit(["sleep", "600"], queue=name)
     assert ids(owner.jobs(queue="prod")) == [jobs["prod"], jobs["prod/nlp"]]
     assert ids(owner.jobs(queue="production")) == [jobs["production"]]
     assert ids(owner.jobs(queue="prod/nlp")) == [jobs["prod/nlp"]]
     assert ids(owner.jobs(queue="pro")) == []
+    owner.cancel(*jobs.values())
+    owner.wait(*jobs.values(), timeout=LIMIT)
     for name in reversed(jobs):
         owner.drop_queue(name)

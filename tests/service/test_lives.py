@@ -146,6 +146,21 @@ def test_a_waiting_job_that_only_the_mark_knows_does_not_lose_its_number(tmp_pat
     running.stop()
 
 
+def test_numbers_of_archived_jobs_are_not_given_again_though_their_folders_are_gone(tmp_path: Path) -> None:
+    home, copy = Home(tmp_path / "home"), tmp_path / "copy"
+    running = served(home, keep={"jobs": 0})
+    client = running.client()
+    back_up(home.store, copy)
+    done = [run_one(client) for _ in range(2)]
+    until(lambda: client.status()["archived"] == 2)
+    running.stop()
+    by_hand(home, copy)
+    shutil.rmtree(home.jobs)
+    running = served(home)
+    assert int(run_one(running.client())) > int(done[-1])
+    running.stop()
+
+
 def test_a_backup_begins_in_a_home_that_was_lost(tmp_path: Path) -> None:
     home, copy = Home(tmp_path / "home"), tmp_path / "copy"
     running = served(home)

@@ -10,7 +10,7 @@ import pytest
 from gantline.core.cluster import Cluster
 from gantline.runtime.bulletins import NodeState
 from gantline.runtime.kubernetes.nodes import read_node
-from gantline.runtime.kubernetes.pods import Pod, read_pod
+from gantline.runtime.kubernetes.pods import Pod, read_pod, requests_of
 from gantline.runtime.kubernetes.quantities import amount
 from gantline.runtime.kubernetes.sight import Sight
 from gantline.runtime.node_watch import NodeWatch
@@ -66,6 +66,11 @@ def test_devices_of_others_are_closed_and_opened_again_and_never_those_of_our_ga
     assert sight.taken("n1") == []
     sight.see_pod(pod("theirs", gpus=2, phase="Succeeded"))
     assert [(one.name, one.state) for one in sight.taken("n1")] == [("n1:1", NodeState.UP), ("n1:2", NodeState.UP)]
+
+
+def test_a_pod_takes_what_it_requests_and_what_it_is_limited_to_where_it_requests_nothing() -> None:
+    room = {"requests": {"cpu": "500m"}, "limits": {"cpu": "4", "nvidia.com/gpu": "1"}}
+    assert requests_of({"containers": [{"resources": room}]}) == {"cpu": 0.5, "nvidia.com/gpu": 1.0}
 
 
 def test_one_device_of_a_node_can_be_drained_and_returned_by_the_runner() -> None:
