@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.runtime.specs import ended, running, shell, state, until
 
+from gantline.files.given_code import GivenCode
 from gantline.runtime.replay import replay_store
 from gantline.runtime.setup import Setup
 from gantline.runtime.store import SqlStore
@@ -49,7 +50,9 @@ def test_a_late_decision_loses_its_turn_and_the_record_says_so(tmp_path: Path) -
     why = {event["why"] for event in store.events() if event["event"] == "decision-overrun"}
     assert why == {"the decision took more than 0.2 s"}
     store.close()
-    found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))  # the nap is over: only the record knows of it
+    found = replay_store(
+        SqlStore.open(tmp_path / "store.sqlite", write=False), code=GivenCode((policy,))
+    )  # the nap is over: only the record knows of it
     assert found.difference is None, str(found.difference)
 
     store = SqlStore.open(tmp_path / "store.sqlite")

@@ -15,6 +15,7 @@ from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault, News, Report, decode_input, encode_input
 from gantline.engine.executor import Can
+from gantline.files.given_code import GivenCode
 from gantline.runtime.bulletins import NodeNews, NodeState
 from gantline.runtime.node_watch import NodeWatch, all_nodes
 from gantline.runtime.replay import replay_store
@@ -169,7 +170,7 @@ def test_gangs_that_would_share_are_placed_apart_where_the_runner_puts_one_on_a_
         with pytest.raises(RefusedError, match=r"0\.5 of a device, and this executor puts one gang on a device"):
             scheduler.submit(shell("true", share="mps", part=0.5))
     assert not machines.breaches
-    assert replay_store(store).difference is None
+    assert replay_store(store, code=GivenCode((f"{assigning.__file__}:Pairs",))).difference is None
 
 
 def test_whose_fault_it_is_and_which_devices_were_picked_are_in_the_journal() -> None:

@@ -11,6 +11,7 @@ from tests.runtime.specs import ended, running, shell, state, until
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.drivers.message_queue import Message
+from gantline.files.given_code import GivenCode
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
@@ -83,7 +84,7 @@ def test_what_a_day_without_a_service_has_missed_is_decided_once(tmp_path: Path)
         assert second.ask(lambda: second.loop.state.decision) - before < 60
         go.touch()
         assert ended(second, goes, waits) == ["succeeded", "succeeded"]
-    assert replay_store(store).difference is None
+    assert replay_store(store, code=GivenCode((policy,))).difference is None
 
 
 def test_after_a_long_absence_orders_are_repeated_once(tmp_path: Path) -> None:
