@@ -68,6 +68,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     folder, archive = JobsFolder(home.jobs), Archive(home.archive)
     folder.check(store.identity, has_past=store.checkpoint() is not None)
     life = folder.new_life(store, archive.newest())
+    if not folder.owner:
+        folder.follow(store)()  # runners mark what they start outside with this identity, from the first start on
     listening = _listen(options.host, options.port, store.recall("port"))
     held.callback(listening.close)
     files = raise_limit()
