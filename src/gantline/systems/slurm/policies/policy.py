@@ -69,14 +69,17 @@ class SlurmOrder(Policy):
         option = [*snapshot.jobs.option[runs].tolist(), *(int(ways.option[booked.way[k]]) for k in starts)]
         nodes = [()] * len(runs) + [tuple(booked.node[booked.first[k] : booked.first[k + 1]].tolist()) for k in starts]
         given = Assignments([*runs.tolist(), *order[starts].tolist()], option=option, nodes=nodes)
-        return Plan.assign(given, valid_until=self._stands_until(snapshot, line), reservations=_promises(snapshot, order, ways, booked))
+        until = self._stands_until(snapshot, line, order[starts])
+        return Plan.assign(given, valid_until=until, reservations=_promises(snapshot, order, ways, booked))
 
-    def _stands_until(self, snapshot: Snapshot, line: Ints) -> float:
-        """When age may first let a job pass the one in front of it, although nothing happens.
+    def _stands_until(self, snapshot: Snapshot, line: Ints, starting: Ints) -> float:
+        """When age may first let a job pass the one in front of it, although nothing happens; infinity: nothing idle could serve it.
 
         Both gain a point in equal times until the one in front has full age, so that the next point of the one behind tells.
         """
-        if self.age_weight == 0.0 or len(line) < 2:
+        gpus = snapshot.jobs.gpus
+        idle = int(snapshot.cluster.node_free.sum()) - int(gpus[starting].sum())
+        if self.age_weight == 0.0 or len(line) < 2 or idle < gpus[line].min():
             return math.inf
         now, arrival, priority = snapshot.now, snapshot.jobs.arrival[line], snapshot.jobs.priority[line]
         points, tier = (-column for column in self._key(snapshot, line))
