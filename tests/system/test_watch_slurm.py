@@ -79,6 +79,7 @@ def test_advice_changes_nothing_until_it_is_applied_and_then_slurm_has_that_orde
     assert "nothing to change" in capsys.readouterr().out
 
 
+@pytest.mark.long  # forecasts of fourteen looks at a live queue take minutes
 def test_nine_of_ten_starts_come_by_their_p90(slurm: SlurmCluster, tmp_path: Path) -> None:
     """A minute stands for an hour: jobs take seconds for minutes, and limits are as of an hour. Few starts, so eight of ten pass."""
     rng, looks = random.Random(3), tmp_path / "looks"
