@@ -55,16 +55,16 @@ stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded sto
 	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
 
 access-table: $(DEV) ## ask a service for every route with every role, and write the table of docs/access.md anew
-	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/service/test_roles.py -k walk
+	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/live/service/test_roles.py -k walk
 
 fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000); none may be answered with a 5xx
-	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/service/test_random_requests.py
+	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/live/service/test_random_requests.py
 
 records: $(DEV) ## write the recorded runs anew that changed, after comparing with the originals; SYSTEMS="gavel sia" for some
 	$(PY) -m tests.records.write $(SYSTEMS)
 
 chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, other policies, clock jumps; CHAOS_SECONDS=600
-	$(BIN)/pytest -q tests/runtime/test_chaos.py --chaos-seconds $(CHAOS_SECONDS)
+	$(BIN)/pytest -q tests/live/test_chaos.py --chaos-seconds $(CHAOS_SECONDS)
 
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
@@ -88,7 +88,7 @@ docs: $(DEV) ## build the documentation into docs/_build/html, warnings are erro
 	@echo "open docs/_build/html/index.html"
 
 vendor: ## fetch the dashboard's libraries (with npm) in the versions of vendor/vendored.json, and check their SHA-256
-	$(PYTHON) .ci/vendor.py src/gantline/dashboard/static/vendor
+	$(PYTHON) .ci/vendor.py src/gantline/live/dashboard/static/vendor
 
 pictures: $(DEV) ## take the dashboard's pictures in docs/_static anew, in a browser; look at them before you keep them
 	GANTLINE_KEEP_PICTURES=1 $(BIN)/pytest -n 0 -q tests/system/test_dashboard_pictures.py

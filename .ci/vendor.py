@@ -1,6 +1,6 @@
 """Fetch the browser's libraries that a `vendored.json` lists, and put their files beside it; what has another SHA-256 is refused.
 
-python .ci/vendor.py src/gantline/dashboard/static/vendor
+python .ci/vendor.py src/gantline/live/dashboard/static/vendor
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from gantline import simulate, simulate_in_blocks
 from gantline.core import columns as c
 from gantline.simulator.run import Run
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 
 def grown(jobs: int, gpus: int = 20_000, load: float = 0.8, policy: str = "srtf") -> tuple[float, int, int, float]:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gantline.runtime.local.runner import LocalRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.spec import JobSpec
+from gantline.live.local.runner import LocalRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.live.spec import JobSpec
 
 _DECISIONS = 20
 

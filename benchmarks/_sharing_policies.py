@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gantline import Assignments, Mode, Plan, Policy, Snapshot, simulate
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.models.model import Gangs, PerformanceModel
 
 _MANY = 1_000_000
 _SPEEDS = np.array([0.9**mates for mates in range(64)])

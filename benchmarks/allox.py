@@ -16,8 +16,8 @@ from typing import Any
 
 from gantline.simulator.simulate import simulate
 from gantline.systems.allox.importer import read
-from gantline.workload.generators import generate
-from gantline.workload.trace import Trace
+from gantline.traces.generators import generate
+from gantline.traces.trace import Trace
 
 RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("allox", {"alpha": 0.1}),

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.live import cpu_seconds
 
-from gantline.service.client import Client
+from gantline.live.service.client import Client
 
 
 def main(tasks: int) -> None:

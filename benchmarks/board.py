@@ -24,15 +24,15 @@ import httpx
 import numpy as np
 import uvicorn
 
-from gantline.runtime.queue_now import QueueNow
-from gantline.runtime.view import DeviceView, JobView, View
-from gantline.service.application import LOOPBACK, assembled
-from gantline.service.board import board as boards
-from gantline.service.board.audience import Audiences
-from gantline.service.board.board import LiveBoard
-from gantline.service.board.stream import Pump
-from gantline.service.roles import Caller, Role
-from gantline.service.routes import board as routes
+from gantline.live.queue_now import QueueNow
+from gantline.live.service.application import LOOPBACK, assembled
+from gantline.live.service.board import board as boards
+from gantline.live.service.board.audience import Audiences
+from gantline.live.service.board.board import LiveBoard
+from gantline.live.service.board.stream import Pump
+from gantline.live.service.roles import Caller, Role
+from gantline.live.service.routes import board as routes
+from gantline.live.view import DeviceView, JobView, View
 
 PER_NODE = 8
 

@@ -35,7 +35,7 @@ from benchmarks._start import start_table
 from gantline import Trace, simulate
 from gantline.core.policy import Policy
 from gantline.policies.registry import make_policy
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 HERE = Path(__file__).parent
 TURNS, QUICK_TURNS = 5, 25  # of the floor and of ours; more where ours take less than a tenth of a second
@@ -52,7 +52,7 @@ def philly() -> Trace:
     """The real Philly list where it is at hand, else a generated trace of the same size."""
     source = REFERENCE / "pollux" / "philly_jobs.csv.gz"
     if source.exists():
-        from gantline.workload.importers.reading import import_trace
+        from gantline.traces.importers.reading import import_trace
 
         return import_trace("philly-list", source, {})
     return generate("philly", seed=0, jobs=82_247, load=0.73, gpus=512)

@@ -24,8 +24,8 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.migration import rearrange
-from gantline.placement.rules import find_placement
+from gantline.policies.placement.migration import rearrange
+from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 
 BEST_OF = 3

@@ -27,14 +27,14 @@ from benchmarks.live import cpu_seconds
 
 from gantline.core.inputs import Input, News, Report, Submit
 from gantline.core.options import Option
-from gantline.drivers.live import Live
-from gantline.runtime.clock import WallClock
-from gantline.runtime.local.devices import declared
-from gantline.runtime.records import Entry
-from gantline.runtime.setup import Setup, checkpoint_of, make_loop
-from gantline.runtime.spec_file import spec_of
-from gantline.runtime.store import SqlStore
-from gantline.service.client import ENDED, Client
+from gantline.engine.drivers.live import Live
+from gantline.live.clock import WallClock
+from gantline.live.local.devices import declared
+from gantline.live.records import Entry
+from gantline.live.service.client import ENDED, Client
+from gantline.live.setup import Setup, checkpoint_of, make_loop
+from gantline.live.spec_file import spec_of
+from gantline.live.store import SqlStore
 
 CLIENTS = 4
 

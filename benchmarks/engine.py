@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from gantline import Assignments, Mode, Part, Plan, Policy, Snapshot, simulate
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.phases import Phase
+from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.performance.model import Gangs, PerformanceModel
-from gantline.placement.rules import find_placement
-from gantline.workload.trace import Trace
+from gantline.models.model import Gangs, PerformanceModel
+from gantline.policies.placement.rules import find_placement
+from gantline.traces.trace import Trace
 
 JOBS, CLUSTER, DECISIONS = 1000, "512x8/64c", 40
 LENGTH = 1e6

@@ -24,7 +24,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.registry import make_policy
-from gantline.workload.options import format_options, parse_options
+from gantline.traces.options import format_options, parse_options
 
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "sia": ("sia", {}),

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gantline.experiment.filling.fill import fill
-from gantline.placement.links.ring_rules import RING_RULES
-from gantline.placement.links.topologies import find_topology
-from gantline.placement.parts.scores import PART_RULES
+from gantline.lab.experiment.filling.fill import fill
+from gantline.policies.placement.links.ring_rules import RING_RULES
+from gantline.policies.placement.links.topologies import find_topology
+from gantline.policies.placement.parts.scores import PART_RULES
 
 
 def main() -> None:

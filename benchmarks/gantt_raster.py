@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from gantline.report.figures import gantt
-from gantline.report.figures.for_page import figure
-from gantline.report.figures.with_matplotlib import save
-from gantline.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
+from gantline.lab.report.figures import gantt
+from gantline.lab.report.figures.for_page import figure
+from gantline.lab.report.figures.with_matplotlib import save
+from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
 
 
 def filled_cluster(intervals: int, gpus: int, seed: int = 0) -> StoredRun:

@@ -18,12 +18,12 @@ from typing import Any
 
 import polars as pl
 
-from gantline.files.throughputs import read_throughputs
-from gantline.performance.throughput_table import ThroughputTable
+from gantline.models.throughput_table import ThroughputTable
 from gantline.simulator.simulate import simulate
-from gantline.workload.generators import generate
-from gantline.workload.importers.reading import import_trace
-from gantline.workload.trace import Trace
+from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.generators import generate
+from gantline.traces.importers.reading import import_trace
+from gantline.traces.trace import Trace
 
 GENERATED = {
     "big_single_1000_lam900": {"jobs": 1000, "mean_gap": 900.0},

@@ -15,7 +15,7 @@ from time import process_time
 
 import numpy as np
 
-from gantline.solvers.linear_programs import solve
+from gantline.models.solvers.linear_programs import solve
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
 from gantline.systems.gavel.policies.instance import Instance

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.live import cpu_seconds
 
-from gantline.service.client import Client
+from gantline.live.service.client import Client
 
 ROUND = 2.0  # seconds of a round in which nothing changes
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.service.client import Client
+from gantline.live.service.client import Client
 
 CLIENTS = 16
 

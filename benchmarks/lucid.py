@@ -13,9 +13,9 @@ from time import process_time
 
 import numpy as np
 
-from gantline.files.pair_tables import read_pair_profiles
 from gantline.simulator.simulate import simulate
-from gantline.workload.importers.reading import import_trace
+from gantline.traces.files.pair_tables import read_pair_profiles
+from gantline.traces.importers.reading import import_trace
 
 POLICIES = ("fifo", "sjf", "qssf", "srtf", "tiresias", "lucid")
 

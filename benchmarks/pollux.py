@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.performance.goodput.fit import WORK, fit_rows
-from gantline.performance.goodput.observations import Observations
-from gantline.performance.goodput.speed_model import SpeedModel
+from gantline.models.goodput.fit import WORK, fit_rows
+from gantline.models.goodput.observations import Observations
+from gantline.models.goodput.speed_model import SpeedModel
+from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.simulator.simulate import simulate
-from gantline.solvers.allocation_search.search import Demand, search
 from gantline.systems.pollux.importer import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gantline import Trace, simulate
-from gantline.report.rundir import write_run
+from gantline.lab.report.rundir import write_run
 
 POLICIES = ("fifo", "sjf", "srtf", "srsf", "las", "tiresias")
 CLUSTER = "64x8"

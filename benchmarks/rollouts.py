@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gantline.assembly.rules import RunRules
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.files.policies import load_policy
+from gantline.engine.assembly.rules import RunRules
 from gantline.simulator.from_here import FromHere
 from gantline.simulator.rollout import rollout
+from gantline.traces.files.policies import load_policy
 
 QUEUES = [{"name": "a", "quota": 8, "borrow": 8}, {"name": "b", "quota": 8, "borrow": 4}, {"name": "c", "quota": 4}]
 

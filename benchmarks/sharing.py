@@ -18,16 +18,16 @@ import numpy as np
 from benchmarks._sharing_policies import run_all
 
 from gantline import Assignments, Mode, Plan, Policy
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.facts import Facts
 from gantline.core.phases import Phase
+from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.rules import find_placement
-from gantline.workload.trace import Trace
+from gantline.policies.placement.rules import find_placement
+from gantline.traces.trace import Trace
 
 
 def engine_of(jobs: int) -> Engine:

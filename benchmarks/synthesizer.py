@@ -24,7 +24,7 @@ from scipy.stats import t
 from gantline import Run, Trace, simulate
 from gantline.core.objective import Objective
 from gantline.policies.registry import make_policy
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 FIXED = [(name, admission) for name in ("fifo", "las", "srtf") for admission in ("accept-all", "load-limit:1.2", "load-limit:1.4")]
 

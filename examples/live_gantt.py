@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gantline.service.client import Client
+from gantline.live.service.client import Client
 
 HOLDS = ("starting", "running", "resizing", "preempting")
 

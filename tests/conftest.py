@@ -50,8 +50,8 @@ def accounts_checked() -> Iterator[None]:
     """Every run that ends in this process says the same of when gangs held devices and of what their jobs are charged."""
     from tests.oracles.accounts import check_accounts
 
-    from gantline.drivers.simulation import Simulation
-    from gantline.drivers.virtual import Virtual
+    from gantline.engine.drivers.simulation import Simulation
+    from gantline.engine.drivers.virtual import Virtual
 
     run = Simulation.run
 
@@ -68,7 +68,7 @@ def accounts_checked() -> Iterator[None]:
 @pytest.fixture
 def one_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy is checked in one story: for tests of how a check is asked for and what it tells."""
-    from gantline.conformance import suite
+    from gantline.lab.conformance import suite
 
     first = suite.scenarios()[:1]
     monkeypatch.setattr(suite, "scenarios", lambda: first)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline import OrderPolicy, Snapshot
-from gantline.env import JOB_FEATURES, job_features
+from gantline.lab.environment import JOB_FEATURES, job_features
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 
 import gantline
-from gantline.env import JOB_FEATURES, ClusterEnv
+from gantline.lab.environment import JOB_FEATURES, ClusterEnv
 
 POLICY = Path(__file__).with_name("learned.py")
 WORKLOAD = {"generate": "day", "settings": {"jobs": 60, "gpus": 16, "load": 1.5}}

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import workload
+
 from gantline.core.slices import whole_and_percent
-from gantline.performance.bundle import Bundle, Speed
-from gantline.performance.life_spread import FEWEST, WholeLife, spread_of_lives
-from gantline.performance.sampled_line import SampledLine
+from gantline.models.bundle import Bundle, Speed
+from gantline.models.life_spread import FEWEST, WholeLife, spread_of_lives
+from gantline.models.sampled_line import SampledLine
 
 _ENOUGH = 3  # of a part, for its mean to be believed
 _AS_ITS_SIZE = 5  # a kind starts as all gangs of its size do, with the weight of so many starts of its own

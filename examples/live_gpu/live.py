@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import workload
+
 from gantline.engine.executor import Order
-from gantline.runtime.local.runner import LocalRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.setup import Setup
+from gantline.live.local.runner import LocalRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.live.setup import Setup
 
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
 _LOOK = 0.2  # seconds between two looks at how they are

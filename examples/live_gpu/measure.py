@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import workload
+
 from gantline.core.cluster import Node
 from gantline.core.slices import gpu_of, whole_and_percent
-from gantline.files.bundles import read_bundle, write_bundle
-from gantline.performance.bundle import Bundle, Profile
-from gantline.performance.company_fit import TrialLife, fit_company
-from gantline.runtime.company import TrialGang, crew
-from gantline.runtime.local.devices import declared
-from gantline.runtime.local.runner import LocalRunner
+from gantline.live.company import TrialGang, crew
+from gantline.live.local.devices import declared
+from gantline.live.local.runner import LocalRunner
+from gantline.models.bundle import Bundle, Profile
+from gantline.models.company_fit import TrialLife, fit_company
+from gantline.traces.files.bundles import read_bundle, write_bundle
 
 
 def profile(

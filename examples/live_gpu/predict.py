@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import history
+import workload
 from run import setup_of
 
-import workload
 from gantline import simulate
 from gantline.core.arrays import Floats
-from gantline.files.bundles import read_bundle
-from gantline.files.policies import load_policy
-from gantline.performance.bundle import Bundle
-from gantline.performance.model import Gangs
-from gantline.performance.profiled_model import ProfiledModel
+from gantline.lab.questions.validity import MEASURES, least_times
+from gantline.live.local.devices import declared
+from gantline.models.bundle import Bundle
+from gantline.models.model import Gangs
+from gantline.models.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders
-from gantline.questions.validity import MEASURES, least_times
-from gantline.runtime.local.devices import declared
+from gantline.traces.files.bundles import read_bundle
+from gantline.traces.files.policies import load_policy
 
 
 @dataclass(frozen=True)

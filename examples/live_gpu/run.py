@@ -24,9 +24,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import workload
-from gantline.files.bundles import read_bundle
-from gantline.runtime.local.devices import declared
-from gantline.runtime.setup import Setup
+
+from gantline.live.local.devices import declared
+from gantline.live.setup import Setup
+from gantline.traces.files.bundles import read_bundle
 
 TERMS = Path(__file__).with_name("terms.json")
 

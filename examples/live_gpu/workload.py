@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.inputs import Submit
-from gantline.performance.bundle import Bundle, Speed
-from gantline.runtime.launch import Launch
+from gantline.live.launch import Launch
+from gantline.models.bundle import Bundle, Speed
 
 JOBS = str(Path(__file__).with_name("jobs.py"))
 #: three programs, each with two batches, which keep a slice busy: where launching kernels takes longer than they do, a speed is that of

@@ -1,11 +1,11 @@
-"""Writes the profiles beside this file, as `gantline.performance.goodput.example` makes them up: ``python examples/profiles/make.py``."""
+"""Writes the profiles beside this file, as `gantline.models.goodput.example` makes them up: ``python examples/profiles/make.py``."""
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
 
-from gantline.performance.goodput.example import NETWORKS, tables
+from gantline.models.goodput.example import NETWORKS, tables
 
 HERE = Path(__file__).parent
 

@@ -14,25 +14,25 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
     "simulate_in_blocks": "gantline.simulator.in_blocks",
-    "compare": "gantline.experiment.python",
-    "advise": "gantline.experiment.python",
-    "sweep": "gantline.experiment.python",
-    "tune": "gantline.experiment.python",
-    "fill": "gantline.experiment.filling.fill",
+    "compare": "gantline.lab.experiment.python",
+    "advise": "gantline.lab.experiment.python",
+    "sweep": "gantline.lab.experiment.python",
+    "tune": "gantline.lab.experiment.python",
+    "fill": "gantline.lab.experiment.filling.fill",
     "rollout": "gantline.simulator.rollout",
     "Candidate": "gantline.simulator.candidate",
     "Run": "gantline.simulator.run",
-    "RunSpec": "gantline.assembly.spec",
-    "Trace": "gantline.workload.trace",
+    "RunSpec": "gantline.engine.assembly.spec",
+    "Trace": "gantline.traces.trace",
     "Cluster": "gantline.core.cluster",
     "Node": "gantline.core.cluster",
     "parse_cluster": "gantline.core.cluster_spec",
     "Policy": "gantline.core.policy",
     "OrderPolicy": "gantline.core.policy",
     "about": "gantline.core.takes",
-    "DeviceRule": "gantline.placement.device_rule",
-    "FreeDevices": "gantline.placement.device_rule",
-    "GangRequest": "gantline.placement.device_rule",
+    "DeviceRule": "gantline.policies.placement.device_rule",
+    "FreeDevices": "gantline.policies.placement.device_rule",
+    "GangRequest": "gantline.policies.placement.device_rule",
     "Plan": "gantline.core.plan",
     "Assignment": "gantline.core.plan",
     "Assignments": "gantline.core.plan",
@@ -49,7 +49,7 @@ _EXPORTS = {
     "find_system": "gantline.registry",
 }
 #: what comes along with a name: the figures of a run
-_WITH = {"simulate": "gantline.report.plots", "Run": "gantline.report.plots"}
+_WITH = {"simulate": "gantline.lab.report.plots", "Run": "gantline.lab.report.plots"}
 __all__ = [*_EXPORTS]
 
 

@@ -13,8 +13,8 @@ from tests.cli.conftest import Cli
 from tests.cli.test_live import home, up, up_here
 from tests.waiting import LIMIT, until
 
-from gantline.runtime.local.output import Log
-from gantline.service.client import Client
+from gantline.live.local.output import Log
+from gantline.live.service.client import Client
 
 __all__ = ["home"]  # a fixture
 REFUSED = "cannot be written: file too large"

@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 from tests.cli.conftest import Cli
-from tests.service.conftest import serve_here
+from tests.live.service.conftest import serve_here
 from tests.waiting import until
 
 from gantline.cli.live import connection

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Cli
-from tests.service.conftest import Running, until
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import RefusedError
-from gantline.service.client import Client
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.service.client import Client
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gantline.cli.main import main
-from gantline.files.epoch_table import write_epochs
 from gantline.systems.synergy.profiles import read
+from gantline.traces.files.epoch_table import write_epochs
 
 EPOCH = "import os, sys; sys.exit(len(os.sched_getaffinity(0)) != int(sys.argv[1]))"
 

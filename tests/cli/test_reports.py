@@ -39,7 +39,7 @@ def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def refuse(name: str, *rest: Any, **more: Any) -> Any:
-        if name.split(".")[0] == "matplotlib" or name == "gantline.report.figures.with_matplotlib":
+        if name.split(".")[0] == "matplotlib" or name == "gantline.lab.report.figures.with_matplotlib":
             raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
         return real(name, *rest, **more)
 

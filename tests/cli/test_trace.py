@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Cli
 
-from gantline.workload.generators.registry import generator_names
-from gantline.workload.importers.registry import importer_names
+from gantline.traces.generators.registry import generator_names
+from gantline.traces.importers.registry import importer_names
 
 PHILLY_LIST = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-07 01:05:26,100,2,200,a

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import gantline
-from gantline._machine_code import Kernel
+from gantline.core.machine_code import Kernel
 
 TEXT = '''
 """Made up."""

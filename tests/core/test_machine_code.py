@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gantline._machine_code.kernel import undisturbed
-from gantline._machine_code.slots import OTHER_TYPES, let_go
 from gantline.core.jit import kernel
+from gantline.core.machine_code.kernel import undisturbed
+from gantline.core.machine_code.slots import OTHER_TYPES, let_go
 
 
 class Pair(NamedTuple):

@@ -17,7 +17,7 @@ from gantline.core.insiders import tables_behind
 from gantline.core.lending import Lent
 from gantline.core.snapshot import Jobs
 from gantline.core.tables import Tables
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 JOBS = Trace.from_records([{"job": f"j{k}", "gpus": 1 + k % 2, "arrival": float(k), "duration": 70.0 + k} for k in range(6)])
 

@@ -9,7 +9,7 @@ from tests.oracles.books import check_books
 from tests.watching import watch_phases
 
 from gantline.core.plan import Plan
-from gantline.drivers import stepping
+from gantline.engine.drivers import stepping
 from gantline.engine.engine import Engine
 
 

@@ -13,9 +13,6 @@ import numpy as np
 from tests.oracles.quota_rule import Gang, Picture, above_limit, broken_promises, vain_evictions
 from tests.systems.gavel.tiny_world import SPEEDS, table
 
-from gantline.assembly.from_trace import assemble
-from gantline.assembly.rules import RunRules
-from gantline.assembly.spec import RunSpec
 from gantline.core import columns as c
 from gantline.core.inputs import Input, Reserve, SetQueue
 from gantline.core.phases import Phase
@@ -24,16 +21,19 @@ from gantline.core.reasons import Reason
 from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
 from gantline.core.windows import parse_windows
-from gantline.drivers.choice import make_driver
-from gantline.drivers.simulation import Simulation
-from gantline.drivers.stepping import Driver, Stepping
-from gantline.drivers.virtual import Virtual
 from gantline.engine import log as g
+from gantline.engine.assembly.from_trace import assemble
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.drivers.choice import make_driver
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.stepping import Driver, Stepping
+from gantline.engine.drivers.virtual import Virtual
 from gantline.engine.state import State
-from gantline.files.clusters import read_cluster
-from gantline.files.policies import policy_of
 from gantline.policies.registry import policy_names
-from gantline.workload.trace import Trace
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.files.policies import policy_of
+from gantline.traces.trace import Trace
 
 POLICIES = [name for name in policy_names() if name != "recorded"]
 #: in which they take turns: Gavel's, which solve linear programs and decide much alike, four times less often

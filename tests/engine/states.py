@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
@@ -16,11 +15,12 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
+from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.rules import find_placement
-from gantline.workload.trace import Trace
+from gantline.policies.placement.rules import find_placement
+from gantline.traces.trace import Trace
 
 
 def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | None = None, min_run: float = 0.0) -> State:

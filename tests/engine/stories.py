@@ -10,21 +10,21 @@ import numpy as np
 from tests.engine.assigning import Breathers, PairedRota, Pairs, Rota, Tries, Wanderers
 
 from gantline import Trace
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.simulation import Simulation
+from gantline.engine.assembly.load import load_tables
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.rules import find_placement
+from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.models.model import Gangs, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 CLOCKS = ("instant", "acknowledged")

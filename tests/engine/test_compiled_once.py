@@ -8,8 +8,8 @@ import pytest
 from tests.systems.gavel.tiny_world import table, trace
 
 from gantline import Plan, Policy, Snapshot
-from gantline._machine_code import kernel
-from gantline._machine_code.kernel import Kernel
+from gantline.core.machine_code import kernel
+from gantline.core.machine_code.kernel import Kernel
 from gantline.simulator.simulate import simulate
 
 

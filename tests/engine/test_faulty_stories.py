@@ -9,8 +9,8 @@ from tests.engine.stories import jobs_of, tell
 
 from gantline import simulate
 from gantline.core import columns as c
-from gantline.drivers.faults import Faults
 from gantline.engine import log as g
+from gantline.engine.drivers.faults import Faults
 
 
 def overlaps(ending) -> list[str]:
@@ -63,7 +63,7 @@ def test_a_job_that_was_tried_does_all_its_work_again():
 
 def test_a_breach_would_be_noticed():
     """The executor is no yes-man: an order onto held devices is written down."""
-    from gantline.drivers.faulty import FaultyExecutor
+    from gantline.engine.drivers.faulty import FaultyExecutor
     from gantline.engine.executor import Order, Verb
 
     executor = FaultyExecutor(np.array([100.0, 100.0]), Faults())
@@ -74,7 +74,7 @@ def test_a_breach_would_be_noticed():
 
 
 def test_an_order_of_an_older_epoch_is_fenced_off():
-    from gantline.drivers.faulty import FaultyExecutor
+    from gantline.engine.drivers.faulty import FaultyExecutor
     from gantline.engine.executor import Order, Verb
 
     executor = FaultyExecutor(np.array([100.0]), Faults())

@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from tests.engine.states import commit, engine_of
 
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.simulation import Simulation
+from gantline.engine.assembly.load import load_tables
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.files.clusters import read_cluster
-from gantline.placement.rules import find_placement
-from gantline.workload.trace import Trace
+from gantline.policies.placement.rules import find_placement
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.trace import Trace
 
 COSTS = Costs(start=1.0, resume=2.0, resize=4.0, move=8.0)
 JOB = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 1000.0, "options": "a:2=1000|b:2=500"}]

@@ -12,7 +12,7 @@ from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.reasons import Reason
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 
 
 def jobs(*gpus: int, **more: object) -> list[dict[str, object]]:

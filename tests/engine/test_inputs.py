@@ -23,8 +23,8 @@ from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.engine.submissions import RejectedError
-from gantline.placement.rules import find_placement
 from gantline.policies.fifo import Fifo
+from gantline.policies.placement.rules import find_placement
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

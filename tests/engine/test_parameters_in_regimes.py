@@ -6,12 +6,12 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from tests.imitations.test_scope import other_value
+from tests.engine.imitations.test_scope import other_value
 from tests.records.worlds import Job, some_jobs
 
 from gantline.core.errors import RefusedError
+from gantline.engine.imitations.registry import imitated_regimes
 from gantline.engine.regime import regime_names
-from gantline.imitations.registry import imitated_regimes
 from gantline.policies.registry import find_policy, policy_names
 from gantline.simulator.simulate import simulate
 

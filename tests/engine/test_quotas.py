@@ -17,7 +17,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.quota_gate import CommonQuotas
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 EVERY = [name for name in policy_names() if name != "recorded" and "carbon" not in make_policy(name).needs]  # that one imitates
 

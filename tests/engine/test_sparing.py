@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gantline.assembly.load import load_tables
-from gantline.assembly.spec import RunSpec
-from gantline.assembly.stops import stops_of
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.simulation import Simulation
+from gantline.engine.assembly.load import load_tables
+from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.assembly.stops import stops_of
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.engine.state import State
-from gantline.placement.rules import find_placement
+from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 GANGS = [{"job": name, "arrival": at, "gpus": 2, "duration": 900.0} for name, at in (("a", 0.0), ("b", 1.0))]
 

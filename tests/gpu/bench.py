@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.specs import contact_of, end_all
+from tests.live.specs import contact_of, end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.runtime.bulletins import Bulletin
-from gantline.runtime.launch import Launch
-from gantline.runtime.local.runner import LocalRunner
+from gantline.live.bulletins import Bulletin
+from gantline.live.launch import Launch
+from gantline.live.local.runner import LocalRunner
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 180.0  # seconds after which a test gives up waiting, however slow the machine

@@ -12,9 +12,9 @@ import pytest
 
 from gantline._crash_report import crash_text
 from gantline.cli.endable import is_wanted
-from gantline.conformance import check_policy
-from gantline.conformance.fence import fence
-from gantline.files.policies import load_policy
+from gantline.lab.conformance import check_policy
+from gantline.lab.conformance.fence import fence
+from gantline.traces.files.policies import load_policy
 
 STUBBORN = """\
 from dataclasses import dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.specs import ended, running, shell
+from tests.live.specs import ended, running, shell
 
 from gantline.cli.main import main
-from gantline.runtime.store import SqlStore
+from gantline.live.store import SqlStore
 
 JOBS = "job,arrival,gpus,duration\na,0,2,50\nb,5,1,20\nc,10,2,30\n"
 PROGRAM = """

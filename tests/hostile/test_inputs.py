@@ -19,11 +19,11 @@ from gantline.cli.main import main
 from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
 from gantline.core.errors import GantlineError
 from gantline.core.json_text import loads
-from gantline.files.marked_yaml import load_marked
-from gantline.report.rundir import write_run
-from gantline.workload.trace import Trace
-from gantline.workload.unpack import unpack
-from gantline.workload.write import write_frame
+from gantline.lab.report.rundir import write_run
+from gantline.traces.files.marked_yaml import load_marked
+from gantline.traces.trace import Trace
+from gantline.traces.unpack import unpack
+from gantline.traces.write import write_frame
 
 JOBS = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}]
 
@@ -63,7 +63,7 @@ def test_options_beyond_all_sense_are_refused(option: dict[str, object]) -> None
 
 
 def test_an_archive_that_grows_without_measure_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gantline.workload.unpack._ANYWAY", 2**20)  # else it would have to be large
+    monkeypatch.setattr("gantline.traces.unpack._ANYWAY", 2**20)  # else it would have to be large
     zeros = b"0" * 2**23
     packed = tmp_path / "bomb.csv.gz"
     packed.write_bytes(gzip.compress(zeros, 9))

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from gantline.assembly import guard as budget
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.engine.assembly import guard as budget
 from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
-from gantline.files import python_file
-from gantline.files.policies import load_policy
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.traces.files import python_file
+from gantline.traces.files.policies import load_policy
 
 JOBS = [{"job": f"j{k}", "arrival": 5.0 * k, "gpus": 1 + k % 3, "duration": 40.0 + 7 * k} for k in range(8)]
 HEAD = """\

@@ -14,8 +14,8 @@ import pytest
 from tests.hostile.test_given_code import JOBS, PROGRAM
 
 from gantline.cli.main import main
-from gantline.service.results.detail import detail
-from gantline.service.results.folder import ResultsFolder, about
+from gantline.live.service.results.detail import detail
+from gantline.live.service.results.folder import ResultsFolder, about
 
 ANSWERS = (0, 1, 2, 3, 4)  # of a command: what it found, or what is wrong with the file; 70 would be a defect
 _EXAMPLES = 8

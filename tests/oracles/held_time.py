@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gantline.report.metrics import measure
+from gantline.lab.report.metrics import measure
 from gantline.simulator.run import Run
 
 

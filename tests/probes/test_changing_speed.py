@@ -11,7 +11,7 @@ from tests.probes.scenario import FOREVER, job, spans
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 

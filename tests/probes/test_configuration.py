@@ -10,15 +10,15 @@ import pytest
 from tests.engine.states import state_of
 from tests.probes.scenario import FOREVER, job
 
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 T4, A100 = 0, 1
 

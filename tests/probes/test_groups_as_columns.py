@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.models.model import Gangs, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 

@@ -12,7 +12,7 @@ from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.models.model import Gangs, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 UPLINK = Cluster(tuple(Node(f"n{k}", gpus=2, rack=f"r{k}") for k in range(2)), (Link("rack:r0", "rack:r1", 1.0),))

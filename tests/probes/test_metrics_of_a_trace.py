@@ -13,9 +13,9 @@ from gantline.core.arrays import Floats
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 JOBS = [job("loud", 1, 100, util=80, stage_io=0.5), job("calm", 1, 100, util=20), job("still", 1, 100)]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 WHERE = {"left": (0, 1), "right": (2, 3), "guest": (1, 2), "other": (3,), "alone": (0, 1)}

@@ -9,7 +9,7 @@ from tests.probes.scenario import FOREVER, job
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 IDLE = {"busy": 0.1, "calm": 0.6}  # part of the device that a guaranteed job leaves idle

@@ -11,7 +11,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 GPU, CPU = 0, 1

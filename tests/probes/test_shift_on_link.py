@@ -10,7 +10,7 @@ from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 ITERATION = 0.2  # seconds, half of it on the wire

@@ -10,7 +10,7 @@ from tests.probes.scenario import FOREVER, job, spans
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Gang, PerformanceModel
+from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 STAGES = {"loader": (2.0, 1.0), "cruncher": (1.0, 2.0)}  # seconds of (storage and CPU, GPU) per iteration

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from tests.probes.scenario import FOREVER, fact, job
 
-from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.simulation import Simulation
+from gantline.engine.assembly.load import load_tables
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Order
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.rules import find_placement
+from gantline.policies.placement.rules import find_placement
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,6 @@ def write_samples(folder: Path) -> None:
 def write_run_sample(folder: Path) -> None:
     """Simulate the sample trace and store the run as the directory ``run``."""
     from gantline import simulate
-    from gantline.report.rundir import write_run
+    from gantline.lab.report.rundir import write_run
 
     write_run(simulate(folder / "jobs.csv", "8x4", "fifo"), folder / "run")

@@ -7,9 +7,9 @@ import json
 import re
 from pathlib import Path
 
-import gantline.dashboard
+import gantline.live.dashboard
 
-STATIC = Path(gantline.dashboard.__file__).parent / "static"
+STATIC = Path(gantline.live.dashboard.__file__).parent / "static"
 VENDOR = STATIC / "vendor"
 MODULES = sorted(file for file in STATIC.rglob("*.js"))
 OURS = [file for file in MODULES if file.parent != VENDOR]

@@ -10,11 +10,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.live.service.conftest import serve_here
 from tests.project import page_runner
 from tests.project.page_runner import PageError, command_lines, run_command, run_page
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
 from tests.project.samples import write_run_sample, write_samples
-from tests.service.conftest import serve_here
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}

@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 #: file and words -> why there is no other way; at most three
 EXCEPTIONS = {
     (
-        "src/gantline/files/python_file.py",
+        "src/gantline/traces/files/python_file.py",
         "changes sys.modules",
     ): "Python's manual loads a file so; dataclasses look their module up by name",
     (
-        "src/gantline/runtime/ray/packages.py",
+        "src/gantline/live/ray/packages.py",
         "ray._private.",
     ): "Ray packs a job's folder for a driver that is there; no public function packs it for later",
 }
@@ -43,7 +43,7 @@ PLANTED = [
 ALLOWED = [
     "import os\nos._exit(0)\nos.environ['A'] = '1'",
     "import sys\nsys.path[:] = ['a']\nsys.argv[:] = ['b']\nx = sys.modules['__main__']",
-    "from gantline._alarm import paused\nfrom gantline._machine_code import Kernel\nKernel._call = None",
+    "from gantline._alarm import paused\nfrom gantline.core.machine_code import Kernel\nKernel._call = None",
     "class A:\n    def f(self):\n        self._x = 1",
     "import numpy as np\nx = np.__version__",
     "from __future__ import annotations",

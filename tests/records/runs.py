@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gantline.engine.imitations.registry import find_scope
 from gantline.engine.regime import regime_names
-from gantline.imitations.registry import find_scope
-from gantline.placement.parts.scores import PART_RULES
+from gantline.policies.placement.parts.scores import PART_RULES
 from gantline.policies.registry import policy_names
 from gantline.systems.gaia.policies.settings import SCHEDULING
 from gantline.systems.synergy.policies.settings import MECHANISMS
@@ -41,12 +41,12 @@ COMPARISONS = {
     "muri": ("tests/systems/muri/test_muri_reference.py",),
     "optimus": ("tests/systems/pollux/test_reference.py",),
     "pal": ("tests/systems/pal",),
-    "pollux": ("tests/systems/pollux/test_reference.py", "tests/performance/goodput/test_fit.py"),
+    "pollux": ("tests/systems/pollux/test_reference.py", "tests/models/goodput/test_fit.py"),
     "shockwave": ("tests/systems/shockwave/test_shockwave_reference.py",),
-    "sia": ("tests/systems/sia/test_reference.py", "tests/performance/goodput/test_fit.py"),
+    "sia": ("tests/systems/sia/test_reference.py", "tests/models/goodput/test_fit.py"),
     "synergy": ("tests/systems/synergy/test_synergy_regime.py",),
     "tiresias": ("tests/systems/tiresias/test_tiresias_reference.py",),
-    "voda": ("tests/systems/voda/test_vectors.py", "tests/placement/test_migration.py"),
+    "voda": ("tests/systems/voda/test_vectors.py", "tests/policies/placement/test_migration.py"),
 }
 BRIEF: dict[str, dict[str, Any]] = {  # searches long enough to tell one from another
     "adaptdl": {"size": 8, "generations": 6},

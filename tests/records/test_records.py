@@ -16,8 +16,8 @@ from tests.records.record import NOT_COMPARED, Record, advice, differences, line
 from tests.records.runs import COMPARISONS, Recorded, recorded_runs
 from tests.records.worlds import make_worlds
 
+from gantline.engine.imitations.registry import find_scope
 from gantline.engine.regime import regime_names
-from gantline.imitations.registry import find_scope
 from gantline.policies.registry import policy_names
 from gantline.simulator.run import Run
 

@@ -14,13 +14,13 @@ from tests.systems.lucid import lucid_world
 
 from gantline.core.node_events import NodeEvent
 from gantline.core.signal import Signal
-from gantline.files.node_lists import cluster_text, read_node_list
-from gantline.files.pair_tables import read_pair_profiles
-from gantline.performance.goodput.example import example_profiles
-from gantline.performance.throughput_table import ThroughputTable
+from gantline.models.goodput.example import example_profiles
+from gantline.models.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic
+from gantline.traces.files.node_lists import cluster_text, read_node_list
+from gantline.traces.files.pair_tables import read_pair_profiles
 
 Job = dict[str, Any]
 SPEEDS = {"big": (4.0, 1.0), "small": (3.0, 2.0), "flat": (1.0, 1.0)}  # steps per second on one v100, on one k80

@@ -20,7 +20,7 @@ from gantline.engine.declared_key import LinearKey
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 POLICIES: list[tuple[str, dict[str, Any]]] = [
     ("fifo", {}),

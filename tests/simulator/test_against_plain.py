@@ -15,7 +15,7 @@ from tests.simulator.workloads import Workload, workloads
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.tables import Tables
-from gantline.performance.estimate_chain import Estimates
+from gantline.models.estimate_chain import Estimates
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.performance.test_predictions import measured_profiles, trace_rows
+from tests.models.test_predictions import measured_profiles, trace_rows
 
 from gantline import simulate
 from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.journal import Journal
-from gantline.performance.profiled_model import ProfiledModel
+from gantline.engine.drivers.journal import Journal
+from gantline.models.profiled_model import ProfiledModel
 from gantline.simulator.from_here import copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.uncertainty import Uncertainty

@@ -17,7 +17,7 @@ from gantline import Node, NodeEvent, simulate
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.report.metrics import measure
+from gantline.lab.report.metrics import measure
 
 
 def job(name: str, arrival: float, gpus: int, duration: float, **more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gantline import Trace, simulate, simulate_in_blocks
 from gantline.cli.main import main
 from gantline.cli.outputs import write_table
 from gantline.core.errors import GantlineError
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 CLOCKS = {"wall_seconds", "cpu_seconds"}
 

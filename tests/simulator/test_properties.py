@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import Node, NodeEvent, simulate
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 POLICIES = ["fifo", "sjf", "srtf", "srsf", "smallest", "las", "tiresias", "fair-share"]
 
@@ -153,7 +153,7 @@ def test_first_come_is_first_served(world):
 
 def test_the_log_hash_does_not_depend_on_the_process():
     program = (
-        "from gantline import simulate; from gantline.workload.generators import generate;"
+        "from gantline import simulate; from gantline.traces.generators import generate;"
         "print(simulate(generate('day', seed=1), '8x8', 'las', round=60, placement='random', seed=5).summary['log_hash'])"
     )
     other = {**os.environ, "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"}

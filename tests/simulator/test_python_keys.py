@@ -13,10 +13,10 @@ from tests.simulator.small_runs import draw
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
 from gantline.core.plan import Misfit
-from gantline.drivers import compiled, simulation
-from gantline.drivers.python_keys.read import read_key
+from gantline.engine.drivers import compiled, simulation
+from gantline.engine.drivers.python_keys.read import read_key
 from gantline.simulator.key_form import key_form, usual_state
-from gantline.workload.generators import generate
+from gantline.traces.generators import generate
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import pytest
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.drivers.journal import Journal
+from gantline.engine.drivers.journal import Journal
 from gantline.simulator.from_here import Rolled
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 class Watching(Journal):

@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
-from gantline.drivers import dense
-from gantline.drivers.loop_clock import DECISIONS
-from gantline.drivers.python_keys import read
-from gantline.drivers.simulation import Simulation
 from gantline.engine.dense import low_ranks as w
+from gantline.engine.drivers import dense
+from gantline.engine.drivers.loop_clock import DECISIONS
+from gantline.engine.drivers.python_keys import read
+from gantline.engine.drivers.simulation import Simulation
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.generators import generate
-from gantline.workload.trace import Trace
+from gantline.traces.generators import generate
+from gantline.traces.trace import Trace
 
 #: One line per number: the fingerprint that the first kernel gave (it scanned everybody who ran or waited at every decision), but for five
 #: runs with options of several sizes, recorded anew when smaller options became those of the shrink rule only.

@@ -12,8 +12,8 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.report.frames import node_gpus_of
-from gantline.report.metrics import measure
+from gantline.lab.report.frames import node_gpus_of
+from gantline.lab.report.metrics import measure
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

@@ -12,17 +12,17 @@ from gantline.core.memory import plain
 from gantline.core.objective import Objective
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_plan, decode_snapshot, encode_plan
-from gantline.drivers.journal import Journal
+from gantline.engine.drivers.journal import Journal
+from gantline.lab.questions.explain import explain
+from gantline.lab.questions.forecast import Setup
+from gantline.lab.report.figures import gantt
+from gantline.lab.report.html import render_report
+from gantline.lab.report.in_charge import policies_in_charge
+from gantline.lab.report.rundir import read_run, write_run
 from gantline.policies.registry import make_policy
-from gantline.questions.explain import explain
-from gantline.questions.forecast import Setup
-from gantline.report.figures import gantt
-from gantline.report.html import render_report
-from gantline.report.in_charge import policies_in_charge
-from gantline.report.rundir import read_run, write_run
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 def synthesizer(**settings: Any) -> Any:

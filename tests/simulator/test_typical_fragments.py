@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gantline import simulate
-from gantline.report.metrics import Window, measure
-from gantline.report.rundir import read_run, write_run
+from gantline.lab.report.metrics import Window, measure
+from gantline.lab.report.rundir import read_run, write_run
 
 HALF_AND_PAIR = [
     {"job": "half", "arrival": 0.0, "gpus": 1, "duration": 10.0, "gpu_demand": 0.5},

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -12,24 +12,24 @@ from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.runtime.lives import wait_for
-from tests.runtime.specs import ENDED
+from tests.live.lives import wait_for
+from tests.live.specs import ENDED
 
-from gantline.runtime.replay import replay_store
-from gantline.runtime.store import SqlStore
-from gantline.service.client import Client
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.replay import replay_store
+from gantline.live.service.client import Client
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
+from gantline.live.store import SqlStore
 
 _JOB = str(Path(__file__).parents[1] / "runtime" / "chaos_job.py")
 _BRISK = {"min_run": 1.0, "grace": 2.0}
 _LIVES = multiprocessing.get_context("forkserver")  # a process in which Ray was never started
-_LIVES.set_forkserver_preload(["gantline.service.serve", "gantline.runtime.ray.runner", "gantline.runtime.ray.actors"])
+_LIVES.set_forkserver_preload(["gantline.live.service.serve", "gantline.live.ray.runner", "gantline.live.ray.actors"])
 
 
 def serve_on(executor: str, home: Path, runner: dict[str, str], policy: str | None, env: dict[str, str]) -> None:
     """One life."""
-    from gantline.service.serve import serve
+    from gantline.live.service.serve import serve
 
     os.environ.update(env)
     serve(Options(Home(home), "cpu", policy, anew=_BRISK, executor=executor, runner=runner))

@@ -28,10 +28,10 @@ from typing import Any
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import ApiClient, ApiError
-from gantline.runtime.kubernetes.objects import path_of
-from gantline.runtime.kubernetes.quantities import amount
+from gantline.live.kubernetes.access import find_access
+from gantline.live.kubernetes.client import ApiClient, ApiError
+from gantline.live.kubernetes.objects import path_of
+from gantline.live.kubernetes.quantities import amount
 
 _TICK = 0.03
 

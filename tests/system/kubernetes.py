@@ -21,9 +21,9 @@ import trustme
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.runtime.kubernetes.access import find_access
-from gantline.runtime.kubernetes.client import ApiClient, ApiError
-from gantline.runtime.kubernetes.objects import path_of
+from gantline.live.kubernetes.access import find_access
+from gantline.live.kubernetes.client import ApiClient, ApiError
+from gantline.live.kubernetes.objects import path_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0  # seconds; a quiet machine needs nine

@@ -6,17 +6,17 @@ import time
 from collections import deque
 from pathlib import Path
 
-from tests.runtime.folder_bench import say_end
-from tests.runtime.specs import contact_of
+from tests.live.folder_bench import say_end
+from tests.live.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster
 
-from gantline.conformance.runner import Told
 from gantline.engine.executor import Order, Report
-from gantline.runtime.bulletins import Bulletin, NodeNews
-from gantline.runtime.kubernetes.runner import KubernetesRunner
-from gantline.runtime.launch import Launch
-from gantline.runtime.premises import Premises
-from gantline.runtime.roll_call import Present
+from gantline.lab.conformance.runner import Told
+from gantline.live.bulletins import Bulletin, NodeNews
+from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.launch import Launch
+from gantline.live.premises import Premises
+from gantline.live.roll_call import Present
 
 JOB = """
 trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM

@@ -12,11 +12,11 @@ from tests.system.controllers import Controllers
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, node, unless_gone, wait_for
 from tests.system.kubernetes_bench import premises
 
-from gantline.runtime.kubernetes.objects import path_of
-from gantline.runtime.kubernetes.runner import KubernetesRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.view import JobView
+from gantline.live.kubernetes.objects import path_of
+from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.live.view import JobView
 
 GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
 Serve = Callable[..., Scheduler]

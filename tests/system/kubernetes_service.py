@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-from tests.runtime import chaos_job
+from tests.live import chaos_job
 from tests.system.kubernetes import KubernetesCluster, wait_for
 
-from gantline.service.client import Client
-from gantline.service.home import Home
+from gantline.live.service.client import Client
+from gantline.live.service.home import Home
 
 _BRISK = ("--min-run", "0.5", "--grace", "2", "--turn", "1", "--quantum", "1")  # jobs of seconds stop each other as those of hours do
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import until
+from tests.live.specs import until
 
 os.environ.update({"RAY_gcs_rpc_server_reconnect_timeout_s": "600"})  # Ray reads it when it is imported
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'gantline[ray]'")

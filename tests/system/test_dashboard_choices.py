@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.service.conftest import Running, until
+from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
 
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
 
 
 @pytest.fixture(scope="module")

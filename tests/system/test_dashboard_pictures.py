@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.service.conftest import Running, until
+from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.large_board import LargeCluster, LargeService
 from tests.system.visitor import Visitor
 
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
 
 KEPT = Path(__file__).parents[2] / "docs" / "_static"
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.service.conftest import until
+from tests.live.service.conftest import until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
 
 from gantline.cli.main import main
-from gantline.report.metrics import measure
-from gantline.report.rundir import read_run, write_run
-from gantline.service.results.viewing import view_server
+from gantline.lab.report.metrics import measure
+from gantline.lab.report.rundir import read_run, write_run
+from gantline.live.service.results.viewing import view_server
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 HOSTILE = "<img src=x onerror=window.owned=1>"
 

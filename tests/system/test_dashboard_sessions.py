@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.service.conftest import Running, until
+from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor, link
 
 from gantline.core.errors import GantlineError
-from gantline.service.client import Client
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.service.client import Client
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
 
 JOB_ACTIONS = {"Cancel", "Hold", "Requeue", "Save", "Resize", "Change"}
 

@@ -10,11 +10,11 @@ import pytest
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_bench import KubernetesBench, premises
 
-from gantline.conformance.executor import ExecutorContract
-from gantline.conformance.gang_bench import GangBench
-from gantline.conformance.gangs import GangContract
-from gantline.conformance.runner import RunnerContract
-from gantline.runtime.kubernetes.runner import KubernetesRunner
+from gantline.lab.conformance.executor import ExecutorContract
+from gantline.lab.conformance.gang_bench import GangBench
+from gantline.lab.conformance.gangs import GangContract
+from gantline.lab.conformance.runner import RunnerContract
+from gantline.live.kubernetes.runner import KubernetesRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

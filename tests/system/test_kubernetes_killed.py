@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ENDED
+from tests.live.specs import ENDED
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_service import Service
 
 from gantline.core.errors import GantlineError
-from gantline.runtime.replay import replay_store
-from gantline.runtime.store import SqlStore
+from gantline.live.replay import replay_store
+from gantline.live.store import SqlStore
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 JOBS = 30

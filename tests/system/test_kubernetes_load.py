@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ENDED
+from tests.live.specs import ENDED
 from tests.system.kubernetes import KubernetesCluster, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_service import Service
 from tests.system.slow_proxy import SlowProxy
 
-from gantline.runtime.kubernetes.objects import path_of
+from gantline.live.kubernetes.objects import path_of
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(3_600)]
 _MEGABYTES = 300.0

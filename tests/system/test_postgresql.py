@@ -7,16 +7,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.runtime.store_contract import StoreContract, job
-from tests.service.conftest import Running, until
+from tests.live.service.conftest import Running, until
+from tests.live.store_contract import StoreContract, job
 from tests.system.postgres import Postgres
 
 from gantline.core.errors import RefusedError
-from gantline.runtime.replay import replay_store
-from gantline.runtime.store import SqlStore, StoreError
-from gantline.runtime.store.connection import LostStoreError
-from gantline.service.home import Home
-from gantline.service.options import Options
+from gantline.live.replay import replay_store
+from gantline.live.service.home import Home
+from gantline.live.service.options import Options
+from gantline.live.store import SqlStore, StoreError
+from gantline.live.store.connection import LostStoreError
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.folder_bench import FolderBench, FolderExecutor
+from tests.live.folder_bench import FolderBench, FolderExecutor
 from tests.system.ray_cluster import RayCluster
 
-from gantline.conformance.executor import Bench, ExecutorContract
-from gantline.conformance.runner import RunnerContract
-from gantline.runtime.ray.runner import RayRunner
+from gantline.lab.conformance.executor import Bench, ExecutorContract
+from gantline.lab.conformance.runner import RunnerContract
+from gantline.live.ray.runner import RayRunner
 
 
 @pytest.fixture(scope="module")

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.specs import ended, until
+from tests.live.specs import ended, until
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.errors import RefusedError
-from gantline.runtime.launch import Launch
-from gantline.runtime.ray.packages import Packages
-from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.spec import JobSpec
-from gantline.runtime.spec_file import spec_of
-from gantline.service.client import Client
+from gantline.live.launch import Launch
+from gantline.live.ray.packages import Packages
+from gantline.live.ray.runner import RayRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.live.service.client import Client
+from gantline.live.spec import JobSpec
+from gantline.live.spec_file import spec_of
 
 # what it is told by its environment goes into a file of its own; `wanted` lies beside it, and nowhere else
 SCRIPT = """
@@ -176,7 +176,7 @@ def test_packages_that_no_job_needs_are_removed(tmp_path: Path, code: Path, monk
     (code / "train.py").write_text("other")
     second = packages.pack({"working_dir": str(code)})
     assert len(list(packages.folder.iterdir())) == 2
-    monkeypatch.setattr("gantline.runtime.ray.packages._KEPT", -1.0)
+    monkeypatch.setattr("gantline.live.ray.packages._KEPT", -1.0)
     packages.tidy_up(lambda: [Launch(("true",)), Launch(("true",), runtime_env=second)])
     assert [file.name for file in packages.folder.iterdir()] == [str(second["working_dir"]).removeprefix("gcs://")]
     assert first["working_dir"] != second["working_dir"]

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import contact_of, ended, state, until
-from tests.runtime.test_change_of_ranks import POLICY, gang, lines, resize, sizes
+from tests.live.specs import contact_of, ended, state, until
+from tests.live.test_change_of_ranks import POLICY, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.runtime.launch import Launch
-from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
+from gantline.live.launch import Launch
+from gantline.live.ray.runner import RayRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, shell, state, until
+from tests.live.specs import ended, shell, state, until
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.inputs import Action
-from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.store import SqlStore
+from gantline.live.ray.runner import RayRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.live.store import SqlStore
 
 
 @pytest.fixture(scope="module")

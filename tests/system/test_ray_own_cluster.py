@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import until
+from tests.live.specs import until
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster  # noqa: F401 -- it skips what follows where there is no Ray
 
-from gantline.runtime.local.files import read_json
-from gantline.runtime.ray.connection import OwnCluster
+from gantline.live.local.files import read_json
+from gantline.live.ray.connection import OwnCluster
 
 
 def processes(folder: str) -> list[int]:

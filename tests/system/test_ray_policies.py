@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conformance.test_every_policy import BRIEF, NOT_LIVE, POLICIES
-from tests.runtime.specs import ended, shell
+from tests.lab.conformance.test_every_policy import BRIEF, NOT_LIVE, POLICIES
+from tests.live.specs import ended, shell
 from tests.system.ray_cluster import RayCluster
 
-from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.replay import replay_store
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.store import SqlStore
+from gantline.live.ray.runner import RayRunner
+from gantline.live.replay import replay_store
+from gantline.live.scheduler import Scheduler
+from gantline.live.store import SqlStore
 
 LIVE = [name for name in POLICIES if name not in NOT_LIVE]
 

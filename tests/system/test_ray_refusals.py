@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import contact_of, until
+from tests.live.specs import contact_of, until
 from tests.system.ray_cluster import RayCluster  # which skips what follows where there is no Ray
 
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.runtime.bulletins import Ending
-from gantline.runtime.launch import Launch
-from gantline.runtime.ray import incarnation
-from gantline.runtime.ray.runner import RayRunner
+from gantline.live.bulletins import Ending
+from gantline.live.launch import Launch
+from gantline.live.ray import incarnation
+from gantline.live.ray.runner import RayRunner
 
 ray = pytest.importorskip("ray")
 

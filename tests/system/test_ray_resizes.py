@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, shell, state, until
-from tests.runtime.test_change_of_ranks import BATCH, POLICY, SAMPLES, gang, lines, resize, sizes
+from tests.live.specs import ended, shell, state, until
+from tests.live.test_change_of_ranks import BATCH, POLICY, SAMPLES, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 
-from gantline.runtime.ray.runner import RayRunner
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.store import SqlStore
+from gantline.live.ray.runner import RayRunner
+from gantline.live.scheduler import Scheduler
+from gantline.live.store import SqlStore
 
 EPOCHS = 60
 

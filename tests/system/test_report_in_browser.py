@@ -6,15 +6,15 @@ Screenshots and the printed page are left in the folder that pytest names with `
 import math
 
 import pytest
-from tests.report.example_runs import example_run
+from tests.lab.report.example_runs import example_run
 
-from gantline.experiment.grid import Grid, PolicyChoice
-from gantline.experiment.setting import Setting
-from gantline.experiment.source import TraceSource
-from gantline.experiment.sweep import run_sweep
-from gantline.report.html import write_report
-from gantline.report.metrics import measure
-from gantline.report.rundir import read_run, write_run
+from gantline.lab.experiment.grid import Grid, PolicyChoice
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.report.html import write_report
+from gantline.lab.report.metrics import measure
+from gantline.lab.report.rundir import read_run, write_run
 
 HOSTILE = [
     "</script><script>window.owned = 'script'</script>",

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runtime.folder_bench import FolderBench, FolderExecutor
+from tests.live.folder_bench import FolderBench, FolderExecutor
 from tests.system.slurm import Allocated, allocated, missing
 
-from gantline.conformance.executor import Bench, ExecutorContract
-from gantline.conformance.runner import RunnerContract
-from gantline.runtime.slurm.runner import SlurmRunner
+from gantline.lab.conformance.executor import Bench, ExecutorContract
+from gantline.lab.conformance.runner import RunnerContract
+from gantline.live.slurm.runner import SlurmRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import ended, shell, state, until
+from tests.live.specs import ended, shell, state, until
 from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.core.inputs import Action
-from gantline.runtime.local.files import read_json
-from gantline.runtime.records import MemoryStore, Store
-from gantline.runtime.scheduler import Scheduler
-from gantline.runtime.slurm.runner import SlurmRunner
-from gantline.runtime.store import SqlStore
+from gantline.live.local.files import read_json
+from gantline.live.records import MemoryStore, Store
+from gantline.live.scheduler import Scheduler
+from gantline.live.slurm.runner import SlurmRunner
+from gantline.live.store import SqlStore
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runtime.specs import contact_of
+from tests.live.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_bench import premises
 
 from gantline.cli.main import main
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.runtime.bulletins import Bulletin, NodeState
-from gantline.runtime.kubernetes.runner import KubernetesRunner
-from gantline.runtime.launch import Launch
+from gantline.live.bulletins import Bulletin, NodeState
+from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.launch import Launch
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 _PRODUCT = "NVIDIA-A100-SXM4-80GB"

@@ -13,9 +13,9 @@ import pytest
 from tests.system.slurm import SlurmCluster, missing, slurm_cluster
 
 from gantline.cli.main import main
-from gantline.watch.held_against import hold_against, keep_recordings
-from gantline.watch.slurm_snapshot import watched
-from gantline.watch.slurm_state import read_state
+from gantline.live.watch.held_against import hold_against, keep_recordings
+from gantline.live.watch.slurm_snapshot import watched
+from gantline.live.watch.slurm_state import read_state
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 QUICK = "bf_interval=1,bf_resolution=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0"

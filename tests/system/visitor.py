@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.system.chromium import Chromium
 
-from gantline.service.client import Client
+from gantline.live.service.client import Client
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 EXPECTED = "Failed to load resource"  # what the browser says of a refusal or a service that is away; the page says it in words

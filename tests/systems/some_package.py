@@ -14,12 +14,12 @@ import numpy as np
 from gantline import DeviceRule, OrderPolicy, Trace
 from gantline.core import columns as c
 from gantline.core.errors import UsageError
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.regime import Regime
-from gantline.experiment.filling.scheme import FillOrder, FillScheme
-from gantline.imitations.scope import Scope
-from gantline.performance.model import PerformanceModel
+from gantline.lab.experiment.filling.scheme import FillOrder, FillScheme
+from gantline.engine.imitations.scope import Scope
+from gantline.models.model import PerformanceModel
 from gantline.registry import HeldAgainst, System
 
 
@@ -124,10 +124,10 @@ SYSTEM = System(
 STUDY = """
 import polars as pl
 
-from gantline.experiment.grid import Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Study
-from gantline.experiment.setting import Setting
-from gantline.experiment.source import TraceSource
+from gantline.lab.experiment.grid import Grid, PolicyChoice
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Study
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.source import TraceSource
 
 
 class Figure(Study):
@@ -148,7 +148,7 @@ class Figure(Study):
 """
 
 RUNNER = '''
-from gantline.runtime.local.runner import LocalRunner
+from gantline.live.local.runner import LocalRunner
 
 
 class Noted(LocalRunner):

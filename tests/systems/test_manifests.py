@@ -25,13 +25,13 @@ NAMES = sorted(place.name for place in (SOURCE / "systems").iterdir() if (place 
 each_system = pytest.mark.parametrize("name", NAMES)
 
 #: rooms that run any policy in any regime
-KNOW_NO_SYSTEM = ("engine", "drivers", "simulator", "runtime", "service")
+KNOW_NO_SYSTEM = ("engine", "simulator", "live")
 
 #: words of systems in those rooms that are no knowledge: (file, word) -> why
 WORDS = {
-    ("runtime/runners.py", "slurm"): "the engine, which a runner gives steps to start",
-    ("service/metrics.py", "voda"): "its names of metrics, which dashboards made for it read",
-    ("service/voda_metrics.py", "voda"): "the same",
+    ("live/runners.py", "slurm"): "the engine, which a runner gives steps to start",
+    ("live/service/metrics.py", "voda"): "its names of metrics, which dashboards made for it read",
+    ("live/service/voda_metrics.py", "voda"): "the same",
     ("simulator/synthesizer/policy.py", "blox"): "a value of the parameter `compat` of that policy, which follows a section of that paper",
 }
 
@@ -70,7 +70,7 @@ def test_rooms_that_run_anything_know_no_system_by_name() -> None:
     somewhere = re.compile("|".join(names))  # few files have any: only they are read word by word
     found = {(file.relative_to(SOURCE).as_posix(), word) for room in KNOW_NO_SYSTEM for file in (SOURCE / room).rglob("*.py")
              if somewhere.search(file.read_text(encoding="utf-8").lower())
-             for word in _words(file) & names if file.parent != SOURCE / "runtime" / word}  # fmt: skip
+             for word in _words(file) & names if file.parent != SOURCE / "live" / word}  # fmt: skip
     assert found == WORDS.keys()
 
 

@@ -11,19 +11,19 @@ from tests.cli.conftest import Cli, cli, folder  # noqa: F401
 from tests.systems.some_package import write_package
 
 import gantline
-from gantline.assembly.models import find_model
 from gantline.core.errors import UsageError
+from gantline.engine.assembly.models import find_model
+from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.regime import find_regime, regime_names
-from gantline.experiment.reproduce.registry import find_study
-from gantline.imitations.registry import find_imitation
-from gantline.placement.rules import find_placement
+from gantline.lab.experiment.reproduce.registry import find_study
+from gantline.live.runners import find_runner
+from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.registry import KINDS
-from gantline.runtime.runners import find_runner
-from gantline.workload.generators.making import generate
-from gantline.workload.generators.registry import is_generator
-from gantline.workload.importers.reading import import_trace
-from gantline.workload.importers.registry import find_importer, importer_names
+from gantline.traces.generators.making import generate
+from gantline.traces.generators.registry import is_generator
+from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers.registry import find_importer, importer_names
 
 Install = Callable[..., None]
 LAS = ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "las")

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.specs import LIMIT, end_all
+from tests.live.specs import LIMIT, end_all
 
 from gantline.engine.executor import Verb
-from gantline.files.bundles import write_bundle
-from gantline.performance.bundle import Bundle, Profile, Speed
-from gantline.performance.sampled_line import SampledLine
-from gantline.runtime.clock import WallClock
-from gantline.runtime.launch import Launch
-from gantline.runtime.local.runner import LocalRunner
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
+from gantline.live.clock import WallClock
+from gantline.live.launch import Launch
+from gantline.live.local.runner import LocalRunner
+from gantline.live.records import MemoryStore
+from gantline.live.scheduler import Scheduler
+from gantline.models.bundle import Bundle, Profile, Speed
+from gantline.models.sampled_line import SampledLine
+from gantline.traces.files.bundles import write_bundle
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 START, RESUME, LEAVE = 31, 17, 7  # ticks

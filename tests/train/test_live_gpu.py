@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import NotFoundError
-from gantline.files.bundles import default_bundle
-from gantline.performance.bundle import Bundle, Profile, Speed
-from gantline.performance.sampled_line import SampledLine
+from gantline.models.bundle import Bundle, Profile, Speed
+from gantline.models.sampled_line import SampledLine
+from gantline.traces.files.bundles import default_bundle
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 

@@ -14,8 +14,8 @@ from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.experiment.setting import Setting
-    from gantline.watch.look_as_trace import LookedAt
+    from gantline.lab.experiment.setting import Setting
+    from gantline.live.watch.look_as_trace import LookedAt
 
 _SEEDS_OF_A_GENERATOR = 5
 
@@ -57,14 +57,14 @@ class AdviseOptions(RunOptions):
         for where, value in named.items():
             if value:
                 raise UsageError("a look shows the jobs and the cluster", where=where, fix=f"leave {where} out, or --watch")
-        from gantline.watch.look_as_trace import as_trace
-        from gantline.watch.sources import look
+        from gantline.live.watch.look_as_trace import as_trace
+        from gantline.live.watch.sources import look
 
         return as_trace(look(self.watch))
 
     def base_of(self, seen: LookedAt, folder: Path) -> Setting:
         """The setting for the jobs of a look, which lie beside the folder of runs; policies know their limits."""
-        from gantline.experiment.source import TraceSource
+        from gantline.lab.experiment.source import TraceSource
 
         base = self.setting(TraceSource.beside(folder, seen.trace), seen.cluster)
         return replace(base, estimates="limit") if base.estimates == "oracle" else base
@@ -93,11 +93,11 @@ def advise(
     from gantline.cli.means_table import show_means
     from gantline.cli.outputs import check_page_target
     from gantline.cli.sweeping import kept_or_not, report_failures, run_watched
-    from gantline.experiment.advice import SHOWN, advise_runs, grid_of
-    from gantline.experiment.grid import policies_of
-    from gantline.experiment.history import check_against, with_what_happened
-    from gantline.experiment.jobs_that_fit import check_jobs_fit
-    from gantline.experiment.remarks import usable
+    from gantline.lab.experiment.advice import SHOWN, advise_runs, grid_of
+    from gantline.lab.experiment.grid import policies_of
+    from gantline.lab.experiment.history import check_against, with_what_happened
+    from gantline.lab.experiment.jobs_that_fit import check_jobs_fit
+    from gantline.lab.experiment.remarks import usable
 
     check_page_target(page, "--page")
     seen, chosen = options.looked_at(trace), policies_of(policy)
@@ -115,8 +115,8 @@ def advise(
             for note in seen.notes:
                 say(f"note: {note}")
         if page is not None:
-            from gantline.experiment.advice_page import render_advice
-            from gantline.report.html import write_page
+            from gantline.lab.experiment.advice_page import render_advice
+            from gantline.lab.report.html import write_page
 
             say(f"wrote {write_page(render_advice(found, base), page)}")
         if output == "table":

@@ -14,8 +14,8 @@ from gantline.core.fields import key_values
 from gantline.core.units import seconds
 
 if TYPE_CHECKING:
-    from gantline.assembly.spec import RunSpec
     from gantline.core.policy import Policy
+    from gantline.engine.assembly.spec import RunSpec
 
 PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', FILE.py:CLASS, or a YAML file with policy and settings.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", help="A parameter, key=value; may be repeated.")]
@@ -44,7 +44,7 @@ def with_settings(spec: RunSpec, settings: dict[str, str], policy: type[Policy])
     """Options of the run that `--set` names too (those that the policy has no parameter for), and the policy's own settings."""
     from dataclasses import fields, replace
 
-    from gantline.assembly.spec import OPTIONS
+    from gantline.engine.assembly.spec import OPTIONS
 
     own = {item.name for item in fields(policy)}
     moved = {name: value for name, value in settings.items() if name not in own and name in OPTIONS and OPTIONS[name].settable}

@@ -39,10 +39,10 @@ def benchmark(
     import polars as pl
 
     from gantline.cli.sweeping import kept_or_not, run_watched
-    from gantline.experiment.benchmark import SEEDS, all_policies, benchmark_cases, hopeless, tables_of
-    from gantline.experiment.benchmark_page import benchmark_page, table_section
-    from gantline.experiment.grid import policies_of
-    from gantline.experiment.whole_files import write_text
+    from gantline.lab.experiment.benchmark import SEEDS, all_policies, benchmark_cases, hopeless, tables_of
+    from gantline.lab.experiment.benchmark_page import benchmark_page, table_section
+    from gantline.lab.experiment.grid import policies_of
+    from gantline.lab.experiment.whole_files import write_text
 
     chosen = (policies_of(policy) if policy else all_policies()) + policies_of(also or [])
     cases = benchmark_cases(chosen, workload or (), suited=policy is None)

@@ -15,7 +15,7 @@ from gantline.cli.trace_options import TraceName
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gantline.experiment.compare import Comparison
+    from gantline.lab.experiment.compare import Comparison
 
 _SEEDS_OF_A_GENERATOR = 5
 
@@ -47,14 +47,14 @@ def compare(
 ) -> int:
     """Compare policies on the same jobs."""
     from gantline.cli.sweeping import kept_or_not, report_failures, run_watched, write_figures
-    from gantline.experiment.charts import charts_of
-    from gantline.experiment.compare import METRICS, check_asked
-    from gantline.experiment.compare import compare as compare_runs
-    from gantline.experiment.comparison_files import store_comparisons
-    from gantline.experiment.grid import Grid, policies_of
-    from gantline.experiment.history import check_against, with_what_happened
-    from gantline.experiment.knowledge import truth_known
-    from gantline.experiment.remarks import usable
+    from gantline.lab.experiment.charts import charts_of
+    from gantline.lab.experiment.compare import METRICS, check_asked
+    from gantline.lab.experiment.compare import compare as compare_runs
+    from gantline.lab.experiment.comparison_files import store_comparisons
+    from gantline.lab.experiment.grid import Grid, policies_of
+    from gantline.lab.experiment.history import check_against, with_what_happened
+    from gantline.lab.experiment.knowledge import truth_known
+    from gantline.lab.experiment.remarks import usable
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
@@ -76,10 +76,10 @@ def compare(
 
 def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     """Print differences and verdicts: a table and sentences for people, everything for programs."""
-    from gantline.experiment.comparison_files import differences_of, sentences_of
-    from gantline.report.doubts import MARK
-    from gantline.report.metrics import BY_KEY
-    from gantline.report.numbers import spell
+    from gantline.lab.experiment.comparison_files import differences_of, sentences_of
+    from gantline.lab.report.doubts import MARK
+    from gantline.lab.report.metrics import BY_KEY
+    from gantline.lab.report.numbers import spell
 
     frame, sentences = differences_of(found), sentences_of(found)
     if form == "json":

@@ -29,8 +29,8 @@ def coverage(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Write the page here instead of printing it.")] = None,
 ) -> None:
     """Measure verdicts on policies that are equal and on some that are not, and print the page of the documentation."""
-    from gantline.experiment.coverage.page import Effort, coverage_page
-    from gantline.experiment.whole_files import write_text
+    from gantline.lab.experiment.coverage.page import Effort, coverage_page
+    from gantline.lab.experiment.whole_files import write_text
 
     least = {"--seeds": (seeds, 40), "--tables": (tables, 1), "--runs": (runs, 4), "--histories": (histories, 1)}
     for flag, (given, fewest) in least.items():

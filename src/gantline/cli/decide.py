@@ -42,14 +42,14 @@ def decide(
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
-    from gantline.assembly.guard import guard_of
-    from gantline.assembly.rules import rule_of_run
     from gantline.core.snapshot_json import decode_snapshot
+    from gantline.engine.assembly.guard import guard_of
+    from gantline.engine.assembly.rules import rule_of_run
     from gantline.engine.lost_turns import describe_error
-    from gantline.files.given_code import only_given
-    from gantline.files.placements import placement_of
-    from gantline.files.policies import code_named, load_policy
     from gantline.simulator.outcome import carry_out
+    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.placements import placement_of
+    from gantline.traces.files.policies import code_named, load_policy
 
     chosen = load_policy(policy, settings_of(set_))
     guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)

@@ -34,10 +34,10 @@ def demo(
     seed: Annotated[int, Parameter(help="Seed of the day.")] = 3,
 ) -> None:
     """Simulate a day of a 64-GPU cluster under six policies and compare them."""
-    from gantline._machine_code.folder import kernel_folder
-    from gantline.report.rundir import write_run
+    from gantline.core.machine_code.folder import kernel_folder
+    from gantline.lab.report.rundir import write_run
     from gantline.simulator.simulate import simulate
-    from gantline.workload.generators.making import generate
+    from gantline.traces.generators.making import generate
 
     trace = generate("day", seed)
     say(f"a day of {len(trace)} jobs on 8 nodes of 8 GPUs, a decision every minute")
@@ -71,7 +71,7 @@ def show_comparison(names: Sequence[str], runs: Sequence[Run], charged: Sequence
     for row, mean in zip(rows, charged):
         row.append(mean)
     if is_watched():
-        from gantline.report.terminal import progress_bar
+        from gantline.lab.report.terminal import progress_bar
 
         longest = max(run.summary["average_jct"] for run in runs)
         columns.insert(2, Column("", whole=True))
@@ -87,7 +87,7 @@ def show_comparison(names: Sequence[str], runs: Sequence[Run], charged: Sequence
 
 
 def _write_page(runs: Sequence[Run], path: Path) -> None:
-    from gantline.report.html import write_report
+    from gantline.lab.report.html import write_report
 
     write_report(runs, path, title="A day of a cluster under six policies")
     say(f"figures, Gantt charts and every job: open {path}")

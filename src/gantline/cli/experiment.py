@@ -12,8 +12,8 @@ from gantline.cli.run_options import Workers
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.experiment.experiment import Experiment
-    from gantline.experiment.grid import Case
+    from gantline.lab.experiment.experiment import Experiment
+    from gantline.lab.experiment.grid import Case
 
 app = App(
     name="experiment",
@@ -49,11 +49,11 @@ def run(
     from gantline.cli.means_table import show_means
     from gantline.cli.sweep import show_results
     from gantline.cli.sweeping import report_failures, run_watched, write_figures
-    from gantline.experiment.charts import charts_of
-    from gantline.experiment.compare import compare
-    from gantline.experiment.comparison_files import store_comparisons
-    from gantline.experiment.experiment import write_experiment
-    from gantline.experiment.remarks import usable
+    from gantline.lab.experiment.charts import charts_of
+    from gantline.lab.experiment.compare import compare
+    from gantline.lab.experiment.comparison_files import store_comparisons
+    from gantline.lab.experiment.experiment import write_experiment
+    from gantline.lab.experiment.remarks import usable
 
     experiment, cases = _read(file, code)
     sweep = usable(run_watched(cases, out, workers, keep_runs=keep_runs))
@@ -78,9 +78,9 @@ def check(file: ExperimentFile, /, *, code: Code = None) -> None:
 
 def _read(file: Path, code: list[str] | None) -> tuple[Experiment, list[Case]]:
     """The experiment and its runs; the file may be somebody else's, so it names no code that the command line does not name."""
-    from gantline.experiment.experiment_file import read_experiment
-    from gantline.files.given_code import only_given
-    from gantline.files.policies import code_named
+    from gantline.lab.experiment.experiment_file import read_experiment
+    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.policies import code_named
 
     given = code_named(*code or (), same_file=True)
     with only_given(given):

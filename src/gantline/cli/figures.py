@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from gantline.core.errors import NotFoundError, UsageError, near
 
 if TYPE_CHECKING:
-    from gantline.report.figures import Chart
-    from gantline.workload.trace import Trace
+    from gantline.lab.report.figures import Chart
+    from gantline.traces.trace import Trace
 
 #: figure -> what it shows
 RUN_FIGURES = {
@@ -63,7 +63,7 @@ def check_figure(name: str, by: str, metrics: Sequence[str], where: Sequence[str
 
 def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
     """One figure of stored runs."""
-    from gantline.report import figures
+    from gantline.lab.report import figures
 
     if name == "gantt":
         if len(runs) != 1:
@@ -87,8 +87,8 @@ def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
 def save_trace_figures(trace: Trace, folder: Path) -> list[Path]:
     """Sizes, durations and hours of the day of a trace, as PNG files in a folder."""
     with plotting():
-        from gantline.report.figures import duration_cdf, hours_of_day, size_shares
-        from gantline.report.figures.with_matplotlib import save
+        from gantline.lab.report.figures import duration_cdf, hours_of_day, size_shares
+        from gantline.lab.report.figures.with_matplotlib import save
 
     folder.mkdir(parents=True, exist_ok=True)
     frame = trace.frame

@@ -38,7 +38,7 @@ def fill(
 ) -> None:
     """Fill a cluster with pods that never leave."""
     from gantline.cli.outputs import check_table_target, write_table
-    from gantline.experiment.filling.fill import fill as fill_cluster
+    from gantline.lab.experiment.filling.fill import fill as fill_cluster
 
     for path, option in ((out, "--out"), (placements, "--placements")):
         check_table_target(path, option, pods)

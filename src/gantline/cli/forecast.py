@@ -60,10 +60,10 @@ def forecast(
 
 
 def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | None, options: QuestionOptions) -> dict[str, object]:
-    from gantline.files.policies import load_policy
-    from gantline.questions.calibration import check_forecasts
-    from gantline.questions.forecast import Setup
+    from gantline.lab.questions.calibration import check_forecasts
+    from gantline.lab.questions.forecast import Setup
     from gantline.simulator.uncertainty import Uncertainty
+    from gantline.traces.files.policies import load_policy
 
     options.refuse_profiles("a table is replayed without profiles")
     if not cluster or not options.present:

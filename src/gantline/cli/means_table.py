@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gantline.cli.console import Column, Sheet, say, show
 
 if TYPE_CHECKING:
-    from gantline.experiment.sweep import Sweep
+    from gantline.lab.experiment.sweep import Sweep
 
 BOUNDED = ("jct_mean", "jct_p95", "makespan")
 """Metrics whose interval is shown; the table for programs has all."""
@@ -16,9 +16,9 @@ BOUNDED = ("jct_mean", "jct_p95", "makespan")
 
 def show_means(found: Sweep, metrics: Sequence[str] = ()) -> None:
     """Print means over seeds; where there are runs enough, the 95 % interval is beside each."""
-    from gantline.experiment.means import SHOWN, means_of, spread
-    from gantline.report.metrics import BY_KEY
-    from gantline.report.numbers import speller
+    from gantline.lab.experiment.means import SHOWN, means_of, spread
+    from gantline.lab.report.metrics import BY_KEY
+    from gantline.lab.report.numbers import speller
 
     frame = means_of(found.results, metrics or SHOWN)
     shown = [BY_KEY[key] for key in metrics or SHOWN]

@@ -20,7 +20,7 @@ def check_table_target(path: Path | None, option: str, source: str | Path = "") 
         return
     if source and path.exists() and Path(source).exists() and path.samefile(source):
         raise RefusedError(f"'{path}' is what is read", where=option, fix="choose another name: it would be lost")
-    from gantline.workload.write import FORMATS
+    from gantline.traces.write import FORMATS
 
     if not path.name.endswith(FORMATS):
         raise UsageError(f"'{path.name}' names no known format", where=option, fix="end it in " + ", ".join(FORMATS))
@@ -61,7 +61,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame by the ending of its name; what is not known is left empty."""
     import polars.selectors as cs
 
-    from gantline.workload.write import write_frame
+    from gantline.traces.write import write_frame
 
     write_frame(frame.with_columns(cs.float().fill_nan(None)), path)
 

@@ -34,9 +34,9 @@ def place(
     output: Form = "table",
 ) -> None:
     """Choose GPUs of a server for a gang."""
-    from gantline.files.topologies import read_topology
-    from gantline.placement.links.patterns import embed
-    from gantline.placement.links.ring_rules import RING_RULES, preserved
+    from gantline.policies.placement.links.patterns import embed
+    from gantline.policies.placement.links.ring_rules import RING_RULES, preserved
+    from gantline.traces.files.topologies import read_topology
 
     graph = read_topology(topology, system)
     if rule not in RING_RULES:

@@ -15,8 +15,8 @@ RuleName = Annotated[str, Parameter(help="A rule of ours, or FILE.py:RULE.")]
 @app.command(name="list")
 def list_rules(*, output: Form = "table") -> None:
     """List all placement rules, ours and those of installed packages."""
-    from gantline.placement.parts.scores import PART_RULES
-    from gantline.placement.rules import find_placement, placement_rules
+    from gantline.policies.placement.parts.scores import PART_RULES
+    from gantline.policies.placement.rules import find_placement, placement_rules
 
     parts = [rule for rule in map(find_placement, PART_RULES) if rule.only_parts]
     rows = [(rule.name, rule.what) for rule in (*placement_rules().values(), *parts)]
@@ -26,7 +26,7 @@ def list_rules(*, output: Form = "table") -> None:
 @app.command(name="show")
 def show_rule(name: RuleName, /, *, output: Form = "table") -> None:
     """Show one placement rule with its properties."""
-    from gantline.files.placements import load_placement
+    from gantline.traces.files.placements import load_placement
 
     rule = load_placement(name)
     show_object({"placement": rule.name, "which devices": rule.what, **rule.properties}, output)
@@ -35,7 +35,7 @@ def show_rule(name: RuleName, /, *, output: Form = "table") -> None:
 @app.command(name="check")
 def check_rule(name: RuleName, /, *, output: Form = "table") -> int:
     """Put a placement rule through the conformance suite: a line per rule, exit code 1 if one is broken."""
-    from gantline.conformance.placement import check_placement
+    from gantline.lab.conformance.placement import check_placement
 
     report = check_placement(name)
     show(Sheet.of("result rule message", [(one.result, one.rule, one.message) for one in report.findings]), output)

@@ -53,26 +53,26 @@ def plot(
     check_figure(figure, by, metric or (), where or ())
     if not folders:
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
-    from gantline.files.given_code import only_given
+    from gantline.traces.files.given_code import only_given
 
     with plotting(), only_given():  # the runs may be somebody else's
-        from gantline.report.figures import DARK, LIGHT
-        from gantline.report.figures.with_matplotlib import Look, save
+        from gantline.lab.report.figures import DARK, LIGHT
+        from gantline.lab.report.figures.with_matplotlib import Look, save
 
         if figure in SWEEP_FIGURES:
-            from gantline.experiment.charts import chart_of_sweep
-            from gantline.experiment.folder import read_results
+            from gantline.lab.experiment.charts import chart_of_sweep
+            from gantline.lab.experiment.folder import read_results
 
             if len(folders) > 1:
                 raise UsageError("shows one sweep", where=f"plot {figure}", fix="name one folder")
             chart = chart_of_sweep(figure, read_results(folders[0]), by, metric or (), settings_of(where, "--where"))
         else:
-            from gantline.experiment.folder import is_sweep, runs_in
-            from gantline.report.rundir import read_run
+            from gantline.lab.experiment.folder import is_sweep, runs_in
+            from gantline.lab.report.rundir import read_run
 
             if figure == "jct-cdf" and len(folders) == 1 and is_sweep(folders[0]):  # which keeps the jobs of its runs in any case
-                from gantline.experiment.completion_times import completion_times
-                from gantline.experiment.sweep import read_sweep
+                from gantline.lab.experiment.completion_times import completion_times
+                from gantline.lab.experiment.sweep import read_sweep
 
                 save(completion_times(read_sweep(folders[0])), out, theme=DARK if dark else LIGHT, look=Look.of(size, font, title, preset))
                 say(f"note: wrote {out}")

@@ -40,7 +40,7 @@ def show_policy(
 ) -> None:
     """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
     from gantline.core.policy import parameters
-    from gantline.files.policies import opened, policy_class
+    from gantline.traces.files.policies import opened, policy_class
 
     policy, (_, kept) = policy_class(name), opened(name)
     listed = [{"name": p.name, "type": p.type, "default": p.default, "takes": p.takes, "help": p.help} for p in parameters(policy)]
@@ -91,8 +91,8 @@ def check_policy(
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
     from gantline.cli.progress import stories
-    from gantline.conformance import check_policy as run_suite
-    from gantline.files.policies import load_policy
+    from gantline.lab.conformance import check_policy as run_suite
+    from gantline.traces.files.policies import load_policy
 
     with stories() as tick:
         report = run_suite(
@@ -109,7 +109,7 @@ def check_policy(
 @app.command(name="use")
 def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
     """Let another policy decide in the running service, from now on."""
-    from gantline.files.policies import opened
+    from gantline.traces.files.policies import opened
 
     name, kept = opened(name)
     with connect(home) as client:
@@ -121,8 +121,8 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
 
 def _imitations(policy: type[Policy]) -> list[str]:
     """The regimes that run a program of their own in its place, with the parameters that they read; all others they refuse."""
-    from gantline.files.policies import policy_of
-    from gantline.imitations.registry import read_in
+    from gantline.engine.imitations.registry import read_in
+    from gantline.traces.files.policies import policy_of
 
     try:
         found = read_in(policy_of(policy))
@@ -133,8 +133,8 @@ def _imitations(policy: type[Policy]) -> list[str]:
 
 def _key_form(policy: type[Policy]) -> str:
     """How the key of a policy with its default parameters is evaluated in a simulation."""
-    from gantline.files.policies import policy_of
     from gantline.simulator.key_form import key_form
+    from gantline.traces.files.policies import policy_of
 
     try:
         made = policy_of(policy)
@@ -150,8 +150,8 @@ def sentence_of(policy: type[Policy]) -> str:
 
 def needs_of(policy: type[Policy]) -> frozenset[str]:
     """What a policy with its default parameters needs to know; its class alone may not say."""
-    from gantline.assembly.guard import asked, guard_of
-    from gantline.files.policies import policy_of
+    from gantline.engine.assembly.guard import asked, guard_of
+    from gantline.traces.files.policies import policy_of
 
     try:
         made = policy_of(policy)

@@ -14,7 +14,7 @@ from gantline.cli.live.connection import HomeOption
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.watch.watched import Document
+    from gantline.live.watch.watched import Document
 
 PresentSettings = Annotated[list[str] | None, Parameter(negative="", help="A parameter of the policy in force, key=value.")]
 
@@ -72,9 +72,9 @@ class QuestionOptions:
 
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
         """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
-        from gantline.files.given_code import only_given
-        from gantline.files.policies import code_named
-        from gantline.questions.asked import answer
+        from gantline.lab.questions.asked import answer
+        from gantline.traces.files.given_code import only_given
+        from gantline.traces.files.policies import code_named
 
         document = self._document()
         instant = document.get("snapshot", document) if isinstance(document, dict) else document
@@ -113,7 +113,7 @@ class QuestionOptions:
 
     def _document(self) -> Document:
         if self.watch:
-            from gantline.watch.sources import look
+            from gantline.live.watch.sources import look
 
             if self.snapshot is not None:
                 raise UsageError("a question is about a file or about a cluster", where="--watch", fix="leave --snapshot out")
@@ -125,7 +125,7 @@ class QuestionOptions:
 
     def coming(self) -> list[dict[str, Any]]:
         """The jobs of the table like which others may come."""
-        from gantline.workload.trace import Trace
+        from gantline.traces.trace import Trace
 
         if self.newcomers == "past":
             what = "too few jobs are known, or all came at once" if self.watch else "a file does not hold the past"

@@ -11,11 +11,11 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
 from gantline.core.errors import UsageError
-from gantline.files.given_code import GivenCode
+from gantline.traces.files.given_code import GivenCode
 
 if TYPE_CHECKING:
-    from gantline.drivers.replay_check import Replayed
-    from gantline.runtime.recorded_run import RecordedRun
+    from gantline.engine.drivers.replay_check import Replayed
+    from gantline.live.recorded_run import RecordedRun
 
 app = App(
     name="replay",
@@ -50,7 +50,7 @@ def replay(
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
 ) -> int:
     """Fold a recorded run through its policy again: the plans must be the same."""
-    from gantline.files.policies import code_named
+    from gantline.traces.files.policies import code_named
 
     policies = tuple(policy or ())
     if not times and (profiles is not None or draws is not None):
@@ -73,10 +73,10 @@ def replay(
 
 
 def _simulated(path: Path, policy: str, placement: str, performance: str, settings: dict[str, str], output: str) -> int:
-    from gantline.files.given_code import only_given
-    from gantline.files.policies import load_policy, opened
     from gantline.simulator.replay import read_record
     from gantline.simulator.replay import replay as fold
+    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.policies import load_policy, opened
 
     found = read_record(path)
     name, kept = opened(policy)
@@ -97,9 +97,9 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code:
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()
-    from gantline.files.bundles import read_bundle
-    from gantline.questions.validity import clock_error
-    from gantline.runtime.recorded_run import RecordedRun
+    from gantline.lab.questions.validity import clock_error
+    from gantline.live.recorded_run import RecordedRun
+    from gantline.traces.files.bundles import read_bundle
 
     run = RecordedRun()
     result = fold_home(home, url, run, code)
@@ -125,10 +125,10 @@ def fold_home(home: Path, url: str = "", run: RecordedRun | None = None, code: G
 
     need_libraries()
     from gantline.core.errors import NotFoundError
-    from gantline.runtime.archive import Archive
-    from gantline.runtime.replay import replay_store
-    from gantline.runtime.store import SqlStore
-    from gantline.service.home import Home
+    from gantline.live.archive import Archive
+    from gantline.live.replay import replay_store
+    from gantline.live.service.home import Home
+    from gantline.live.store import SqlStore
 
     where = url or os.environ.get("GANTLINE_STORE", "") or Home(home).store
     if isinstance(where, Path) and not where.is_file():

@@ -11,7 +11,7 @@ from gantline.cli.console import Form, Sheet, say, show
 from gantline.cli.run_options import HERE, Backends
 
 if TYPE_CHECKING:
-    from gantline.experiment.reproduce.study import Reproduction, Study
+    from gantline.lab.experiment.reproduce.study import Reproduction, Study
 
 Data = Annotated[
     Path | None,
@@ -31,7 +31,7 @@ app = App(
 @app.command(name="list")
 def list_studies(*, output: Form = "table") -> None:
     """List the figures that can be reproduced."""
-    from gantline.experiment.reproduce.registry import find_study, study_names
+    from gantline.lab.experiment.reproduce.registry import find_study, study_names
 
     studies = [find_study(name) for name in study_names()]
     show(Sheet.of("name figure paper", [(study.name, study.figure, study.paper) for study in studies]), output)
@@ -50,10 +50,10 @@ def reproduce(
 ) -> int:
     """Run a published figure again; the exit code is 1 if its shape is not found."""
     from gantline.cli.sweeping import kept_or_not
-    from gantline.experiment.reproduce.page import page as page_of
-    from gantline.experiment.reproduce.page import section
-    from gantline.experiment.reproduce.registry import find_study, study_names
-    from gantline.experiment.whole_files import write_text
+    from gantline.lab.experiment.reproduce.page import page as page_of
+    from gantline.lab.experiment.reproduce.page import section
+    from gantline.lab.experiment.reproduce.registry import find_study, study_names
+    from gantline.lab.experiment.whole_files import write_text
 
     found = []
     with kept_or_not(out) as folder:
@@ -74,9 +74,9 @@ def _run(study: Study, scale: Literal["small", "full"], folder: Path, where: Bac
     import polars as pl
 
     from gantline.cli.sweeping import report_failures, run_watched, write_figures
-    from gantline.experiment.reproduce.page import section
-    from gantline.experiment.reproduce.study import judge
-    from gantline.experiment.whole_files import write_frame, write_text
+    from gantline.lab.experiment.reproduce.page import section
+    from gantline.lab.experiment.reproduce.study import judge
+    from gantline.lab.experiment.whole_files import write_frame, write_text
 
     sweep = run_watched(study.cases(scale), folder, where)
     report_failures(sweep)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from gantline.assembly.spec import OPTIONS, RunOption
+from gantline.engine.assembly.spec import OPTIONS, RunOption
 
 Flagged = TypeVar("Flagged", bound=type)
 

@@ -15,9 +15,9 @@ from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.experiment.backend import Backend
-    from gantline.experiment.setting import Setting
-    from gantline.experiment.source import TraceSource
+    from gantline.lab.experiment.backend import Backend
+    from gantline.lab.experiment.setting import Setting
+    from gantline.lab.experiment.source import TraceSource
 
 Policies = Annotated[
     list[str],
@@ -46,12 +46,12 @@ class Backends:
     def make(self, runs: int, limit: float) -> Backend:
         """What runs so many settings; a cluster that does not answer is refused here."""
         if self.backend == "ray":
-            from gantline.experiment.ray_backend import OnRay
+            from gantline.lab.experiment.ray_backend import OnRay
 
             return OnRay(self.ray_address or os.environ.get("RAY_ADDRESS") or "auto", self.workers, limit)
         if self.ray_address is not None:
             raise UsageError("runs are made in processes here", where="--ray-address", fix="give --backend ray, too")
-        from gantline.experiment.backend import choose_backend
+        from gantline.lab.experiment.backend import choose_backend
 
         few = self.workers is None or self.workers > 0
         return choose_backend(min(self.workers or len(os.sched_getaffinity(0)), runs) if few else int(self.workers or 0), limit)
@@ -74,7 +74,7 @@ class RunOptions(TraceOptions):
 
     def setting(self, source: TraceSource, cluster: str) -> Setting:
         """The same for jobs and a cluster from elsewhere."""
-        from gantline.experiment.setting import Setting
+        from gantline.lab.experiment.setting import Setting
 
         return Setting(source, cluster, policy="fifo", **given_flags(self))
 

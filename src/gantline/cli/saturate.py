@@ -13,7 +13,7 @@ from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.experiment.saturation import Saturation
+    from gantline.lab.experiment.saturation import Saturation
 
 app = App(
     name="saturate",
@@ -41,10 +41,10 @@ def saturate(
 ) -> None:
     """Search for the load at which a policy saturates."""
     from gantline.cli.sweeping import kept_or_not, run_watched
-    from gantline.experiment.grid import policies_of
-    from gantline.experiment.saturation import find_saturation, runner
-    from gantline.report.metrics import BY_KEY
-    from gantline.report.numbers import spell
+    from gantline.lab.experiment.grid import policies_of
+    from gantline.lab.experiment.saturation import find_saturation, runner
+    from gantline.lab.report.metrics import BY_KEY
+    from gantline.lab.report.numbers import spell
 
     low, high = _range(between)
     base = options.base(trace)

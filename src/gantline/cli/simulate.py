@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.assembly.spec import RunSpec
 from gantline.cli.arguments import PolicyName, Settings, settings_of, with_settings
 from gantline.cli.console import Form
 from gantline.cli.run_flags import given_flags, run_flags
 from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
+from gantline.engine.assembly.spec import RunSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,12 +71,12 @@ def simulate(
     """Replay a table of jobs on a cluster under a policy."""
     options = options or SingleRunOptions()
     spec = options.spec()
-    from gantline.assembly.finders import find, usual_cluster, with_found
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
-    from gantline.files.clusters import read_cluster
-    from gantline.files.policies import load_policy, opened, policy_class
+    from gantline.engine.assembly.finders import find, usual_cluster, with_found
     from gantline.simulator.simulate import simulate as run_simulation
+    from gantline.traces.files.clusters import read_cluster
+    from gantline.traces.files.policies import load_policy, opened, policy_class
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):
         outputs.check_table_target(path, name, trace)
@@ -131,7 +131,7 @@ def _in_blocks(
     from gantline.cli import simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.simulator.in_blocks import simulate_in_blocks
-    from gantline.workload.blocks import TraceBlocks
+    from gantline.traces.blocks import TraceBlocks
 
     if unknown or options.format:
         raise UsageError(f"a run in blocks does not support {(unknown or ['--format'])[0]}", where="--block", fix="leave one of them out")
@@ -149,6 +149,6 @@ def _write(run: Run, jobs: Path | None, allocations: Path | None, out: Path | No
     if allocations is not None:
         outputs.write_table(run.allocations, allocations)
     if out is not None:
-        from gantline.report.rundir import write_run
+        from gantline.lab.report.rundir import write_run
 
         write_run(run, out, replace=replace)

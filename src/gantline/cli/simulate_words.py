@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
-from gantline.report.doubts import MANY, free_stops, is_broken, links_apart, no_contest, ways_left_out, wholes_for_parts
+from gantline.lab.report.doubts import MANY, free_stops, is_broken, links_apart, no_contest, ways_left_out, wholes_for_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def note(text: str) -> None:
 
 def explain_loop(summary: dict[str, Any]) -> None:
     """Which loop ran, and why no faster one did."""
-    from gantline.drivers.compiled import LoopReport
+    from gantline.engine.drivers.compiled import LoopReport
 
     for line in LoopReport(summary["loop"], summary["loop_refused"]).lines():
         say(line)
@@ -57,7 +57,7 @@ def report_run(run: Run, bounded: bool) -> int:
         if found := said(run.summary):
             note(found)
     if "in_charge" in run.summary:
-        from gantline.report.in_charge import policies_in_charge
+        from gantline.lab.report.in_charge import policies_in_charge
 
         note(policies_in_charge(run))
     if code == 0 and no_contest(run.summary):
@@ -75,7 +75,7 @@ def _report_load(run: Run) -> None:
 
     from gantline.core import columns as c
     from gantline.core.units import human_seconds
-    from gantline.report.steady import judge
+    from gantline.lab.report.steady import judge
     from gantline.simulator.occupancy import held_by_job
     from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 
@@ -167,7 +167,7 @@ def report_blocks(summary: dict[str, Any], form: str) -> int:
 def show_summary(run: Run, form: str) -> None:
     """The numbers of a run: a picture for people, every key for programs."""
     if form == "table" and is_watched():
-        from gantline.report.terminal import run_summary
+        from gantline.lab.report.terminal import run_summary
 
         show_text(run_summary(run, width=chart_width()))
         show_text(f"[dim]{run.summary['jobs']} jobs in {run.summary['wall_seconds']:.2f} s[/dim]")
@@ -177,8 +177,8 @@ def show_summary(run: Run, form: str) -> None:
 
 def _groups(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The same numbers per device type and per queue, where there are several; a row of CSV has no room for them."""
-    from gantline.report.frames import span_of
-    from gantline.report.metrics import per_group, per_type
+    from gantline.lab.report.frames import span_of
+    from gantline.lab.report.metrics import per_group, per_type
 
     found = {}
     if len(run.summary.get("node_types", ())) > 1:

@@ -14,7 +14,7 @@ from gantline.cli.run_options import HERE, Backends, Limit, Policies, RunOptions
 from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
-    from gantline.experiment.sweep import Sweep
+    from gantline.lab.experiment.sweep import Sweep
 
 SHOWN = ("jct_mean", "jct_p95", "makespan", "utilization", "preemptions")
 
@@ -55,10 +55,10 @@ def sweep(
     """Run every combination of policies, loads, seeds and other values."""
     from gantline.cli.means_table import show_means
     from gantline.cli.sweeping import report_failures, run_watched, write_figures
-    from gantline.experiment.charts import charts_of
-    from gantline.experiment.experiment import Experiment, write_experiment
-    from gantline.experiment.grid import Grid, policies_of
-    from gantline.experiment.remarks import usable
+    from gantline.lab.experiment.charts import charts_of
+    from gantline.lab.experiment.experiment import Experiment, write_experiment
+    from gantline.lab.experiment.grid import Grid, policies_of
+    from gantline.lab.experiment.remarks import usable
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     grid.refuse_values_beside_axes()
@@ -78,9 +78,9 @@ def show_results(found: Sweep, form: str) -> None:
     """Print a row per run: for people the axes and a few metrics, for programs everything."""
     import polars as pl
 
-    from gantline.report.doubts import MARK
-    from gantline.report.metrics import BY_KEY
-    from gantline.report.numbers import spell
+    from gantline.lab.report.doubts import MARK
+    from gantline.lab.report.metrics import BY_KEY
+    from gantline.lab.report.numbers import spell
 
     frame = found.results
     if form != "table":

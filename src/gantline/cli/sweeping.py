@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from gantline.cli.console import printable, say
 from gantline.cli.run_options import Backends
-from gantline.experiment.outcome import DONE
+from gantline.lab.experiment.outcome import DONE
 
 if TYPE_CHECKING:
-    from gantline.experiment.grid import Case
-    from gantline.experiment.outcome import Outcome
-    from gantline.experiment.sweep import Sweep
-    from gantline.report.figures import Chart
+    from gantline.lab.experiment.grid import Case
+    from gantline.lab.experiment.outcome import Outcome
+    from gantline.lab.experiment.sweep import Sweep
+    from gantline.lab.report.figures import Chart
 
 
 _PASSING = "gantline-runs-"  # folders of temporary files that are gone afterwards
@@ -27,15 +27,15 @@ def run_watched(
     cases: Sequence[Case], folder: Path, where: Backends | int | None, *, keep_runs: bool = False, limit: float = math.inf
 ) -> Sweep:
     """Run what is not there yet, with one warm-up for all policies where it is to be found; after Ctrl-C, say how to go on."""
-    from gantline.experiment.common_warmup import with_common_warmup
+    from gantline.lab.experiment.common_warmup import with_common_warmup
 
     backends = where if isinstance(where, Backends) else Backends(workers=where)
     return with_common_warmup(cases, lambda some: _run_watched(some, folder, backends, keep_runs=keep_runs, limit=limit))
 
 
 def _run_watched(cases: Sequence[Case], folder: Path, where: Backends, *, keep_runs: bool, limit: float) -> Sweep:
-    from gantline.experiment.progress import progress
-    from gantline.experiment.sweep import run_sweep
+    from gantline.lab.experiment.progress import progress
+    from gantline.lab.experiment.sweep import run_sweep
 
     if cases:
         jobs = cases[0].setting.trace.load(cases[0].setting.seed)  # a wrong file or setting would fail all runs, one after the other
@@ -63,8 +63,8 @@ def _run_watched(cases: Sequence[Case], folder: Path, where: Backends, *, keep_r
 
 def report_failures(sweep: Sweep) -> int:
     """List the runs that failed or are in doubt, and what else a reader should know; the exit code says whether results can be used."""
-    from gantline.experiment.remarks import notes_of, warnings_of
-    from gantline.report.doubts import is_broken
+    from gantline.lab.experiment.remarks import notes_of, warnings_of
+    from gantline.lab.report.doubts import is_broken
 
     for case, message in sweep.failures:
         say(f"failed: {printable(case.name)}: {message}")
@@ -97,7 +97,7 @@ def _is_kept(folder: Path) -> bool:
 def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Draw charts as PNG and SVG, where matplotlib is installed."""
     try:
-        from gantline.report.figures.with_matplotlib import save_each
+        from gantline.lab.report.figures.with_matplotlib import save_each
     except ModuleNotFoundError:
         say("no figures, because matplotlib is not installed (pip install 'gantline[plot]')")
         return []

@@ -13,11 +13,11 @@ from gantline.cli.arguments import Settings, settings_of, signed_time_of, time_o
 from gantline.cli.console import Form, Sheet, is_watched, say, show, show_json, show_object, show_text
 from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
-from gantline.workload.generators.registry import summaries
-from gantline.workload.importers.registry import importer_summaries
+from gantline.traces.generators.registry import summaries
+from gantline.traces.importers.registry import importer_summaries
 
 if TYPE_CHECKING:
-    from gantline.workload.trace import Trace
+    from gantline.traces.trace import Trace
 
 app = App(
     name="trace", help_epilogue="OUT is a .csv, .jsonl or .parquet file (.gz may follow the first two); without it, CSV goes to stdout."
@@ -45,7 +45,7 @@ def import_trace(
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is reported on stderr."""
-    from gantline.workload.importers.reading import import_trace as read
+    from gantline.traces.importers.reading import import_trace as read
 
     tables = {"throughputs": throughputs, "profiles": profiles}
     given = dict(settings_of(set_)) | {name: str(path) for name, path in tables.items() if path is not None}
@@ -60,7 +60,7 @@ def cluster(
     /,
 ) -> None:
     """Turn a node list into a cluster."""
-    from gantline.files.node_lists import cluster_text, read_node_list
+    from gantline.traces.files.node_lists import cluster_text, read_node_list
 
     found = read_node_list(format_, source)
     out.write_text(cluster_text(found), encoding="utf-8")
@@ -81,7 +81,7 @@ def check(
         if cluster is not None:
             raise UsageError("a contradiction between a trace and a cluster has no single repair", where="--repair", fix="leave one out")
         from gantline.cli.outputs import check_table_target
-        from gantline.workload.repair import repair as put_right
+        from gantline.traces.repair import repair as put_right
 
         check_table_target(repair, "--repair", source)
         found = put_right(source, repair)
@@ -89,8 +89,8 @@ def check(
             say(f"note: {line}")
         say(f"note: wrote {repair}")
         return _FOUND if any(line.startswith("left:") for line in found) else 0
-    from gantline.files.clusters import read_cluster
-    from gantline.workload.check import check as find
+    from gantline.traces.check import check as find
+    from gantline.traces.files.clusters import read_cluster
 
     problems = find(source, read_cluster(cluster) if cluster is not None else None)
     if not problems and output == "table":
@@ -116,8 +116,8 @@ def stats(
     options: TraceOptions | None = None,
 ) -> None:
     """Describe a trace: sizes, durations, arrivals, people."""
-    from gantline.workload.stats import render
-    from gantline.workload.stats import stats as describe
+    from gantline.traces.stats import render
+    from gantline.traces.stats import stats as describe
 
     trace = (options or TraceOptions()).load(source)
     found = describe(trace, gpus)
@@ -152,7 +152,7 @@ def sample(
     options: TraceOptions | None = None,
 ) -> None:
     """Keep a random part of the jobs; arrivals stay, so the load falls with the count."""
-    from gantline.workload.sample import sample as choose
+    from gantline.traces.sample import sample as choose
 
     if (jobs is None) == (fraction is None):
         raise UsageError("give either --jobs or --fraction", where="sample", fix="--jobs 1000, or --fraction 0.1")
@@ -169,7 +169,7 @@ def scale(
     options: TraceOptions | None = None,
 ) -> None:
     """Let the same jobs arrive faster or slower."""
-    from gantline.workload.sample import scale as change
+    from gantline.traces.sample import scale as change
 
     _write(lambda: change((options or TraceOptions()).load(source), load=load), out, source)
 
@@ -184,7 +184,7 @@ def shift(
     options: TraceOptions | None = None,
 ) -> None:
     """Move all arrivals in time."""
-    from gantline.workload.sample import shift as move
+    from gantline.traces.sample import shift as move
 
     _write(lambda: move((options or TraceOptions()).load(source), by=signed_time_of(by, "--by")), out, source)
 
@@ -200,7 +200,7 @@ def window(
     options: TraceOptions | None = None,
 ) -> None:
     """Cut a window of time out of a trace."""
-    from gantline.workload.sample import window as cut
+    from gantline.traces.sample import window as cut
 
     first, last = time_of(start, "--start") or 0.0, time_of(end, "--end") or 0.0
     _write(lambda: cut((options or TraceOptions()).load(source), start=first, end=last), out, source)
@@ -216,7 +216,7 @@ def generate(
     set_: Settings = None,
 ) -> None:
     """Generate a seeded workload."""
-    from gantline.workload.generators.making import generate_as_set
+    from gantline.traces.generators.making import generate_as_set
 
     _write(lambda: generate_as_set(name, seed, settings_of(set_)), out)
 
@@ -230,7 +230,7 @@ def _write(make: Callable[[], Trace], out: Path | None, source: str | Path = "")
     for note in trace.notes:
         say(f"note: {note}")
     if out is None:
-        from gantline.workload.write import encode
+        from gantline.traces.write import encode
 
         sys.stdout.write(encode(trace.frame, ".csv").decode())
         return

@@ -13,8 +13,8 @@ from gantline.cli.arguments import settings_of
 from gantline.core.errors import NotFoundError, near
 
 if TYPE_CHECKING:
-    from gantline.experiment.source import TraceSource
-    from gantline.workload.trace import Trace
+    from gantline.lab.experiment.source import TraceSource
+    from gantline.traces.trace import Trace
 
 TraceName = Annotated[str, Parameter(help="A table of jobs, a log in a foreign --format, or the name of a generator ('day').")]
 
@@ -31,9 +31,9 @@ class TraceOptions:
 
     def source(self, trace: str) -> TraceSource:
         """Where the jobs come from."""
-        from gantline.experiment.source import TraceSource
-        from gantline.workload.generators.registry import generator_names, is_generator
-        from gantline.workload.importers.registry import find_importer
+        from gantline.lab.experiment.source import TraceSource
+        from gantline.traces.generators.registry import generator_names, is_generator
+        from gantline.traces.importers.registry import find_importer
 
         given: dict[str, Any] = dict(settings_of(self.trace_set, "--trace-set"))
         if self.format:

@@ -17,7 +17,7 @@ from gantline.cli.console import Column, Form, Sheet, say, show, show_json
 from gantline.cli.run_options import RunOptions, Seeds, Workers, seeds_of
 
 if TYPE_CHECKING:
-    from gantline.experiment.tuning.tuned import Tuned
+    from gantline.lab.experiment.tuning.tuned import Tuned
 
 _SHOWN = 10  # trials in the table for people
 
@@ -68,9 +68,9 @@ def tune(
     """Search for the parameters of a policy that make an objective small on some workloads, and try them on others."""
     from gantline.cli.sweeping import write_figures
     from gantline.core.objective import parse_objectives
-    from gantline.experiment.tuning.figures import charts_of_search
-    from gantline.experiment.tuning.space import read_space
-    from gantline.experiment.tuning.tune import SEEDS, tune_settings
+    from gantline.lab.experiment.tuning.figures import charts_of_search
+    from gantline.lab.experiment.tuning.space import read_space
+    from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
 
     wanted = parse_objectives(objective, "--objective")
     space = read_space(policy, settings_of(set_))

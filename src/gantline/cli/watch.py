@@ -13,7 +13,7 @@ from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.watch.watched import ClusterLook
+    from gantline.live.watch.watched import ClusterLook
 
 app = App(
     name="watch",
@@ -69,8 +69,8 @@ def slurm(
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at Slurm: what runs, what waits, what is in force; what to ask about it."""
-    from gantline.watch import held_against, slurm_advice, slurm_recording
-    from gantline.watch.sources import look_at_slurm
+    from gantline.live.watch import held_against, slurm_advice, slurm_recording
+    from gantline.live.watch.sources import look_at_slurm
 
     acts = {"--script": script, "--record": looks.record is not None, "--check": looks.check is not None, "--advise": bool(order.advise)}
     _one_of(acts)
@@ -113,8 +113,8 @@ def kubernetes(
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force."""
-    from gantline.watch.kubernetes_state import COMMAND
-    from gantline.watch.sources import look_at_kubernetes
+    from gantline.live.watch.kubernetes_state import COMMAND
+    from gantline.live.watch.sources import look_at_kubernetes
 
     if script and (from_ is not None or out is not None or kubeconfig or context):
         raise UsageError("the script makes a recording, and looks at nothing", where="--script", fix="leave the others out")
@@ -129,7 +129,7 @@ def kubernetes(
 def _show_look(look: ClusterLook, out: Path | None, output: str) -> int:
     if out is None:
         return _show(look.as_json(), look.lines(), output)
-    from gantline.experiment.whole_files import write_json
+    from gantline.lab.experiment.whole_files import write_json
 
     write_json(out, look.as_json())
     say(f"wrote {out}: gantline forecast --snapshot {out}")

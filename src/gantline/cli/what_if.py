@@ -85,10 +85,10 @@ def _about_past(
     lose: list[str],
     options: QuestionOptions,
 ) -> dict[str, object]:
-    from gantline.files.clusters import read_cluster
-    from gantline.files.policies import load_policy
-    from gantline.questions.past import past_what_if
-    from gantline.workload.trace import Trace
+    from gantline.lab.questions.past import past_what_if
+    from gantline.traces.files.clusters import read_cluster
+    from gantline.traces.files.policies import load_policy
+    from gantline.traces.trace import Trace
 
     options.refuse_profiles("the past is simulated without profiles")
     if not cluster or not options.present:

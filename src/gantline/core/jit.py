@@ -2,7 +2,7 @@
 
 Kernels get arrays and hand none out, so counting references to them is pure cost; in the innermost loops it was more than half of
 the time (atomic updates at every call of a small function). A kernel must therefore not allocate: scratch space comes as an argument. Its
-machine code is stored, so that later processes call it without importing Numba (`gantline._machine_code`).
+machine code is stored, so that later processes call it without importing Numba (`gantline.core.machine_code`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from gantline._machine_code import FROM_ZERO, Kernel
+from gantline.core.machine_code import FROM_ZERO, Kernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

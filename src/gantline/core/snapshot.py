@@ -129,5 +129,5 @@ class Snapshot:
 
     @property
     def performance(self) -> Any:
-        """The performance model of the run, None where it has none: how fast jobs are in other ways, see `gantline.performance.model`."""
+        """The performance model of the run, None where it has none: how fast jobs are in other ways, see `gantline.models.model`."""
         return self.lent.performance()

@@ -62,7 +62,7 @@ class Tables:
     trials: dict[int, float] = field(default_factory=dict)  # by row: work done when its trial began, which is what it falls back to
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose rotation goes on without them
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
-    performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
+    performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.models.model)
     steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps
 
     def __post_init__(self) -> None:

@@ -39,8 +39,8 @@ from gantline.engine.seating import SeatedGangs, Seating
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
 from gantline.engine.trial_runs import discard_trials, note_trials
-from gantline.placement.device_rule import LatePlacementError, PlacementError
-from gantline.placement.rules import PlacementRule, find_placement
+from gantline.policies.placement.device_rule import LatePlacementError, PlacementError
+from gantline.policies.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
     from gantline.core.inputs import Input, Use

@@ -8,8 +8,8 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine import settings as s
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import NodeCounts, supply_for
-from gantline.placement.fit import Picking, choose, mix
+from gantline.policies.placement.few_nodes import NodeCounts, supply_for
+from gantline.policies.placement.fit import Picking, choose, mix
 
 
 @kernel

@@ -11,8 +11,8 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.find_place import manner_of
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import NodeCounts, room, supply_for
-from gantline.placement.fit import choose
+from gantline.policies.placement.few_nodes import NodeCounts, room, supply_for
+from gantline.policies.placement.fit import choose
 
 
 class Spots(NamedTuple):

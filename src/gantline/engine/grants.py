@@ -27,7 +27,7 @@ from gantline.engine.same_plan import Repeats
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.engine.trial_runs import is_trial
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 
 if TYPE_CHECKING:
     from gantline.engine.same_groups import GroupReader

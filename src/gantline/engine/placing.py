@@ -10,9 +10,9 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
-from gantline.placement import fit
-from gantline.placement.few_nodes import NodeCounts, Supply, room, supply_for
-from gantline.placement.rule import Together
+from gantline.policies.placement import fit
+from gantline.policies.placement.few_nodes import NodeCounts, Supply, room, supply_for
+from gantline.policies.placement.rule import Together
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.admission.arbiter import Books, QuotaClaims, arbitrate, lines_for, within_limits
-from gantline.admission.quotas import QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
@@ -28,6 +26,8 @@ from gantline.engine.quota_words import USER, binding_queue, bound, with_holders
 from gantline.engine.sized_assignments import size_of
 from gantline.engine.state import State
 from gantline.engine.undone_walk import BeforeWalk
+from gantline.policies.admission.arbiter import Books, QuotaClaims, arbitrate, lines_for, within_limits
+from gantline.policies.admission.quotas import QuotaTree
 
 _NAMES_QUOTA = (Reason.QUOTA, Reason.OVER_QUOTA)
 _MAY_BE_A_QUOTA = (

@@ -12,19 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.admission.arbiter import (
-    NOBODY,
-    Books,
-    QueueLines,
-    could_ever,
-    count_in,
-    gives_way,
-    leave,
-    line_up,
-    next_head,
-    share,
-    within_limits,
-)
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
@@ -44,6 +31,19 @@ from gantline.engine.ranks import before, sort_rows
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk import begin, enter, implies_smaller, regroup
 from gantline.engine.walk_notes import Notes, notes_on, slot
+from gantline.policies.admission.arbiter import (
+    NOBODY,
+    Books,
+    QueueLines,
+    could_ever,
+    count_in,
+    gives_way,
+    leave,
+    line_up,
+    next_head,
+    share,
+    within_limits,
+)
 
 _PREEMPTED, _QUOTA, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED, _BLOCKED = (
     int(r)

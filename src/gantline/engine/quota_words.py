@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gantline.admission.arbiter import Books
-from gantline.admission.quotas import QuotaTree
+from gantline.policies.admission.arbiter import Books
+from gantline.policies.admission.quotas import QuotaTree
 
 _NAMED = 5  # holders that are named
 USER = -1  # in place of a queue: the quota is the user's

@@ -20,9 +20,9 @@ from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.log import L_OFFSET, L_START
 from gantline.engine.transitions import Transitions
-from gantline.performance.variable_devices import VariableDevices
-from gantline.placement.device_rule import FreeDevices, GangRequest, PlacementError, chosen_devices
-from gantline.placement.rules import PlacementRule
+from gantline.models.variable_devices import VariableDevices
+from gantline.policies.placement.device_rule import FreeDevices, GangRequest, PlacementError, chosen_devices
+from gantline.policies.placement.rules import PlacementRule
 
 
 class SeatedGangs(NamedTuple):

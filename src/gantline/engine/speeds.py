@@ -25,7 +25,7 @@ from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
 from gantline.engine.state import State
-from gantline.performance.model import Act, check_model, overrides
+from gantline.models.model import Act, check_model, overrides
 
 if TYPE_CHECKING:
     from gantline.engine.shown_gangs import ShownGangs

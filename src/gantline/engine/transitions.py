@@ -10,7 +10,7 @@ from gantline.engine.gang import close_interval, open_interval, rest, set_due, s
 from gantline.engine.holdings import Holding, Holdings
 from gantline.engine.log import L_COUNT
 from gantline.engine.state import State
-from gantline.performance.model import Act
+from gantline.models.model import Act
 
 
 class Transitions:

@@ -10,10 +10,10 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.options import Option
 from gantline.core.snapshot import Snapshot
-from gantline.placement.parts.columns import WHOLE, PartNodes, Shapes, TypicalMix
-from gantline.placement.parts.filling import Arrivals, fill
-from gantline.placement.parts.scores import PART_RULES, Scoring
-from gantline.placement.parts.typical import Shape, shape_columns, typical_mix
+from gantline.policies.placement.parts.columns import WHOLE, PartNodes, Shapes, TypicalMix
+from gantline.policies.placement.parts.filling import Arrivals, fill
+from gantline.policies.placement.parts.scores import PART_RULES, Scoring
+from gantline.policies.placement.parts.typical import Shape, shape_columns, typical_mix
 
 _DECIMALS = 6  # of a thousandth: sums of parts are rounded to it, so that 0.7 fits beside 0.1 and 0.2
 

@@ -25,10 +25,10 @@ from gantline.core.plan import Assignments, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.placement.parts.columns import WHOLE
-from gantline.placement.parts.scores import PART_RULES
-from gantline.placement.parts.typical import Shape
 from gantline.policies.part_seats import PartSeats
+from gantline.policies.placement.parts.columns import WHOLE
+from gantline.policies.placement.parts.scores import PART_RULES
+from gantline.policies.placement.parts.typical import Shape
 
 DEMAND = "gpu_demand"
 """The metric of a job that says how many GPUs it needs, where that is less than it asks for."""

@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.tables import Tables
 from gantline.engine.log import Log
-from gantline.performance.prices import prices_of
+from gantline.models.prices import prices_of
 from gantline.simulator.occupancy import busy_by_device
 
 

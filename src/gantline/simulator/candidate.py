@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.admission.rules import AdmissionRule, find_admission
-from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.phases import FUTURE
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.case import FutureBounds, case_of
-from gantline.drivers.futures.places import LOAD_LIMIT, FutureCase
-from gantline.drivers.python_keys.read import read_key
-from gantline.files.placements import GivenPlacement
-from gantline.files.policies import policy_of
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.futures.case import FutureBounds, case_of
+from gantline.engine.drivers.futures.places import LOAD_LIMIT, FutureCase
+from gantline.engine.drivers.python_keys.read import read_key
+from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.from_here import FromHere, private_tables
+from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import policy_of
 
 Known = dict[Any, Any]
 """What candidates of one rollout share."""

@@ -10,10 +10,10 @@ from gantline.core import columns as c
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 
 if TYPE_CHECKING:
-    from gantline.drivers.simulation import Simulation
+    from gantline.engine.drivers.simulation import Simulation
 
 
 def changes_of(simulation: Simulation) -> dict[str, object]:

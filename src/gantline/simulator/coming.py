@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.inputs import Input, Submit
-from gantline.drivers.futures import places as p
+from gantline.engine.drivers.futures import places as p
 
 _PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run
 

@@ -11,7 +11,7 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.reasons import Reason, slug
 from gantline.simulator.run_columns import OTHER, STATES, JobColumns, SeriesColumns, SpanColumns
-from gantline.workload.schema import filled
+from gantline.traces.schema import filled
 
 _REASONS = {slug(code): int(code) for code in Reason}
 _SUMS = ("gpu_seconds", "work_lost")  # where an empty cell adds nothing

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.admission.rules import AdmissionRule
-from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
@@ -24,16 +22,18 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.drivers.futures.case import LEAST
-from gantline.drivers.simulation import Simulation
-from gantline.drivers.stepping import Driver
-from gantline.drivers.virtual import Virtual
 from gantline.engine import lists as ls
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.futures.case import LEAST
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.stepping import Driver
+from gantline.engine.drivers.virtual import Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due
 from gantline.engine.log import L_ROW, L_START
 from gantline.engine.state import State
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
+from gantline.policies.admission.rules import AdmissionRule
 from gantline.simulator.bill import bill
 from gantline.simulator.energy import energy_of
 
@@ -189,8 +189,8 @@ def _driver(engine: Engine) -> Driver:
     """Orders are true at once; where the performance model knows how long stops take, they take that."""
     if not overrides(engine.state.tables.performance, "leave"):
         return Virtual()
-    from gantline.drivers.acknowledged import Acknowledged  # few runs have profiles
-    from gantline.drivers.measured import MeasuredExecutor
+    from gantline.engine.drivers.acknowledged import Acknowledged  # few runs have profiles
+    from gantline.engine.drivers.measured import MeasuredExecutor
 
     found = Acknowledged(engine, MeasuredExecutor.of(engine.state))
     found.reconciler.silence = math.inf  # a gang that says nothing is well

@@ -18,41 +18,41 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline._machine_code import let_go
-from gantline.assembly.guard import asked
-from gantline.assembly.provided import provided_needs
-from gantline.assembly.rules import RunRules
-from gantline.assembly.scaling import scaling_model
-from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.machine_code import let_go
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.drivers.compiled import report_on
-from gantline.drivers.declared import as_priorities, take_order
-from gantline.drivers.dense import at_asked_speed
-from gantline.drivers.python_keys.read import read_key
-from gantline.drivers.simulation import Simulation
-from gantline.drivers.window import JobWindow
 from gantline.engine import log as g
 from gantline.engine import settings as s
+from gantline.engine.assembly.guard import asked
+from gantline.engine.assembly.provided import provided_needs
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.scaling import scaling_model
+from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense import records as r
 from gantline.engine.dense.records import Records
+from gantline.engine.drivers.compiled import report_on
+from gantline.engine.drivers.declared import as_priorities, take_order
+from gantline.engine.drivers.dense import at_asked_speed
+from gantline.engine.drivers.python_keys.read import read_key
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.window import JobWindow
+from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.log import Log
 from gantline.engine.state import State
-from gantline.files.clusters import read_cluster
-from gantline.files.policies import policy_of
-from gantline.imitations.registry import find_imitation
 from gantline.simulator.changes import changes_of
 from gantline.simulator.occupancy import Held
 from gantline.simulator.run import Run
 from gantline.simulator.spool import ColumnFiles, SpooledLog
 from gantline.simulator.summary import summarise, what_jobs_held
-from gantline.workload.blocks import TraceBlocks
-from gantline.workload.write_blocks import write_blocks
+from gantline.traces.blocks import TraceBlocks
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.files.policies import policy_of
+from gantline.traces.write_blocks import write_blocks
 
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})

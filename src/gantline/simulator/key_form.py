@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gantline.assembly.guard import guard_of
-from gantline.assembly.rules import RunRules
 from gantline.core.policy import OrderPolicy, Policy
-from gantline.drivers.python_keys.hint import Hint
-from gantline.drivers.python_keys.read import read_key
+from gantline.engine.assembly.guard import guard_of
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.python_keys.hint import Hint
+from gantline.engine.drivers.python_keys.read import read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.files.clusters import read_cluster
-from gantline.workload.generators import generate
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.generators import generate
 
 
 def key_form(policy: Policy) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
@@ -15,10 +14,11 @@ from gantline.core.policy import Policy
 from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.engine import beside_reasons
+from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
-from gantline.files.placements import GivenPlacement
 from gantline.simulator.from_here import copied
+from gantline.traces.files.placements import GivenPlacement
 
 
 @dataclass(frozen=True)

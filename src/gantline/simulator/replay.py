@@ -17,7 +17,6 @@ from typing import Any
 
 import polars as pl
 
-from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster, encode_cluster
@@ -26,12 +25,13 @@ from gantline.core.inputs import Input, Report, decode_input
 from gantline.core.json_reader import Reader, damaged
 from gantline.core.json_text import loads
 from gantline.core.policy import Policy
-from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
-from gantline.drivers.scripted import Scripted
-from gantline.files.given_code import GivenCode, only_given
+from gantline.engine.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
+from gantline.engine.drivers.scripted import Scripted
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.trace import Trace
 
 VERSION = 2
 _TYPES = {

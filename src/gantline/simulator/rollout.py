@@ -23,13 +23,13 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.batch import CountedFutures, run_counted
-from gantline.drivers.futures.case import FutureBounds
-from gantline.files.placements import GivenPlacement
+from gantline.engine.drivers.futures.batch import CountedFutures, run_counted
+from gantline.engine.drivers.futures.case import FutureBounds
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
 from gantline.simulator.coming import Coming, coming_rows
 from gantline.simulator.from_here import Rolled
 from gantline.simulator.uncertainty import Uncertainty
+from gantline.traces.files.placements import GivenPlacement
 
 __all__ = ["AS_IT_IS", "Candidate", "Futures", "Rollout", "rollout"]
 

@@ -22,7 +22,7 @@ from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_
 from gantline.simulator.series import series_columns, series_frame
 
 if TYPE_CHECKING:
-    from gantline.drivers.journal import Journal
+    from gantline.engine.drivers.journal import Journal
 
 ENDED_BY_LOSS = "ended_by_loss"
 _FEW = 500  # intervals or jobs
@@ -33,7 +33,7 @@ class Run:
     """The results of a simulation. Frames are built when they are first used.
 
     `summary`: the numbers of the run, by name. `jobs`, `allocations`, `events`, `series`: polars frames.
-    `plot`: figures, such as `run.plot.gantt()` and `run.plot.jct_cdf()` (`gantline.report.plots`).
+    `plot`: figures, such as `run.plot.gantt()` and `run.plot.jct_cdf()` (`gantline.lab.report.plots`).
 
     >>> run = gantline.simulate("day", "8x8", "srtf")
     >>> run.summary["average_jct"], run.jobs.filter(pl.col("user") == "ada"), run.plot.timeline()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import ParamSpec, TypeVar
 
-from gantline.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.assembly.spec import OPTIONS, RunSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")

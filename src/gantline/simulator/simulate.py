@@ -9,30 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline._machine_code import let_go
-from gantline.assembly.finders import find, options_set, usual_cluster
-from gantline.assembly.from_trace import assemble
-from gantline.assembly.load import absent_types
-from gantline.assembly.reservations import reservations
-from gantline.assembly.rules import RunRules
-from gantline.assembly.spec import RunSpec
 from gantline.core import columns as c
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.machine_code import let_go
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.drivers.choice import make_driver
-from gantline.drivers.compiled import report_on
-from gantline.drivers.simulation import Simulation
+from gantline.engine.assembly.finders import find, options_set, usual_cluster
+from gantline.engine.assembly.from_trace import assemble
+from gantline.engine.assembly.load import absent_types
+from gantline.engine.assembly.reservations import reservations
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
+from gantline.engine.drivers.choice import make_driver
+from gantline.engine.drivers.compiled import report_on
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
-from gantline.files.clusters import read_cluster
-from gantline.files.policies import policy_of
-from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
 from gantline.simulator.run import ENDED_BY_LOSS, Run
@@ -40,12 +38,14 @@ from gantline.simulator.signature import with_options
 from gantline.simulator.stretch import end_of, stretch_of
 from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.simulator.warmup import counted_rows
-from gantline.workload.generators.registry import is_generator
-from gantline.workload.trace import Trace
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.files.policies import policy_of
+from gantline.traces.generators.registry import is_generator
+from gantline.traces.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
     from gantline.core.inputs import Input
-    from gantline.drivers.journal import Journal
+    from gantline.engine.drivers.journal import Journal
 
 
 @with_options
@@ -198,14 +198,14 @@ def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dic
 def _journal(record: bool | Journal) -> Journal | None:
     if record is not True:
         return record or None
-    from gantline.drivers.journal import Journal
+    from gantline.engine.drivers.journal import Journal
 
     return Journal()
 
 
 def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:
     """What models add to the summary: how far off the policy's estimates of pairs were, and its beliefs about goodput."""
-    from gantline.performance.goodput.online import OnlineGoodput
+    from gantline.models.goodput.online import OnlineGoodput
 
     found = policy.summary_of(model, seed)
     if isinstance(model, OnlineGoodput) and model.learns:

@@ -11,7 +11,7 @@ from gantline.core.phases import COMPLETED
 from gantline.engine import log as g
 
 if TYPE_CHECKING:
-    from gantline.drivers.simulation import Simulation
+    from gantline.engine.drivers.simulation import Simulation
 
 
 def end_of(simulation: Simulation) -> float:

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gantline
-from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.imitations.registry import find_imitation
-from gantline.performance.estimate_chain import Estimates
-from gantline.placement.rules import PlacementRule
+from gantline.engine.imitations.registry import find_imitation
+from gantline.models.estimate_chain import Estimates
+from gantline.policies.admission.rules import AdmissionRule
+from gantline.policies.placement.rules import PlacementRule
 from gantline.simulator.occupancy import Held, busy_by_device, busy_seconds, held_by_job
 from gantline.simulator.percentiles import percentiles
 from gantline.simulator.stretch import end_of, stretch_of
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from gantline.drivers.simulation import Simulation
+    from gantline.engine.drivers.simulation import Simulation
 
 
 def _number(value: Any) -> float | None:

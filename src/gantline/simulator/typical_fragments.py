@@ -10,9 +10,9 @@ from gantline.core.arrays import Bools, Floats
 from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.log import Log
-from gantline.placement.parts.columns import WHOLE, PartNodes, TypicalMix
-from gantline.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.placement.parts.typical import Shape, accepted_models, typical_mix
+from gantline.policies.placement.parts.columns import WHOLE, PartNodes, TypicalMix
+from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
+from gantline.policies.placement.parts.typical import Shape, accepted_models, typical_mix
 
 
 def asks_for_parts(tables: Tables) -> Bools:

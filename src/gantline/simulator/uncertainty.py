@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.draws import draw_work
+from gantline.engine.drivers.futures.draws import draw_work
 
 FEWEST = 20  # ended jobs before their ratios are taken in place of a log-normal
 SPANS = 128  # between the quantiles of a table

@@ -21,8 +21,8 @@ from gantline.core.node_events import NodeEvent
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.allox.importer import read
-from gantline.workload.generators import generate
-from gantline.workload.trace import Trace
+from gantline.traces.generators import generate
+from gantline.traces.trace import Trace
 
 NAMES = {
     "DRFFIFO": "drf-fifo",

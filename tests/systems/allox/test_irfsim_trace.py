@@ -15,7 +15,7 @@ from tests.systems.allox import reference
 from tests.systems.allox.test_irfsim import PLAIN, cluster, ends, run_like_original
 
 from gantline.systems.allox.importer import read
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 TRACE = "trace_google_m1_10000.csv"
 METHODS = [method for method in PLAIN if method != "AlloX"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.performance.guests import Guests
+from gantline.models.guests import Guests
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

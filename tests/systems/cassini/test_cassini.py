@@ -12,10 +12,10 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.circles import best_shifts
-from gantline.performance.link_circles import circle_of
-from gantline.performance.link_flows import Flow
-from gantline.performance.shared_links import SharedLinks, fluid_times
+from gantline.models.circles import best_shifts
+from gantline.models.link_circles import circle_of
+from gantline.models.link_flows import Flow
+from gantline.models.shared_links import SharedLinks, fluid_times
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.workload.importers.reading import import_trace
-from gantline.workload.options import parse_options
-from gantline.workload.trace import Trace
+from gantline.traces.importers.reading import import_trace
+from gantline.traces.options import parse_options
+from gantline.traces.trace import Trace
 
 TABLE = "model,global_batch,g1,g2,g4,g8\nnet,4,2.0,3.5,5.0,\nnet,8,1.0,1.5,nan,0\nbig,8,1.0,2.0,4.0,3.0\n"
 RAW = "job_id,submission_time,duration,num_gpu\na,100,700,2\nb,50,1000,1\nshort,60,599,1\nodd,60,900,3\nwide,70,900,128\n"

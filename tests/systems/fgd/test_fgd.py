@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from tests.simulator.references import reference
 
-from gantline.experiment.filling.fill import FilledCluster, fill
-from gantline.experiment.filling.workload import read_nodes, read_pods
-from gantline.placement.parts.columns import PartNodes
-from gantline.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.placement.parts.typical import accepted_models, typical_mix
+from gantline.lab.experiment.filling.fill import FilledCluster, fill
+from gantline.lab.experiment.filling.workload import read_nodes, read_pods
+from gantline.policies.placement.parts.columns import PartNodes
+from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
+from gantline.policies.placement.parts.typical import accepted_models, typical_mix
 from gantline.systems.fgd.go_random import GoRandom, go_constants
 from gantline.systems.fgd.scheme import SCHEME
 

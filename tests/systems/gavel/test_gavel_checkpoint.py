@@ -15,7 +15,7 @@ from tests.systems.gavel.tiny_world import table, trace
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 JOBS = trace(*(("big" if k % 3 else "small", 3000.0 + 700.0 * k, 500.0 * k) for k in range(14)))
 CLUSTER = "v100:1,p100:1,k80:1"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gantline.solvers.linear_programs import LinearProgram, Method, solve
+from gantline.models.solvers.linear_programs import LinearProgram, Method, solve
 
 
 def program(gain: list[float], rows: list[list[float]], upper: list[float], **changes: object) -> LinearProgram:

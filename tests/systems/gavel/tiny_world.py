@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantline.performance.throughput_table import ThroughputTable
-from gantline.workload.trace import Trace
+from gantline.models.throughput_table import ThroughputTable
+from gantline.traces.trace import Trace
 
 SPEEDS = {  # steps per second alone: v100, p100, k80
     "big": (4.0, 2.0, 1.0),

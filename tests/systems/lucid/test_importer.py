@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.workload.importers.reading import import_trace
-from gantline.workload.trace import Trace
+from gantline.traces.importers.reading import import_trace
+from gantline.traces.trace import Trace
 
 HEAD = "job_id,vc,gpu_num,submit_time,duration,model,dataset,batchsize,amp,gmem\n"
 SEED = "0,vcA,1,{zero},60,Wren,Birds,32,0,2048\n"

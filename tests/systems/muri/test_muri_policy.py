@@ -11,8 +11,8 @@ from gantline.core.errors import GantlineError
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.cycle_periods import Stages, cycle_period
-from gantline.performance.stage_cycles import DISTURBED, STAGES, StageCycles
+from gantline.models.cycle_periods import Stages, cycle_period
+from gantline.models.stage_cycles import DISTURBED, STAGES, StageCycles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.performance.stage_cycles import ALONE, DISTURBED
+from gantline.models.stage_cycles import ALONE, DISTURBED
 from gantline.simulator.simulate import simulate
 from gantline.systems.muri.imitation.jobs import read_jobs
 from gantline.systems.muri.imitation.orders import TiresiasSchedule
 from gantline.systems.muri.profiles import RestartOverheads
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating
 PAIR = 1.5 * DISTURBED[1]  # their period together: one loads while the other computes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gantline import simulate
 from gantline.core.errors import UsageError
-from gantline.performance.parameter_servers import ServerSpeed
+from gantline.models.parameter_servers import ServerSpeed
 from gantline.policies.registry import make_policy
 from gantline.systems.optimus.policies.beliefs import Belief
 from gantline.systems.optimus.policies.dealing import Room, Seats, deal

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import GantlineError, RefusedError, TraceError
-from gantline.performance.goodput.efficiency import gain
-from gantline.performance.goodput.example import example_profiles
-from gantline.performance.goodput.measured import packed_shape
-from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
+from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.example import example_profiles
+from gantline.models.goodput.measured import packed_shape
+from gantline.models.goodput.online import OnlineGoodput, OnlineJob
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"size": 20, "generations": 10}

@@ -13,15 +13,15 @@ import pytest
 
 from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
-from gantline.files.profiles import read_profiles
-from gantline.performance.goodput.batch import BatchLimits, split_batch
-from gantline.performance.goodput.efficiency import gain
-from gantline.performance.goodput.measured import Application, packed_shape
+from gantline.models.goodput.batch import BatchLimits, split_batch
+from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.measured import Application, packed_shape
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.pollux.imitation.placing import Nodes
 from gantline.systems.pollux.imitation.reading import read_asked
-from gantline.workload.trace import Trace
+from gantline.traces.files.profiles import read_profiles
+from gantline.traces.trace import Trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PROFILES = EXAMPLES / "profiles"
@@ -175,7 +175,7 @@ def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
 
 
 def test_the_generator_needs_no_list_of_jobs() -> None:
-    from gantline.workload.generators.making import generate
+    from gantline.traces.generators.making import generate
 
     trace = generate("pollux", seed=2, jobs=40)
     assert len(trace) == 40

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tests.simulator.references import one_in, reference
 
-from gantline.files.profiles import read_profiles
-from gantline.performance.goodput.measured import Profiles
+from gantline.models.goodput.measured import Profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.pollux.generator import PolluxSettings, draw, read_rows
 from gantline.systems.pollux.importer import read
+from gantline.traces.files.profiles import read_profiles
 
 FOLDERS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}
 JOBS = {"workloads-0.5": 80, "workloads": 160, "workloads-1.5": 240, "workloads-2.0": 320, "workloads-realistic": 160}

@@ -15,7 +15,6 @@ import pytest
 from tests.simulator.references import one_in, reference
 
 from gantline.core.arrays import Bools, Floats
-from gantline.files.throughputs import read_throughputs
 from gantline.simulator.simulate import simulate
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
 from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
@@ -24,7 +23,8 @@ from gantline.systems.shockwave.imitation.planner import Planner
 from gantline.systems.shockwave.imitation.shares import RULES
 from gantline.systems.shockwave.imitation.turns import Turns
 from gantline.systems.shockwave.policies.window import PlanningWindow, plan_counts, plan_window
-from gantline.workload.importers.reading import import_trace
+from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.importers.reading import import_trace
 
 PUBLISHED = [
     *(("tacc_32gpus", name) for name in RULES),

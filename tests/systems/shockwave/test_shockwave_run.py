@@ -9,7 +9,7 @@ from tests.oracles.held_time import assert_accounts_agree
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.simulate import simulate
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 SPEEDS = """worker_type,job_type,scale_factor,steps_per_s
 v100,LM (batch size 10),1,20

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from gantline.core.arrays import Floats, Ints
+from gantline.models.solvers.multiple_choice import solve_choices
 from gantline.policies.node_classes import NodeClass
-from gantline.solvers.multiple_choice import solve_choices
 from gantline.systems.sia.policies import program
 from gantline.systems.sia.policies.configurations import Configurations
 from gantline.systems.sia.policies.program import TIE, choose_configurations

@@ -10,12 +10,12 @@ from tests.systems.sia.worlds import held, job, profiles, run
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
-from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training
+from gantline.models.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.simulate import simulate
 from gantline.systems.sia.imitation.beliefs import Fitter
 from gantline.systems.sia.imitation.reading import classes_of, read_jobs
 from gantline.systems.sia.imitation.rounds import SiaRounds
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 def follow(tmp_path: Path, rows: str, jobs: list[dict[str, object]], **more: object):  # type: ignore[no-untyped-def]

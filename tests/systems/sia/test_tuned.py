@@ -10,7 +10,7 @@ from gantline.core.errors import RefusedError
 from gantline.systems.sia.imitation.beliefs import Fitter
 from gantline.systems.sia.imitation.reading import classes_of, read_jobs
 from gantline.systems.sia.imitation.tuned import EpochTimes
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 POLICIES = ("gavel.finish_time_fairness", "shockwave")
 

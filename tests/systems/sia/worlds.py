@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training
+from gantline.models.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

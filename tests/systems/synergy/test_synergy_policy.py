@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.systems.synergy.test_synergy_regime import PROFILES
 
 from gantline.core.errors import GantlineError
-from gantline.performance.model import Gang, PerformanceModel
-from gantline.performance.optimistic_profile import measure_epochs
-from gantline.performance.sensitivity import SensitivityProfile
+from gantline.models.model import Gang, PerformanceModel
+from gantline.models.optimistic_profile import measure_epochs
+from gantline.models.sensitivity import SensitivityProfile
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def client_of(home: Path | None) -> Any:
-    """A client of the service that is meant, a `gantline.service.client.Client`."""
+    """A client of the service that is meant, a `gantline.live.service.client.Client`."""
     from gantline.cli.live.connection import connect
 
     return connect(home)

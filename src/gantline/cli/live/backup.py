@@ -28,8 +28,8 @@ def backup(
 ) -> None:
     """Copy the store of a service into a file; the service goes on meanwhile."""
     need_libraries()
-    from gantline.runtime.store.backup import back_up
-    from gantline.service.home import Home
+    from gantline.live.service.home import Home
+    from gantline.live.store.backup import back_up
 
     size = back_up(store or os.environ.get("GANTLINE_STORE", "") or Home.find(home).store, file)
     print(file)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.service.client import Client
+    from gantline.live.service.client import Client
 
 HomeOption = Annotated[Path | None, Parameter(name="--home", help="The service's folder; else GANTLINE_HOME, GANTLINE_URL or ~/.gantline.")]
 Ids = Annotated[list[str], Parameter(help="Ids of jobs; the number of an array means all its tasks.", negative="")]
@@ -29,6 +29,6 @@ def need_libraries() -> None:
 def connect(home: Path | None) -> Client:
     """A client of the service that is meant."""
     need_libraries()
-    from gantline.service.client import Client
+    from gantline.live.service.client import Client
 
     return Client(home=home)

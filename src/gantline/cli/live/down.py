@@ -14,7 +14,7 @@ from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from gantline.service.client import Client
+    from gantline.live.service.client import Client
 
 app = App(name="down")
 
@@ -52,7 +52,7 @@ def _answers(client: Client) -> bool:
 
 def _announced(home: Path | None, pid: int) -> bool:
     """Whether the process still has its address in the home; it removes that when it has released everything."""
-    from gantline.service.home import Home
+    from gantline.live.service.home import Home
 
     found = Home.find(home).announced()
     return found is not None and found.get("pid") == pid

@@ -28,8 +28,8 @@ def repair(
 ) -> int:
     """Find what keeps a service from starting, set it aside and say so."""
     need_libraries()
-    from gantline.service.home import Home
-    from gantline.service.mending import mend
+    from gantline.live.service.home import Home
+    from gantline.live.service.mending import mend
 
     found = mend(Home.find(home), store or os.environ.get("GANTLINE_STORE", ""), dry_run=dry_run)
     if not found:

@@ -20,12 +20,12 @@ from gantline.cli.live.connection import HomeOption, need_libraries
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
 
 if TYPE_CHECKING:
-    from gantline.service.options import Options
+    from gantline.live.service.options import Options
 
 
 def _of_executors() -> str:
     """The options that executors of this package have of their own."""
-    from gantline.runtime.runners import RUNNERS, options_of
+    from gantline.live.runners import RUNNERS, options_of
 
     lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
     return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
@@ -124,10 +124,10 @@ def up(
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
-    from gantline.files.policies import load_policy
-    from gantline.runtime.losses import rule_of
-    from gantline.service.home import Home
-    from gantline.service.options import Options
+    from gantline.live.losses import rule_of
+    from gantline.live.service.home import Home
+    from gantline.live.service.options import Options
+    from gantline.traces.files.policies import load_policy
 
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
@@ -148,15 +148,15 @@ def up(
         load_policy(policy, settings_of(set_))
     if detach:
         return _detach(options)
-    from gantline.service.serve import serve
+    from gantline.live.service.serve import serve
 
     return serve(options, lambda url: _announce(url, options.home.path), say)
 
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.runtime.runner_options import checked
-    from gantline.runtime.runners import RUNNERS, find_runner, options_of
+    from gantline.live.runner_options import checked
+    from gantline.live.runners import RUNNERS, find_runner, options_of
 
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:
@@ -176,7 +176,7 @@ def _announce(url: str, home: Path) -> None:
 
 def _detach(options: Options) -> int:
     """Start the same in the background, and wait until it answers or has said why it cannot."""
-    from gantline.service.client import Client
+    from gantline.live.service.client import Client
 
     home = options.home
     home.make()
@@ -219,8 +219,8 @@ def anew_of(
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
-    from gantline.files.placements import from_anywhere, load_placement
-    from gantline.files.prices import read_prices
+    from gantline.traces.files.placements import from_anywhere, load_placement
+    from gantline.traces.files.prices import read_prices
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}

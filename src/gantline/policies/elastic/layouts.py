@@ -1,8 +1,8 @@
 """Which devices the workers of elastic jobs sit on: as the engine's placement rule finds them, or by a layout of all jobs of a type.
 
-A layout is a pure function of counts per node (`gantline.placement`): jobs span few nodes first, and few workers move second. Devices that
-a job has on a node where it stays are kept. Whoever keeps everything is not named, and newcomers only where they would not fall into place
-by themselves, the largest first: what is not named costs the engine next to nothing.
+A layout is a pure function of counts per node (`gantline.policies.placement`): jobs span few nodes first, and few workers move
+second. Devices that a job has on a node where it stays are kept. Whoever keeps everything is not named, and newcomers only where
+they would not fall into place by themselves, the largest first: what is not named costs the engine next to nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.jit import kernel
 from gantline.core.snapshot import Snapshot
-from gantline.placement.buddies import fits_buddies, place_buddies
-from gantline.placement.defragment import defragment
-from gantline.placement.migration import pack, rearrange
 from gantline.policies.elastic.held_devices import HeldDevices, NamedDevices
 from gantline.policies.elastic.pools import free_or_held_by
+from gantline.policies.placement.buddies import fits_buddies, place_buddies
+from gantline.policies.placement.defragment import defragment
+from gantline.policies.placement.migration import pack, rearrange
 
 LAYOUTS = {
     "engine": "by the placement rule, one gang at a time; running gangs stay",

@@ -21,7 +21,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 from gantline.policies.elastic.curves import Curves, read_curves
 
 RATE_LIMIT = "seconds between two times of sharing out, at least; what happens meanwhile is answered then"

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gantline.admission.rules import find_admission
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
-from gantline.files.placements import load_placement
-from gantline.files.policies import load_policy
+from gantline.policies.admission.rules import find_admission
+from gantline.traces.files.placements import load_placement
+from gantline.traces.files.policies import load_policy
 
 WHERE = "policy 'synthesizer'"
 ITSELF = ("synthesizer", "auto")

@@ -20,7 +20,7 @@ SYSTEM = System(
         HeldAgainst(
             "the claims of the paper, on jobs of our own and of Microsoft's clusters",
             "see `gantline reproduce afs-sharing` and `afs-clusters`",
-            "tests/experiment/test_reproduce.py",
+            "tests/lab/experiment/test_reproduce.py",
         ),
         HeldAgainst(
             "brute force and the rules that must hold for every input",

@@ -17,14 +17,14 @@ from scipy.special import ndtr, ndtri
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import near
-from gantline.workload.generators.arrivals import unit_gaps
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.mixes import zipf_mix
-from gantline.workload.generators.quantities import check_above_zero, fault
-from gantline.workload.generators.streams import Streams
-from gantline.workload.generators.table import as_trace
-from gantline.workload.options import WrittenOption, format_options
-from gantline.workload.trace import Trace
+from gantline.traces.generators.arrivals import unit_gaps
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.mixes import zipf_mix
+from gantline.traces.generators.quantities import check_above_zero, fault
+from gantline.traces.generators.streams import Streams
+from gantline.traces.generators.table import as_trace
+from gantline.traces.options import WrittenOption, format_options
+from gantline.traces.trace import Trace
 
 _TIMES, _TIME_SPREAD, _TIME_LIMITS = (80.0, 350.0), 20.0, (40.0, 450.0)  # seconds on the CPU
 _SPEEDUPS, _SPEEDUP_SPREAD, _SPEEDUP_LIMITS = (1.6, 15.0), 0.7, (0.7, 60.0)  # the spread is a part of the mean

@@ -16,11 +16,11 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.read import RawTable
-from gantline.workload.trace import Trace
-from gantline.workload.unpack import read_text
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
+from gantline.traces.unpack import read_text
 
 _COLUMNS = ("job_id", "user", "arrival_s", "cpus", "mem_gb", "cpu_time_s", "gpus", "gpu_job_mem_gb", "gpu_time_s",
             "cpu_err", "gpu_err")  # fmt: skip

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.quantities import check_above_zero, fault
-from gantline.workload.generators.streams import Streams
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.quantities import check_above_zero, fault
+from gantline.traces.generators.streams import Streams
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
 
 _SIZES = (1, 1, 1, 2, 2, 4, 8)
 _LOW, _RANGE, _PEAK, _PHASE = 0.3, 0.4, 0.9, 1800.0

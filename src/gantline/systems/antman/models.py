@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.performance.guests import PEAK, PHASE, USE, Guests
-from gantline.workload.trace import Trace
+from gantline.models.guests import PEAK, PHASE, USE, Guests
+from gantline.traces.trace import Trace
 
 
 def guests(jobs: Trace, cluster: Cluster) -> Guests:

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.quantities import fault
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.quantities import fault
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
 
 _USUAL = {"dual": 6.0, "small-large": 5.0}  # long jobs per hour
 _LONG, _SHORT = (36_000, 86_400), (600, 3_600)  # seconds

@@ -14,10 +14,10 @@ from random import Random
 
 import polars as pl
 
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.quantities import check_above_zero, fault, whole
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.quantities import check_above_zero, fault, whole
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
 
 _MODELS = range(9)
 _EARLY = "start=2.5;floor=0.5;rate=20.74"  # 2 exp(-0.4 rate) is just below 0.0005: within 0.1 % of 0.5 after 40 %

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.quantities import check_above_zero, fault
-from gantline.workload.generators.streams import Streams
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.quantities import check_above_zero, fault
+from gantline.traces.generators.streams import Streams
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
 
 #: seconds of an iteration, the part of it on the network, the part of a node's link that it uses meanwhile
 KINDS = {

@@ -23,7 +23,7 @@ SYSTEM = System(
         HeldAgainst(
             "the scores and iteration times of four small cases, by hand",
             "equal",
-            "tests/performance/test_shared_links.py",
+            "tests/models/test_shared_links.py",
         ),
     ),
 )

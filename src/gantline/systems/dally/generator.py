@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from gantline.systems.dally.models import NETWORK, RACK
-from gantline.workload.generators.generic import generic
-from gantline.workload.generators.given import read_given
-from gantline.workload.generators.quantities import fault, number
-from gantline.workload.trace import Trace
+from gantline.traces.generators.generic import generic
+from gantline.traces.generators.given import read_given
+from gantline.traces.generators.quantities import fault, number
+from gantline.traces.trace import Trace
 
 _SIZES = "1:0.1,4:0.15,12:0.2,24:0.25,48:0.25,64:0.05"
 _HEAVY = {"alexnet": 2.0, "vgg19": 3.0, "vgg16": 4.0, "vgg11": 5.0}  # times that an iteration takes across racks

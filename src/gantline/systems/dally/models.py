@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.performance.tiers import PlacementTiers
-from gantline.workload.trace import Trace
+from gantline.models.tiers import PlacementTiers
+from gantline.traces.trace import Trace
 
 RACK, NETWORK = "rack_slowdown", "network_slowdown"
 

@@ -6,8 +6,8 @@ that it asks for: an elastic scheduler has to give it more.
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import Preset
-from gantline.workload.generators.settings import WorkloadSettings
+from gantline.traces.generators.preset import Preset
+from gantline.traces.generators.settings import WorkloadSettings
 
 _MIDDLE = 60.0 * 10**2.5
 

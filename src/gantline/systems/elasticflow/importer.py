@@ -18,11 +18,11 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, present, read_foreign, text
-from gantline.workload.options import WrittenOption, format_options
-from gantline.workload.read import RawTable
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, present, read_foreign, text
+from gantline.traces.options import WrittenOption, format_options
+from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
 
 Curve = dict[int, float]  # iterations per second by GPUs
 Table = dict[tuple[str, int], Curve]

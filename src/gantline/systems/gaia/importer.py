@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
 
 _NAMES = (("arrival_time", "length"), ("submit_s", "length_s"))
 

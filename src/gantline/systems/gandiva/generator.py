@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.workload.generators.given import read_given
-from gantline.workload.generators.quantities import fault, whole, word
-from gantline.workload.generators.streams import Streams
-from gantline.workload.generators.table import as_trace
-from gantline.workload.options import WrittenOption, format_options
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import read_given
+from gantline.traces.generators.quantities import fault, whole, word
+from gantline.traces.generators.streams import Streams
+from gantline.traces.generators.table import as_trace
+from gantline.traces.options import WrittenOption, format_options
+from gantline.traces.trace import Trace
 
 PARTS = ("equal", "mix", "busy", "fragments", "growth")
 

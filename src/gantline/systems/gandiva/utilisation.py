@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.performance.model import Gangs, PerformanceModel
+from gantline.models.model import Gangs, PerformanceModel
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import TypeVar
 import polars as pl
 
 from gantline.systems.gavel.generator_models import TEMPLATES, ModelSpeeds, Template, throughput_key
-from gantline.workload.generators.given import Reader, read_given
-from gantline.workload.generators.quantities import fault, number, seconds, truth, whole, word
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
+from gantline.traces.generators.given import Reader, read_given
+from gantline.traces.generators.quantities import fault, number, seconds, truth, whole, word
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
 
 V = TypeVar("V", int, float)
 

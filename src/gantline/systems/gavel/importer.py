@@ -20,11 +20,11 @@ import polars as pl
 
 from gantline.core.errors import TraceError, UsageError, near
 from gantline.core.json_text import loads
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.read import RawTable
-from gantline.workload.trace import Trace
-from gantline.workload.unpack import read_text
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
+from gantline.traces.unpack import read_text
 
 _HEAD = ("type", "command", "directory", "argument", "data")
 LAYOUTS: dict[int, tuple[str, ...]] = {

@@ -12,11 +12,11 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.performance.pair_table import configuration_key
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import moment, number, read_foreign, text
-from gantline.workload.read import RawTable
-from gantline.workload.trace import Trace
+from gantline.models.pair_table import configuration_key
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import moment, number, read_foreign, text
+from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
 
 FIRST, LAST = 13_219_200, 15_465_540
 """What is simulated, in seconds after zero; both ends belong to it."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.files.pair_tables import ALONE, PAIRS, PARTS, keys_of
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.read import RawTable
+from gantline.traces.files.pair_tables import ALONE, PAIRS, PARTS, keys_of
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.read import RawTable
 
 _UNDISTURBED = ("NeuMF", "ResNet50", "BERT", "Transformer")
 """Networks whose pairs the original takes to run at full speed, whatever its table says."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
-from gantline.workload.unpack import unpack
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
+from gantline.traces.unpack import unpack
 
 _COLUMNS = ("num_gpus", "pattern", "arrival_time", "service_time", "bw_sensitive", "net")
 _PATTERNS = ("ring", "clique", "star")

@@ -12,12 +12,12 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.performance.stage_cycles import ITERATION, STAGES
-from gantline.workload.exact import divide
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.read import RawTable
-from gantline.workload.trace import Trace
+from gantline.models.stage_cycles import ITERATION, STAGES
+from gantline.traces.exact import divide
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
 
 _TIMES = {
     "arrival": "submit_time",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.performance.cycle_periods import Stages, usable
-from gantline.performance.stage_cycles import ITERATION, STAGES, StageCycles
-from gantline.workload.trace import Trace
+from gantline.models.cycle_periods import Stages, usable
+from gantline.models.stage_cycles import ITERATION, STAGES, StageCycles
+from gantline.traces.trace import Trace
 
 
 def stage_cycles(jobs: Trace, cluster: Cluster) -> StageCycles:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError
-from gantline.workload.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import number, read_foreign, text
 
 _FILE = "restart_overhead_s.csv"
 OTHER = 10.0

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
 
 STEP_TIME = {
     "resnet50": 0.17540429367763434,

@@ -18,11 +18,11 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError
 from gantline.systems.pollux.importer import GPU_SECONDS
-from gantline.workload.generators.given import settings_of
-from gantline.workload.generators.quantities import check_above_zero, fault
-from gantline.workload.generators.table import as_trace
-from gantline.workload.trace import Trace
-from gantline.workload.unpack import unpack
+from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.quantities import check_above_zero, fault
+from gantline.traces.generators.table import as_trace
+from gantline.traces.trace import Trace
+from gantline.traces.unpack import unpack
 
 _OPENS, _CLOSES = 2 * 3600, 10 * 3600  # of the day
 _SHORTEST, _LARGEST = 60.0, 1000.0 * 3600.0  # seconds of a job, GPU-seconds
@@ -138,7 +138,7 @@ def read_rows(path: Path) -> Rows:
 
 def _own_rows(seed: int, jobs: int) -> Rows:
     """Rows like Philly's: arrivals of many days folded into the window."""
-    from gantline.workload.generators.philly import philly
+    from gantline.traces.generators.philly import philly
 
     frame = philly(seed, {"jobs": max(6 * jobs, 2000)}).frame
     duration, gpus = frame["duration"].to_numpy().astype(np.float64), frame["gpus"].to_numpy().astype(np.int64)

@@ -15,9 +15,9 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
 
 GPU_SECONDS: Mapping[str, float] = {
     "cifar10": 3_400.0,

@@ -12,9 +12,9 @@ import polars as pl
 
 from gantline.core.errors import UsageError, near
 from gantline.systems.synergy.profiles import read as read_profiles
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
 
 _COLUMNS = ("job_id", "model", "arrival", "iterations", "num_gpu")
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.performance.optimistic_profile import MeasuredEpochs
-from gantline.performance.sensitivity import Networks, PerGpu, SensitivityProfile
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.read import RawTable
+from gantline.models.optimistic_profile import MeasuredEpochs
+from gantline.models.sensitivity import Networks, PerGpu, SensitivityProfile
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.read import RawTable
 
 _BEST = ("best_cpus_per_gpu", "best_mem_GB_per_gpu", "speedup_at_best", "iter_time_s_at_fair_share")
 _CELL = ("cpus_per_gpu", "mem_GB_per_gpu", "normalised_throughput")

@@ -6,9 +6,9 @@ import math
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
-from gantline.performance.sensitivity import PerGpu, Sensitivity
+from gantline.models.sensitivity import PerGpu, Sensitivity
 from gantline.systems.synergy.profiles import SynergyProfiles
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _WHERE = "--performance sensitivity"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.trace import Trace
+from gantline.traces.importers.sieve import Sieve
+from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.trace import Trace
 
 
 def read(src: Path) -> Trace:

@@ -8,8 +8,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
-from gantline.drivers.simulation import Simulation
-from gantline.performance.estimate_chain import Estimates
+from gantline.engine.drivers.simulation import Simulation
+from gantline.models.estimate_chain import Estimates
 from gantline.systems.allox.imitation import matched, methods, world
 from gantline.systems.allox.imitation.plus import run_plus
 from gantline.systems.allox.imitation.reading import IrfsimJobs, IrfsimPool, build_world, has_errors, read_jobs, with_more_log
@@ -18,7 +18,7 @@ from gantline.systems.allox.imitation.sort import scratch
 from gantline.systems.allox.policies.fillings import AlloXPlus
 from gantline.systems.allox.policies.policy import AlloX
 from gantline.systems.allox.policies.users import read_weights
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _NEVER, _REPORTS = 1 << 62, 100  # events until the next report where none is wanted; reports of a run, about
 _METHODS = {

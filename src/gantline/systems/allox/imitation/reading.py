@@ -12,9 +12,9 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
 from gantline.systems.allox.imitation import world as w
 from gantline.systems.allox.imitation.world import CPU, GPU, World
-from gantline.workload.option_estimates import error_column
-from gantline.workload.options import parse_options
-from gantline.workload.trace import Trace
+from gantline.traces.option_estimates import error_column
+from gantline.traces.options import parse_options
+from gantline.traces.trace import Trace
 
 SAMPLE_MEMORY = (16.0, 12.0)  # GB of a sample on a CPU node and on a GPU
 SAMPLE_SHARES = (0.01, 0.02)

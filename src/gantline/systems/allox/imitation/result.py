@@ -9,8 +9,8 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
 from gantline.engine import log as g
+from gantline.engine.drivers.simulation import Simulation
 from gantline.systems.allox.imitation import world
 from gantline.systems.allox.imitation.world import CPU, GPU
 

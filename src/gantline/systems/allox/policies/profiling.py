@@ -16,7 +16,7 @@ from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.phases import PENDING
 from gantline.core.snapshot import Snapshot
-from gantline.performance.sampling import Sampler
+from gantline.models.sampling import Sampler
 from gantline.systems.allox.policies import gather
 
 PURPOSE = "profile"

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
-from gantline.experiment.sweep import Sweep
-from gantline.report.figures import Chart
-from gantline.report.figures.panels import Axis, Line, Panel, Points, floats
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.sweep import Sweep
+from gantline.lab.report.figures import Chart
+from gantline.lab.report.figures.panels import Axis, Line, Panel, Points, floats
 from gantline.systems.allox.studies.workload import USERS, allox_setting, machines
 
 _ALPHAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)

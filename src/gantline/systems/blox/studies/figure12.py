@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.experiment.charts import points_against
-from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
-from gantline.experiment.sweep import Sweep
-from gantline.report.figures import Chart, jct_against_load
+from gantline.lab.experiment.charts import points_against
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.sweep import Sweep
+from gantline.lab.report.figures import Chart, jct_against_load
 from gantline.systems.blox.studies.workload import LOAD, blox_setting, figure_table
 
 _RULES = ("accept-all", "load-limit:1.0", "load-limit:1.2", "load-limit:1.4")

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.performance.circles import Circle, Fit, best_shifts, score_of
-from gantline.performance.link_circles import circle_of
-from gantline.performance.link_flows import Flow
-from gantline.performance.link_gangs import own_phase
-from gantline.performance.shared_links import fluid_times
+from gantline.models.circles import Circle, Fit, best_shifts, score_of
+from gantline.models.link_circles import circle_of
+from gantline.models.link_flows import Flow
+from gantline.models.link_gangs import own_phase
+from gantline.models.shared_links import fluid_times
 
 
 class Company(NamedTuple):

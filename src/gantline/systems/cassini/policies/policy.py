@@ -12,9 +12,9 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.core.traffic import ITERATION, Traffic
-from gantline.performance.link_flows import Flow
-from gantline.performance.link_gangs import companies, renumbered
-from gantline.performance.shared_links import PHASE_ERROR
+from gantline.models.link_flows import Flow
+from gantline.models.link_gangs import companies, renumbered
+from gantline.models.shared_links import PHASE_ERROR
 from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
 from gantline.systems.cassini.policies.candidates import CandidatePlan, candidates_of
 

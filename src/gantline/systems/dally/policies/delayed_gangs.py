@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 from gantline.policies.elastic.pools import Pool
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
 from gantline.systems.elasticflow.imitation.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
 from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
 from gantline.systems.elasticflow.imitation.result import write_result
@@ -19,7 +19,7 @@ from gantline.systems.elasticflow.imitation.rigid import RigidJobs
 from gantline.systems.elasticflow.imitation.themis import ThemisRun
 from gantline.systems.elasticflow.imitation.tiresias import TiresiasRun
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _RIGID: dict[str, Callable[..., TiresiasRun | GandivaRun | ThemisRun]] = {
     "tiresias": TiresiasRun,

@@ -10,8 +10,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import DeviceSeats, write_log
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, write_log
 from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
 
 

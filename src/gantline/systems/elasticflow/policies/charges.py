@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import Act, Gangs, overrides
+from gantline.models.model import Act, Gangs, overrides
 from gantline.policies.elastic.pools import Pool
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 

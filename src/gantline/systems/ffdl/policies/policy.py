@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _RATES = (5, 60)
 _ADAPTIVE, _FIXED = "adaptive batch", "fixed batch"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gantline.core.errors import RefusedError
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
 from gantline.systems.gaia.imitation import clock, ready
 from gantline.systems.gaia.imitation.intensity import Intensity
 from gantline.systems.gaia.imitation.jobs import HOUR, TICK, GaiaJobs, GaiaQueues
 from gantline.systems.gaia.imitation.result import GaiaRows, write_result
 from gantline.systems.gaia.policies.policy import Gaia
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _FIRST_HOUR = 7000
 """Where the authors' runs begin in their series."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 TICK = 5.0
 HOUR = 720

@@ -12,8 +12,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import write_log
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_log
 from gantline.systems.gaia.imitation import clock
 from gantline.systems.gaia.imitation.intensity import Intensity
 from gantline.systems.gaia.imitation.jobs import HOUR, TICK, GaiaJobs

@@ -12,7 +12,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
-from gantline.drivers.checkpoints import read_checkpoint, write_checkpoint
+from gantline.engine.drivers.checkpoints import read_checkpoint, write_checkpoint
 from gantline.engine.log import Log
 from gantline.engine.lost_turns import Incident
 from gantline.systems.gavel.imitation import tables as t

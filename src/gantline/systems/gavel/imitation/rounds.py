@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.gang import close_interval
 from gantline.engine.lost_turns import Incident
 from gantline.systems.gavel.imitation import tables as t
@@ -29,7 +29,7 @@ from gantline.systems.gavel.imitation.run_state import GavelRunState
 from gantline.systems.gavel.imitation.setup import set_up
 from gantline.systems.gavel.policies.allocation import Allocation, remarks
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _ROOM = 65536  # intervals of the log made room for at a time
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
 from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.imitation.setup import GavelSetup
 

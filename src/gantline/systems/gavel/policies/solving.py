@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.central import maximise_level, throughput_of
 from gantline.systems.gavel.policies.instance import Instance

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from gantline.performance.prices import parse_prices, prices_of
+from gantline.models.prices import parse_prices, prices_of
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.optimised import OptimisedPolicy, PackedOptimisedPolicy

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import UsageError
-from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
 from gantline.systems.gavel.policies.central import maximise_gain, maximise_level
 from gantline.systems.gavel.policies.instance import Instance

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.kinds import Kinds

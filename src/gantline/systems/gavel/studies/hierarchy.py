@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from gantline.assembly.throughputs import job_types
 from gantline.core.arrays import Floats
-from gantline.experiment.grid import Case, Grid
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
-from gantline.files.throughputs import read_throughputs
+from gantline.engine.assembly.throughputs import job_types
+from gantline.lab.experiment.grid import Case, Grid
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale
 from gantline.systems.gavel.policies.allocation import effective_throughput
 from gantline.systems.gavel.policies.instance import Entity, Instance
 from gantline.systems.gavel.policies.shares import proportional_throughput
 from gantline.systems.gavel.policies.water_filling import water_filling
 from gantline.systems.gavel.studies.workload import GavelStudy, as_published
+from gantline.traces.files.throughputs import read_throughputs
 
 _WEIGHTS = (1.0, 2.0, 3.0)
 _JOBS, _EVERY = 18, 4  # a job comes every four steps

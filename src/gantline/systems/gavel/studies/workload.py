@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from gantline.experiment.grid import PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study
-from gantline.experiment.setting import Setting
-from gantline.experiment.source import TraceSource
+from gantline.lab.experiment.grid import PolicyChoice
+from gantline.lab.experiment.reproduce.study import Claim, Scale, Study
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.source import TraceSource
 
 LOAD = "trace.jobs_per_hour"
 CLUSTER = "v100:36,p100:36,k80:36"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError, listed
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
 from gantline.systems.lucid.imitation.by_quota import QuotaWalk
 from gantline.systems.lucid.imitation.forecast import SharingSwitch, SubmissionForecast
 from gantline.systems.lucid.imitation.in_order import run_in_order
@@ -19,7 +19,7 @@ from gantline.systems.lucid.imitation.repairs import Repairs
 from gantline.systems.lucid.imitation.result import write_result
 from gantline.systems.lucid.policies.policy import Lucid
 from gantline.systems.lucid.profiles import LucidProfiles
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _PROFILERS = ("vc8Gr", "vcefl")
 """Virtual clusters that give a node each to the profiler, for the whole run."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from gantline.core.errors import TraceError
 from gantline.systems.lucid.imitation.nodes import Held, LucidNodes, nodes_text
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 class LucidJob(NamedTuple):

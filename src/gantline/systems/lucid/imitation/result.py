@@ -10,8 +10,8 @@ import polars as pl
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import write_log
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_log
 from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome
 
 

@@ -14,7 +14,7 @@ from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.performance.pair_model import SCORE_NAMES, PairModel
+from gantline.models.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.grant_columns import GrantColumns
 from gantline.systems.lucid.policies.profiler import ProfilerShare
 from gantline.systems.lucid.policies.seats import FreeSeats

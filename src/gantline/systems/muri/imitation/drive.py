@@ -13,9 +13,9 @@ from gantline.core.errors import RefusedError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_log
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.intervals import write_log
 from gantline.systems.muri.imitation.antman import AntManSchedule
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriLives, run_events
 from gantline.systems.muri.imitation.jobs import MuriJob, read_jobs
@@ -24,7 +24,7 @@ from gantline.systems.muri.imitation.orders import ShortestSchedule, TiresiasSch
 from gantline.systems.muri.imitation.themis import ThemisSchedule
 from gantline.systems.muri.policies.policy import Muri
 from gantline.systems.muri.profiles import OTHER, RestartOverheads
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:

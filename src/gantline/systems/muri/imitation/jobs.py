@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.performance.cycle_periods import Stages, usable
-from gantline.performance.stage_cycles import ALONE, ITERATION, STAGES
+from gantline.models.cycle_periods import Stages, usable
+from gantline.models.stage_cycles import ALONE, ITERATION, STAGES
 from gantline.systems.muri.profiles import RestartOverheads
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 
 @dataclass(slots=True, eq=False)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from operator import attrgetter
 
-from gantline.performance.cycle_periods import Stages
-from gantline.performance.stage_cycles import ALONE, DISTURBED
+from gantline.models.cycle_periods import Stages
+from gantline.models.stage_cycles import ALONE, DISTURBED
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
 from gantline.systems.muri.policies.grouping import Grouping

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from gantline.performance.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
-from gantline.performance.stage_cycles import DISTURBED
-from gantline.solvers.matchings import PairsByKind
+from gantline.models.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
+from gantline.models.solvers.matchings import PairsByKind
+from gantline.models.stage_cycles import DISTURBED
 
 Kinds = tuple[int, ...]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.snapshot import Snapshot
-from gantline.performance.convergence import epochs_left
-from gantline.performance.parameter_servers import ServerSpeed, fit_speed
+from gantline.models.convergence import epochs_left
+from gantline.models.parameter_servers import ServerSpeed, fit_speed
 from gantline.policies.elastic.pools import Pool
 
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gantline.assembly.device_speeds import classes_of
 from gantline.core import columns as c
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import write_log
-from gantline.placement.bins import speed_bins
-from gantline.placement.variability import DeviceBins
+from gantline.engine.assembly.device_speeds import classes_of
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_log
+from gantline.policies.placement.bins import speed_bins
+from gantline.policies.placement.variability import DeviceBins
 from gantline.systems.pal.imitation.placing import Placing
 from gantline.systems.pal.imitation.rounds import Life, PalJob, PalRounds
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _RULES = ("packed", "packed-sticky", "pm-first", "pal", "random")
 

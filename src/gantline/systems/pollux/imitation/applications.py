@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.performance.goodput.batch import BatchLimits, split
-from gantline.performance.goodput.measured import Application, Profiles, Shape, packed_shape
+from gantline.models.goodput.batch import BatchLimits, split
+from gantline.models.goodput.measured import Application, Profiles, Shape, packed_shape
 
 LOCAL_MOST: Final = {"yolov3": 8.0}
 PINNED: Final = {"ncf": 32768.0}  # total batch of applications that get one device

@@ -8,9 +8,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.profiles import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.profiles import profiles_of, profiles_summary
 from gantline.systems.optimus.policies.policy import Optimus
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Decider, Loop
@@ -22,7 +22,7 @@ from gantline.systems.pollux.imitation.speedups import Beliefs
 from gantline.systems.pollux.imitation.tiresias import LIMIT, TiresiasInPollux
 from gantline.systems.pollux.policies.policy import Pollux
 from gantline.systems.tiresias.policies.tiresias import Tiresias
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _WHERE = "--regime pollux"
 

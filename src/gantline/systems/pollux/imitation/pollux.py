@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.rng import stream
-from gantline.solvers.allocation_search.search import Demand, Found, Workspace, search
+from gantline.models.solvers.allocation_search.search import Demand, Found, Workspace, search
 from gantline.systems.pollux.imitation.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
 from gantline.systems.pollux.imitation.placing import Nodes
 

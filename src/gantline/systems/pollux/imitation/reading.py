@@ -11,10 +11,10 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.tables import Tables
-from gantline.performance.goodput.measured import Profiles
+from gantline.models.goodput.measured import Profiles
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.applications import PINNED, Applications
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _ROWS = 32  # of speeds per job, to begin with
 

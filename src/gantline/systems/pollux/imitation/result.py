@@ -9,11 +9,11 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import DeviceSeats, write_log
-from gantline.performance.goodput.measured import packed_shape
-from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
-from gantline.performance.goodput.speed_model import step_time
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, write_log
+from gantline.models.goodput.measured import packed_shape
+from gantline.models.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
+from gantline.models.goodput.speed_model import step_time
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Loop, PolluxSpan
 

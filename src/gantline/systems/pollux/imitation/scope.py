@@ -1,6 +1,6 @@
 """What Pollux' simulator reads."""
 
-from gantline.imitations.scope import Scope
+from gantline.engine.imitations.scope import Scope
 
 SCOPE = Scope(
     "Pollux' simulator",

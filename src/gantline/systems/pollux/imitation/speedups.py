@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.performance.goodput.batch import GOODPUT, choose_batch
+from gantline.models.goodput.batch import GOODPUT, choose_batch
 from gantline.systems.pollux.imitation.applications import Courses
 from gantline.systems.pollux.imitation.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, PolluxJobs
 

@@ -15,11 +15,11 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
+from gantline.models.solvers.allocation_search.search import Demand, Found, search
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.held_devices import HeldDevices
 from gantline.policies.elastic.pools import Pool, pools, rooms
-from gantline.solvers.allocation_search.search import Demand, Found, search
 
 _MOST_NODES = 16
 

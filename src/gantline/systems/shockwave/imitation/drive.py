@@ -11,8 +11,8 @@ from gantline.core.errors import UsageError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import GpuSpell, write_spells
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import GpuSpell, write_spells
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
 from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds, ShockwaveTask
@@ -22,7 +22,7 @@ from gantline.systems.shockwave.imitation.recorded import RecordedRounds
 from gantline.systems.shockwave.imitation.shares import RULES
 from gantline.systems.shockwave.imitation.turns import Turns
 from gantline.systems.shockwave.policies.policy import Shockwave
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}
 

@@ -6,10 +6,10 @@ from math import nan
 
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
 from gantline.core.tables import Tables
-from gantline.performance.throughput_model import ThroughputModel
+from gantline.models.throughput_model import ThroughputModel
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.models import SAMPLES
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _WHERE = "--regime shockwave"
 MODES = ("static", "accordion", "gns")

@@ -10,7 +10,7 @@ from pathlib import Path
 from gantline.core.errors import TraceError, UsageError
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
-from gantline.workload.unpack import read_text
+from gantline.traces.unpack import read_text
 
 
 class RecordedRounds:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 
 _KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _NOTHING = 1e-6  # stands for no progress at all, whose logarithm is not finite

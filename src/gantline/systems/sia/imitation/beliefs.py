@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.performance.goodput.fit import fit, fit_like_artifact
-from gantline.performance.goodput.observations import Observations
-from gantline.performance.goodput.speed_model import SpeedModel, step_time
+from gantline.models.goodput.fit import fit, fit_like_artifact
+from gantline.models.goodput.observations import Observations
+from gantline.models.goodput.speed_model import SpeedModel, step_time
 
 Row = tuple[float, float, float, float, float]
 _ARTIFACT_TOLERANCE = 1e-5

@@ -8,9 +8,9 @@ import numpy as np
 
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
-from gantline.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.profiles import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.profiles import profiles_of, profiles_summary
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.recorded import Recorded
 from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
@@ -30,7 +30,7 @@ from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaRounds
 from gantline.systems.sia.imitation.tuned import ShockwaveScheduler, ThemisScheduler
 from gantline.systems.sia.policies.configurations import Configurations
 from gantline.systems.sia.policies.policy import FITS, Sia
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _WHERE = "--regime sia"
 

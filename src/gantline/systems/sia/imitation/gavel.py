@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.policies.node_classes import NodeClass
-from gantline.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.sia.imitation.goodputs import measured_speed
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gantline.performance.goodput.measured import Application, Shape, StepTimes, least_rotation
-from gantline.performance.goodput.pipeline import MICRO_BATCHES, Pipeline
+from gantline.models.goodput.measured import Application, Shape, StepTimes, least_rotation
+from gantline.models.goodput.pipeline import MICRO_BATCHES, Pipeline
 
 #: What the artifact's policy reckons with in place of the largest measured local batch.
 POLICY_MOST: Mapping[tuple[str, str], float] = {("deepspeech2", "rtx"): 57.0}

@@ -14,9 +14,9 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
-from gantline.performance.goodput.batch import GOODPUT, choose_batch
+from gantline.models.goodput.batch import GOODPUT, choose_batch
+from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.policies.node_classes import NodeClass
-from gantline.solvers.allocation_search.search import Demand, search
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.performance.goodput.measured import Application, Profiles
+from gantline.models.goodput.measured import Application, Profiles
 from gantline.policies.node_classes import NodeClass, node_classes
 from gantline.systems.sia.imitation.beliefs import Fitter
 from gantline.systems.sia.imitation.charges import charges_of
 from gantline.systems.sia.imitation.jobs import Kind, Request, SiaJob
 from gantline.systems.sia.imitation.measured_types import MeasuredType
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 #: Batches that the artifact gives an application whatever the workload says, unless all jobs are tuned.
 PINNED_BATCH: Mapping[str, int] = {"ncf": 32768}

@@ -12,7 +12,7 @@ from gantline.core.errors import TraceError, UsageError, near
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant
-from gantline.workload.unpack import read_text
+from gantline.traces.unpack import read_text
 
 _COLUMNS = ("t_s", "name", "gpu_type", "nodes", "gpus")
 

@@ -7,8 +7,8 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import DeviceSeats, write_log
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, write_log
 from gantline.systems.sia.imitation.rounds import SiaRounds
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError
-from gantline.performance.goodput.batch import ACCUMULATION, LOCAL, split
-from gantline.performance.goodput.efficiency import gain
-from gantline.performance.goodput.measured import packed_shape
+from gantline.models.goodput.batch import ACCUMULATION, LOCAL, split
+from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.measured import packed_shape
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.shockwave.imitation.shares import Memory, finish_time_fairness
 from gantline.systems.shockwave.policies.policy import Shockwave

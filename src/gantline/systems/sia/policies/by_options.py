@@ -10,7 +10,7 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 from gantline.policies.elastic.held_devices import NamedDevices
 from gantline.policies.elastic.layouts import TypeLayout
 from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor

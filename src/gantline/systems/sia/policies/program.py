@@ -17,7 +17,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
-from gantline.solvers.multiple_choice import solve_choices
+from gantline.models.solvers.multiple_choice import solve_choices
 from gantline.systems.sia.policies.configurations import Configurations
 
 TIE = 1e-3  # what all ties together may add, about; far below the 0.01 to which costs are rounded

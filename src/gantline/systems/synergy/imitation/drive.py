@@ -8,16 +8,16 @@ from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.simulation import Simulation
-from gantline.imitations.intervals import write_log
-from gantline.performance.sensitivity import Networks, PerGpu
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_log
+from gantline.models.sensitivity import Networks, PerGpu
 from gantline.systems.synergy.imitation.jobs import Sku, SynergyJob
 from gantline.systems.synergy.imitation.rounds import MECHANISMS, SynergyRounds
 from gantline.systems.synergy.imitation.spells import joined
 from gantline.systems.synergy.policies.needs import demand_of
 from gantline.systems.synergy.policies.policy import Synergy
 from gantline.systems.synergy.profiles import SynergyProfiles
-from gantline.workload.trace import Trace
+from gantline.traces.trace import Trace
 
 _WHERE = "--regime synergy"
 _CPUS, _MEMORY, _STORAGE = 24.0, 500.0, 500.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
-from gantline.performance.sensitivity import SensitivityProfile
+from gantline.models.sensitivity import SensitivityProfile
 from gantline.systems.synergy.policies.needs import Need
 
 _PATIENCE = 3_600_000.0

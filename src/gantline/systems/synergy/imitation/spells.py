@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gantline.imitations.intervals import DeviceSeats
+from gantline.engine.imitations.intervals import DeviceSeats
 from gantline.systems.synergy.imitation.jobs import Sku, SynergyJob
 from gantline.systems.synergy.policies.servers import Seats
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gantline.performance.sensitivity import SensitivityProfile
-from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.models.sensitivity import SensitivityProfile
+from gantline.models.solvers.linear_programs import LinearProgram, solve
 
 
 class Cell(NamedTuple):

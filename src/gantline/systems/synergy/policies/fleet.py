@@ -11,7 +11,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.core.snapshot import Snapshot
-from gantline.performance.sensitivity import Sensitivity, SensitivityProfile
+from gantline.models.sensitivity import Sensitivity, SensitivityProfile
 from gantline.systems.synergy.policies.needs import Need, Vector, demand_of
 from gantline.systems.synergy.policies.servers import Seats, Servers
 

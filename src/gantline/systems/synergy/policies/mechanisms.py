@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from gantline.performance.sensitivity import SensitivityProfile
+from gantline.models.sensitivity import SensitivityProfile
 from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells
 from gantline.systems.synergy.policies.needs import Need
 from gantline.systems.synergy.policies.servers import Servers

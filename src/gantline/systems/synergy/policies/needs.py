@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gantline.performance.sensitivity import SensitivityProfile
+from gantline.models.sensitivity import SensitivityProfile
 
 
 class Vector(NamedTuple):

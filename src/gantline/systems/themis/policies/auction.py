@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.solvers.choices_without import best_without, less_without
-from gantline.solvers.multiple_choice import solve_choices
+from gantline.models.solvers.choices_without import best_without, less_without
+from gantline.models.solvers.multiple_choice import solve_choices
 
 _EQUAL = 1e-9  # gains of logarithms below this are none
 

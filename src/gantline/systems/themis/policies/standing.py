@@ -16,7 +16,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.performance.model import overrides
+from gantline.models.model import overrides
 from gantline.policies.elastic.pools import Pool
 
 _LEAST = 1e-9

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
-from gantline.experiment.sweep import Sweep
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
+from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.sweep import Sweep
 
 _COSTS = (1, 30, 120)
 _PLAIN, _GROWS = "voda.tiresias", "voda.elastic_tiresias"

@@ -1,0 +1,236 @@
+"""Wall time: the same six steps, with a wait in place of a jump.
+
+Inputs and reports come from other threads. Whatever has come is stamped with the time at which the loop takes it up, given to `on_messages`
+(which writes it down), and only then enters, exactly as an input of a simulation at that time would. Appointments of the agenda are kept at
+the instant that they name, even if the loop is a little late. So what was stamped is complete: folding it again, in virtual
+time, gives the same plans, and that is how a loop goes on after a restart (`fold`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gantline.core import columns as c
+from gantline.core.inputs import Input, JobRequest, Report, Submit
+from gantline.core.node_events import NodeEvent
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.message_queue import Clock, Message, MessageQueue
+from gantline.engine.drivers.stepping import Stepping
+from gantline.engine.engine import Engine
+from gantline.engine.executor import USUAL, Can, Executor, Order
+from gantline.policies.admission.rules import AdmissionRule
+
+Script = Iterable[tuple[float, Input]]  # what was received, and when
+
+
+@dataclass
+class Inbox:
+    """Stands between the reconciler and an executor: reports are received when they are stamped, not when they come."""
+
+    executor: Executor | None = None  # None: orders are only counted, because what became of them is known
+    received: deque[tuple[float, Report]] = field(default_factory=deque)
+    able: Callable[[int], frozenset[Can]] = lambda row: USUAL  # the same in a replay and live
+    on_order: Callable[[Order], None] = lambda order: None  # before one goes out
+
+    def can(self, row: int) -> frozenset[Can]:
+        return self.able(row)
+
+    def send(self, order: Order, now: float) -> None:
+        if self.executor is not None:
+            self.on_order(order)
+            self.executor.send(order, now)
+
+    def next_time(self) -> float:
+        return self.received[0][0] if self.received else math.inf
+
+    def receive(self, now: float) -> list[Report]:
+        found = []
+        while self.received and self.received[0][0] <= now:
+            found.append(self.received.popleft()[1])
+        return found
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        if self.executor is not None:
+            self.executor.fail(node, devices, now)
+
+
+class Live:
+    """One run on wall time. `messages` may be used from any thread; everything else belongs to the one that calls `run`."""
+
+    gives_up: ClassVar[bool] = False  # a policy that has lost many turns may answer the next one, or be replaced
+
+    def __init__(self, engine: Engine, admission: AdmissionRule, *, executor: Executor | None, clock: Clock, retry: float = 1.0) -> None:
+        self.engine, self.state = engine, engine.state
+        self.clock, self.executor = clock, executor
+        self.retry = retry  # seconds until what could not be written down is tried again
+        self.on_messages: Callable[[float, list[Message]], None] = lambda at, messages: None  # raises OSError: not now
+        self.on_idle: Callable[[], None] = lambda: None  # before each wait
+        self.messages = MessageQueue(clock)
+        self.inbox = Inbox()
+        self.stamped = self.state.now  # the last instant that anything was stamped with
+        self.folding = False
+        self._left_out: list[tuple[Input, Exception]] = []  # inputs of the past that could not be applied
+        self._acknowledged = Acknowledged(engine, self.inbox)
+        self.reconciler = self._acknowledged.reconciler
+        self.reconciler.apply = self._absorb
+        self.loop = Stepping(engine, admission, driver=self)
+        self.agenda, self.inputs = self.loop.agenda, self.loop.inputs
+        engine.sparing.unsaved = self._has_not_saved
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether everything that was received has been taken in."""
+        return not self.inputs and not self.inbox.received
+
+    def _has_not_saved(self, row: int) -> bool:
+        """Whether a job could save while it runs and has not yet reported a save."""
+        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
+
+    def run(self) -> None:
+        """Run until `messages` are stopped."""
+        self.inbox.executor = self.executor
+        self.reconciler.orders.clock = self.clock.now
+        for live in self.reconciler.live.values():
+            live.next_try = self.clock.now()  # what was ordered in the past is ordered again: it is true, or becomes so
+        self.loop.run_steps()
+
+    # --- the past -------------------------------------------------------------------------------------------------------
+    def fold(self, script: Script, until: float = -math.inf) -> list[tuple[int, Exception]]:
+        """Go through what was received before, at least up to `until`; nothing is ordered meanwhile. To be called before `run`.
+
+        An input that cannot be applied (any more) is left out, or one bad line would keep the loop from ever starting again: its place in
+        the script and the reason are returned.
+        """
+        places = {id(entered): place for place, entered in enumerate([self._enter(at, value) for at, value in script])}
+        self.stamped = max(self.stamped, until)
+        self.folding, self._left_out = True, []
+        try:
+            self.loop.run_steps()
+        finally:
+            self.folding = False
+        return [(places[id(value)], error) for value, error in self._left_out]
+
+    def has_missed(self, now: float) -> bool:
+        """Whether an appointment has passed by now, of a loop that has taken in everything else."""
+        return self.is_quiet and self.state.all_arrived and self.agenda.next_look() < now
+
+    def skip_to(self, now: float) -> None:
+        """Let time pass without a look: what was missed is decided once, by the next one. To be called between `fold` and `run`."""
+        self.state.now = max(self.state.now, now)
+
+    def _enter(self, at: float, value: Input) -> Input:
+        self.stamped = max(self.stamped, at)
+        if isinstance(value, Report):
+            self.inbox.received.append((at, value))
+            return value
+        self.inputs.append(value if value.time == at else replace(value, time=at))
+        return self.inputs[-1]
+
+    def _absorb(self, report: Report) -> bool:
+        if not self.folding:
+            return self.engine.apply(report)
+        try:
+            return self.engine.apply(report)
+        except Exception as error:
+            self._left_out.append((report, error))
+            return False
+
+    # --- how time passes ------------------------------------------------------------------------------------------------
+    def wait(self, loop: Stepping) -> float:
+        while not self.messages.stopping:
+            look, event = loop.agenda.next_look(loop.next_input()), self._acknowledged.next_event(loop)
+            due, now = min(look, event), math.inf if self.folding else self.clock.now()
+            if self.folding and due > self.stamped:
+                break
+            if due <= now:
+                if look <= event:
+                    return look
+                self._acknowledged.advance(loop, event)
+                continue
+            repeat = self.reconciler.next_time()  # by the clock, and once, however long nothing ran here; in the past nothing is ordered
+            if repeat <= now:
+                self.state.now = max(self.state.now, now)
+                self.reconciler.catch_up()
+            elif messages := self.messages.take():
+                self._take_up(messages)
+            else:
+                self.on_idle()
+                self.messages.wait(min(due, repeat))
+        return math.inf
+
+    def serve_while(self, busy: Callable[[], bool]) -> None:
+        """While a decision is being made elsewhere: take up what may enter behind it, so that no request waits for the policy."""
+        while busy():
+            if messages := self.messages.take_behind():
+                self._take_up(messages)
+
+    def _take_up(self, messages: list[Message]) -> None:
+        """Stamp them, have them written down, let them enter."""
+        at = max(self.clock.now(), math.nextafter(max(self.stamped, self.state.now), math.inf))
+        opened = [found for found in (self._opened(message, at) for message in messages) if found is not None]
+        if not opened:
+            return
+        try:
+            self.on_messages(at, opened)
+        except OSError as error:
+            self._refuse(opened, error)
+            return
+        for message in opened:
+            for value in message.values:
+                self._enter(at, value)
+            message.done(None)
+
+    def _opened(self, message: Message, at: float) -> Message | None:
+        """The message as it enters; None if there is nothing (more) to it."""
+        try:
+            if message.call is not None:
+                message.call()
+            if message.open is not None:
+                values, notes = message.open(at)
+                message = replace(message, values=values, notes=notes, open=None)
+            values = [value if isinstance(value, Report) else replace(value, time=at) for value in message.values]
+            new = {name for value in values if isinstance(value, Submit) for name in value.names}
+            joined = {value.name for value in values if isinstance(value, NodeEvent) and value.kind == "join"}
+            for value in values:  # jobs and nodes that come with it are there by then
+                if isinstance(value, JobRequest) and new.issuperset(value.jobs):
+                    continue
+                if not (isinstance(value, NodeEvent) and value.name in joined):
+                    self.engine.inputs.check(value)
+        except Exception as error:
+            message.done(error)
+            return None
+        if not values and not message.notes:
+            message.done(None)
+            return None
+        return replace(message, values=values)
+
+    def _refuse(self, messages: list[Message], error: OSError) -> None:
+        """Users' requests are refused; reports of events cannot be, and wait until they can be written down."""
+        for message in messages:
+            if not message.must:
+                message.done(error)
+        self.messages.postpone([message for message in messages if message.must], self.retry)
+
+    # --- what has been acknowledged -------------------------------------------------------------------------------------
+    def elapse(self, loop: Stepping, until: float) -> None:
+        self._acknowledged.elapse(loop, until)
+
+    def settle(self, loop: Stepping) -> bool:
+        return self._acknowledged.settle(loop)
+
+    def follow(self, loop: Stepping) -> None:
+        self._acknowledged.follow(loop)
+
+    def take_in(self, loop: Stepping, value: Input) -> None:
+        if not self.folding:
+            self._acknowledged.take_in(loop, value)
+            return
+        try:
+            self.engine.inputs.check(value)  # first: what is left out must have changed nothing
+            self._acknowledged.take_in(loop, value)
+        except Exception as error:
+            self._left_out.append((value, error))

@@ -1,0 +1,1 @@
+"""Experiments, questions, reports, conformance and the learning environment."""

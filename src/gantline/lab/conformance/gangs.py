@@ -1,0 +1,220 @@
+"""The contract of runners about gangs: what is reported is held against what the processes themselves say.
+
+Derive a class from `GangContract` and define `bench`. Each test waits for something to happen, for seconds and not for a number of looks,
+so that a runner which starts slowly is asked the same. What a bench does not have (a second node, an engine that can be away) is skipped,
+as is what the runner denies by its abilities.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+from unittest import SkipTest
+
+from gantline.core.inputs import Fault
+from gantline.engine.executor import Can, News, Order, Verb
+from gantline.lab.conformance.gang_bench import GangBench, GangReport
+from gantline.live.bulletins import NodeState
+
+Found = TypeVar("Found")
+_ENDS = (News.STOPPED, News.FINISHED, News.FAILED)
+
+
+class GangContract(ABC):
+    """What a service relies on, one test each."""
+
+    seconds = 60.0  # after which something that is expected counts as missing
+    again = 5.0  # between two orders of the same, as the engine repeats them
+
+    @abstractmethod
+    def bench(self) -> GangBench:
+        """A fresh runner on its bench."""
+
+    def until(self, look: Callable[[], Found | None], what: str, order: Order | None = None) -> Found:
+        """Wait for something; `order` is repeated meanwhile."""
+        begun = last = time.monotonic()
+        while time.monotonic() < begun + self.seconds:
+            if found := look():
+                return found
+            if order is not None and time.monotonic() > last + self.again:
+                last = time.monotonic()
+                self.made.send(order)
+            time.sleep(0.02)
+        told = [(one.report.news.value, one.report.row, one.report.epoch, one.report.devices) for one in self.made.told]
+        raise AssertionError(f"{what}; told {told}")
+
+    made: GangBench
+
+    def begin(self, *needed: Can) -> GangBench:
+        """A fresh bench; a test that needs an ability which the runner denies is reported as skipped."""
+        self.made = self.bench()
+        if denied := [ability.value for ability in needed if ability not in self.made.runner.abilities]:
+            raise SkipTest(f"the runner denies this ability: {denied[0]}")
+        return self.made
+
+    def told(self, *news: News, row: int = 0, epoch: int = 1, order: Order | None = None) -> GangReport:
+        """Wait for a report."""
+
+        def look() -> GangReport | None:
+            reports = (one for one in self.made.told if one.report.news in news and (one.report.row, one.report.epoch) == (row, epoch))
+            return next(reports, None)
+
+        return self.until(look, f"no '{' or '.join(one.value for one in news)}' of row {row}, epoch {epoch}", order)
+
+    def start(self, row: int = 0, devices: tuple[int, ...] = (0,), epoch: int = 1, done: float = 0.0) -> GangReport:
+        """Start a job and wait until all its ranks are there."""
+        order = Order(Verb.START, row, epoch, devices, done=done)
+        self.made.send(order)
+        found = self.told(News.STARTED, row=row, epoch=epoch, order=order)
+        ranks = len(devices) if row == 1 else 1
+        self.until(lambda: all(self.made.environment(row, epoch, rank) for rank in range(ranks)), "not all ranks are there")
+        return found
+
+    def stop(self, row: int = 0, epoch: int = 1, done: float = 0.0) -> GangReport:
+        order = Order(Verb.STOP, row, epoch, done=done)
+        self.made.send(order)
+        return self.told(*_ENDS, row=row, epoch=epoch, order=order)
+
+    # --- where a gang is ------------------------------------------------------------------------------------------------
+    def test_a_report_says_where_the_gang_is_and_not_what_was_ordered(self) -> None:
+        bench = self.begin()
+        self.start(devices=(0,))
+        bench.told.clear()
+        order = Order(Verb.START, 0, 1, (1,))
+        bench.send(order)
+        found = self.told(News.STARTED, order=order).report
+        assert set(found.devices) == {0}, f"it runs on device 0, and {found.devices} is reported"
+
+    def test_a_gang_that_shall_go_on_with_other_devices_is_not_started_again(self) -> None:
+        bench = self.begin(Can.DEVICES)
+        self.start(devices=(0,))
+        order = Order(Verb.START, 0, 2, (0, 1), onto=1)
+        bench.send(order)
+
+        def switched() -> bool:
+            bench.runner.switched("1", 2)  # as the job reports through the service
+            return any((one.report.news, one.report.epoch) == (News.STARTED, 2) for one in bench.told)
+
+        self.until(switched, "it did not switch", order)
+        assert bench.alive(0) == ["rank.1.1.0"], "it was stopped and started instead of going on"
+        assert bench.began(0) == [(1, 0)]
+
+    def test_a_gang_over_two_nodes_finds_true_names_in_its_environment(self) -> None:
+        bench = self.begin()
+        if not bench.across:
+            raise SkipTest("the runner has one node")
+        found = self.start(row=1, devices=bench.across).report
+        assert set(found.devices) == set(bench.across)
+        first, second = (bench.environment(1, 1, rank) for rank in (0, 1))
+        for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "NNODES"):
+            assert first[name] == second[name]
+        assert (first["WORLD_SIZE"], first["NNODES"], first["NODE_RANK"], second["NODE_RANK"]) == ("2", "2", "0", "1")
+        assert (first["LOCAL_RANK"], second["LOCAL_RANK"], first["LOCAL_WORLD_SIZE"]) == ("0", "0", "1")
+
+    # --- its end --------------------------------------------------------------------------------------------------------
+    def test_an_end_is_reported_when_every_rank_has_saved_and_is_gone(self) -> None:
+        bench = self.begin()
+        self.start(row=1, devices=(0, 1))
+        found = self.stop(row=1)
+        assert not found.alive, f"the end is reported, and {found.alive} are still on their devices"
+        assert bench.has_saved(1, 0)
+        assert bench.has_saved(1, 1), "a rank was ended before it could save"
+
+    def test_a_rank_that_fails_takes_the_others_with_it(self) -> None:
+        bench = self.begin()
+        self.start(row=1, devices=(0, 1))
+        bench.end(1, 3, rank=1)
+        found = self.told(*_ENDS, row=1)
+        assert found.report.news is News.FAILED
+        assert found.ending is not None
+        assert found.ending.exit == 3
+        assert not found.alive, f"a rank is left behind: {found.alive}"
+
+    def test_what_a_job_has_saved_is_what_it_goes_on_from(self) -> None:
+        bench = self.begin()
+        self.start()
+        assert self.stop(done=7.0).report.done == 7.0
+        assert self.start(epoch=2, done=7.0).report.done == 7.0
+        bench.end(0, 5)
+        failed = self.told(*_ENDS, epoch=2).report
+        assert (failed.news, failed.done) == (News.FAILED, 7.0), "what was done after the last save is lost with a failure"
+
+    def test_what_it_has_printed_is_read_by_offset(self) -> None:
+        bench = self.begin()
+        self.start()
+        self.until(lambda: self._printed(0, 5) == b"hello", "nothing was printed")
+        assert self._printed(6, 4) == b"from"
+        bench.end(0, 0)
+        self.told(News.FINISHED)
+        before = len(b"hello from a rank\n")
+        self.until(lambda: self._printed(before, 100) == b"good bye\n", "the last line is missing")
+        assert [one.epoch for one in bench.runner.incarnations("1")] == [1]
+
+    def _printed(self, start: int, count: int) -> bytes:
+        output = self.made.runner.output("1", 1)
+        try:
+            return output.read(start, count)
+        finally:
+            output.close()
+
+    def test_devices_that_are_declared_lost_are_empty_and_can_be_used_again(self) -> None:
+        bench = self.begin()
+        self.start()
+        bench.runner.fail(0, frozenset({0, 1}), time.time())
+        found = self.told(*_ENDS)
+        assert not found.alive
+        self.start(epoch=2)
+
+    # --- while a service, a node or the engine is away ------------------------------------------------------------------
+    def test_a_gang_is_adopted_with_its_devices_and_ends_as_it_would_have(self) -> None:
+        bench = self.begin()
+        self.start(row=1, devices=(0, 1))
+        bench.runner.close()
+        (present,) = bench.attach()
+        assert (present.job, present.epoch, len(present.devices), present.is_over) == ("2", 1, 2, False)
+        assert set(self.told(News.STARTED, row=1).report.devices) == {0, 1}
+        assert not self.stop(row=1).alive
+        assert bench.began(1) in ([(1, 0), (1, 1)], [(1, 1), (1, 0)])
+
+    def test_an_end_while_no_service_ran_is_told_to_the_next_one(self) -> None:
+        bench = self.begin()
+        self.start()
+        bench.runner.close()
+        bench.end(0, 7)
+        self.until(lambda: not bench.alive(0), "it does not end")
+        bench.attach()
+        order = Order(Verb.START, 0, 1, (0,))
+        bench.send(order)
+        found = self.told(*_ENDS, order=order)
+        assert found.ending is not None
+        assert (found.report.news, found.ending.exit, bench.began(0)) == (News.FAILED, 7, [(1, 0)])
+
+    def test_the_loss_of_a_node_is_told_before_its_gangs_and_is_not_their_fault(self) -> None:
+        bench = self.begin()
+        if bench.lose is None or not bench.across:
+            raise SkipTest("the runner has one node")
+        self.start(row=1, devices=bench.across)
+        name = bench.environment(1, 1, 1)["GANTLINE_DEVICES"].split(",")[1].rpartition(":")[0]
+        bench.lose(name)
+        found = self.told(*_ENDS, row=1)
+        assert (found.report.news, found.report.lost) == (News.FAILED, Fault.NODE)
+        assert [news.name for news in bench.nodes if news.state is NodeState.LOST] == [name]
+
+    def test_while_the_engine_is_away_jobs_go_on_and_nothing_starts_twice(self) -> None:
+        bench = self.begin()
+        if bench.away is None:
+            raise SkipTest("there is no engine beneath the runner")
+        self.start(row=1, devices=(1,))
+        order = Order(Verb.START, 0, 1, (0,))
+        with bench.away():
+            for _ in range(3):
+                bench.send(order)
+                time.sleep(1.0)
+            assert bench.alive(1), "it ended with the engine"
+            assert bench.runner.alive, "an engine that does not answer for a while is no reason to give up"
+        self.told(News.STARTED, order=order)
+        self.stop()
+        self.stop(row=1)
+        assert (bench.began(0), bench.began(1)) == ([(1, 0)], [(1, 0)])

@@ -1,0 +1,146 @@
+"""Compare policies on the same jobs: paired differences, intervals, a verdict in words.
+
+With several seeds each seed is a pair, and the interval shows how far the mean change could be off because other seeds might have been
+drawn: other jobs, or, where the trace is fixed, other draws of the run. One run is a number without an interval: nothing in it shows what
+another trace would have given. All comparisons of a table are judged together (`significance`). Runs in doubt never win.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import polars as pl
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.lab.experiment.difference import Difference, Over, judged_together
+from gantline.lab.experiment.intervals import USUAL, change_interval, check_confidence
+from gantline.lab.experiment.pairing import PER_JOB, JobsOfRun, paired_jobs, seed_columns, spread_of_stretches
+from gantline.lab.experiment.results import doubts_over, same_runs
+from gantline.lab.experiment.sweep_runs import SweepRuns
+from gantline.lab.experiment.verdict import verdict
+from gantline.lab.report.metrics import BY_KEY
+
+METRICS = ("jct_mean", "jct_p95", "makespan")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Policies compared with one of them at one place of the other axes."""
+
+    against: str
+    place: dict[str, object]
+    values: pl.DataFrame
+    """A row per policy and seed with every metric."""
+    runs: tuple[JobsOfRun, ...]
+    load: float | None = None
+    """The load that every seed is stretched to, where the generator does so."""
+    differences: tuple[Difference, ...] = ()
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """A row per job, seed and policy with its times under both."""
+        return paired_jobs(self.runs, self.against)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The differences as a table."""
+        rows = [
+            {
+                **self.place,
+                "policy": item.policy,
+                "against": item.against,
+                "metric": item.metric,
+                "value": item.value,
+                "value_against": item.value_against,
+                "change": item.change.value,
+                "low": item.change.low,
+                "high": item.change.high,
+                "confidence": item.change.confidence,
+                "over": item.over,
+                "samples": item.change.samples,
+                "p": item.p,
+                "comparisons": item.comparisons,
+                "seeds_needed": item.needed,
+                "doubts": item.doubts,
+                "doubts_against": item.doubts_against,
+            }
+            for item in self.differences
+        ]
+        return pl.DataFrame(rows, schema_overrides={"seeds_needed": pl.Int64})
+
+    @property
+    def verdicts(self) -> list[str]:
+        """A sentence per policy."""
+        names = list(dict.fromkeys(item.policy for item in self.differences))
+        return [verdict([item for item in self.differences if item.policy == name]) for name in names]
+
+
+def check_asked(metrics: Sequence[str], confidence: float = USUAL) -> None:
+    """Refuse metrics and levels that nothing can be compared by, before any run is made."""
+    check_confidence(confidence)
+    for name in metrics:
+        if name not in BY_KEY or not BY_KEY[name].better:
+            known = [key for key, metric in BY_KEY.items() if metric.better]
+            raise NotFoundError(f"no metric '{name}' to compare by", where="metrics", fix=near(name, known))
+    if twice := [name for at, name in enumerate(metrics) if name in metrics[:at]]:
+        raise UsageError(f"'{twice[0]}' is named twice", where="metrics", fix="give each once: all comparisons are tested together")
+
+
+def compare(sweep: SweepRuns, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
+    """A comparison for each place of the axes other than policy and seed; by default against the first policy."""
+    check_asked(metrics, confidence)
+    rows = sweep.results.with_row_index("index")
+    policies = rows["policy"].unique(maintain_order=True).to_list()
+    base = against or policies[0]
+    if base not in policies:
+        raise NotFoundError(f"no policy '{base}' among those compared", where="against", fix=near(base, policies))
+    if len(policies) < 2:
+        raise UsageError("there is only one policy", where="compare", fix="give at least two")
+    outer = list(dict.fromkeys(name for case in sweep.cases for name in case.axes if name != "seed"))
+    found = []
+    for _, group in rows.group_by(outer, maintain_order=True) if outer else [((), rows)]:
+        done = group.filter(pl.col("state") == "done")
+        runs = tuple(JobsOfRun(row["policy"], row["seed"], sweep.records[row["index"]].jobs) for row in done.iter_rows(named=True))
+        load = sweep.cases[group["index"][0]].setting.trace.load_of_every_seed()
+        one = Comparison(base, {name: group[name][0] for name in outer}, done.drop("index"), runs, load)
+        others = [name for name in group["policy"].unique(maintain_order=True).to_list() if name != base]
+        found.append(replace(one, differences=tuple(_difference(one, name, metric, confidence) for name in others for metric in metrics)))
+    together = judged_together([one.differences for one in found])
+    return [replace(one, differences=differences) for one, differences in zip(found, together)]
+
+
+def _difference(one: Comparison, policy: str, metric: str, confidence: float) -> Difference:
+    both = one.values.filter(pl.col("policy").is_in([policy, one.against]))
+    (old, new), copies = seed_columns(both, metric, policy, one.against), 1
+    if same_runs(both):
+        both = both.filter(pl.col("seed") == pl.col("seed").min())
+        old, new, copies = old[:1], new[:1], len(new)
+    change = change_interval(old, new, confidence)
+    made = Difference(
+        policy,
+        one.against,
+        metric,
+        float(new.mean()) if new.size else math.nan,
+        float(old.mean()) if old.size else math.nan,
+        change,
+        doubts=doubts_over(both, policy),
+        doubts_against=doubts_over(both, one.against),
+        copies=copies,
+        uneven=_uneven(both, policy, one.against),
+    )
+    if len(new) > 1:
+        over: Over = "seeds" if both["trace_hash"].n_unique() > 1 else "draws"
+        return replace(made, over=over, spread=change.error * math.sqrt(len(new)), load=one.load if over == "seeds" else None)
+    return replace(made, spread=spread_of_stretches(one.pairs, policy, metric)) if len(new) and metric in PER_JOB else made
+
+
+def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
+    """A note if one of the two completed more jobs; else empty."""
+    ended = {name: int(rows.filter(pl.col("policy") == name)["completed"].sum()) for name in (policy, base)}
+    if ended[policy] == ended[base]:
+        return ""
+    counts = f"{policy} completed {ended[policy]:,} jobs, {base} {ended[base]:,}"
+    return f" But {counts}: jobs that were turned away or failed count in no mean."

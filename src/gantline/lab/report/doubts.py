@@ -1,0 +1,98 @@
+"""Reasons to doubt the numbers of a run: lost turns, jobs that did not end, a queue that only grows.
+
+Such a run is marked wherever it is shown, and never wins: a mean over the jobs that happened to end is no result. Stops that cost nothing
+are no doubt, but they are reported, and so is a run in which no job had to wait: every policy would have done as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gantline.lab.report.frames import RunLike
+
+MARK = " (!)"
+"""Behind the name of a run that is in doubt."""
+MANY = 100
+"""Fewer jobs are a burst, which cannot reach a steady state."""
+UNSTEADY = "no steady state"
+
+
+def doubts_of(summary: Mapping[str, Any]) -> tuple[str, ...]:
+    """The doubts that a summary records; `steady` is in those of stored results."""
+    found = []
+    if summary.get("lost_turns"):
+        found.append(f"{summary['lost_turns']:,} of {summary['decisions']:,} decisions were lost")
+    if summary.get("unfinished"):
+        found.append(f"{summary['unfinished']:,} of {summary['tracked']:,} jobs did not end")
+    if summary.get("steady") is False and summary.get("jobs", 0) >= MANY:
+        found.append(UNSTEADY)
+    return tuple(found)
+
+
+def doubts_of_run(run: RunLike) -> tuple[str, ...]:
+    """The doubts about a run with its frames."""
+    from gantline.lab.report.metrics.steadiness import steadiness
+
+    summary = run.summary
+    steady = steadiness(run).steady if "steady" not in summary and summary.get("jobs", 0) >= MANY else summary.get("steady")
+    return doubts_of({**summary, "steady": steady})
+
+
+def is_broken(summary: Mapping[str, Any]) -> bool:
+    """Whether a script should stop here: turns were lost, or jobs did not end although nothing was to stop them."""
+    return bool(summary.get("lost_turns") or (summary.get("unfinished") and not summary.get("bounded")))
+
+
+def free_stops(summary: Mapping[str, Any]) -> str:
+    """That stopping jobs cost nothing in a run that did; empty where there was a price or no job was stopped."""
+    stops = summary.get("preemptions", 0)
+    if not stops or not summary.get("free_stops"):
+        return ""
+    return f"{stops:,} preemptions of {summary['jobs']:,} jobs cost nothing, because no --costs were given (try --costs measured)"
+
+
+def wholes_for_parts(summary: Mapping[str, Any]) -> str:
+    """That jobs which need a part of a GPU were given whole ones; empty where none were."""
+    count = summary.get("wholes_for_parts", 0)
+    if not count:
+        return ""
+    parts = f"{count:,} of {summary['jobs']:,} jobs {'needs' if count == 1 else 'need'} a part of a GPU"
+    return f"{parts} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
+
+
+def turned_away(summary: Mapping[str, Any]) -> str:
+    """That jobs were rejected, failed or cancelled, so that means are over the others; empty where none were."""
+    if "tracked" not in summary or "unfinished" not in summary:
+        return ""
+    count = summary["tracked"] - summary["completed_tracked"] - summary["unfinished"]
+    text = f"{count:,} of {summary['tracked']:,} jobs were turned away, failed or were cancelled, and count in no mean"
+    return text if count > 0 else ""
+
+
+def ways_left_out(summary: Mapping[str, Any]) -> str:
+    """That jobs could have run on types that the cluster does not have, or in sizes that it cannot hold; empty where there were none."""
+    names, found = summary.get("absent_types") or (), []
+    if names:
+        types = ", ".join(f"'{name}'" for name in names)
+        found.append(f"jobs may also run on {types}, which the cluster does not have: those options were left out")
+    if count := summary.get("left_out_options", 0):
+        found.append(f"{count:,} options were left out, because the cluster cannot hold them")
+    return "; ".join(found)
+
+
+def links_apart(summary: Mapping[str, object]) -> str:
+    """That the links of the cluster do not connect all of its nodes, so that gangs between them cross none; empty where they do."""
+    groups = summary.get("nodes_apart", 0)
+    text = f"links connect the nodes in {groups} groups only: gangs across these cross no link, and wait for none"
+    return text if groups else ""
+
+
+def no_contest(summary: Mapping[str, Any]) -> str:
+    """That no job had to wait in a run to its end, so that it says nothing about its policy; empty where one did."""
+    if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):
+        return ""
+    used = summary.get("utilization")
+    text = "" if used is None else f" (utilization {100 * used:.1f} %)"
+    return f"no job had to wait{text}: this says nothing about the policy; take a smaller --cluster or a higher load"

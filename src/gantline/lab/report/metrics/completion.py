@@ -1,0 +1,78 @@
+"""How long jobs took: completion time, slowdown, queueing, responsiveness and makespan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from gantline.core.arrays import Bools, Floats
+from gantline.lab.report.metrics import columns
+from gantline.simulator.percentiles import percentiles
+from gantline.simulator.run_columns import COMPLETED, FUTURE, RUNNING, WAITING, JobColumns
+
+SLOWDOWN_THRESHOLD = 10.0
+"""Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
+_PARTS = ("mean", "median", "p90", "p95", "p99", "max")
+
+
+def distribution(values: pl.Series | Floats, parts: Sequence[str] = _PARTS) -> dict[str, float]:
+    """Mean, median, 90th, 95th and 99th percentile and maximum of the finite values, or some of these; NaN where there is none.
+
+    Percentiles interpolate linearly between order statistics.
+    """
+    found = finite(values)
+    if found.size == 0:
+        return dict.fromkeys(parts, math.nan)
+    known = {"mean": float(found.mean()), "max": float(found.max())}
+    if not known.keys() >= set(parts):  # only the others need the values in order
+        known["median"], (known["p90"], known["p95"], known["p99"]) = percentiles(found, (90, 95, 99))
+    return {part: known[part] for part in parts}
+
+
+def cdf(values: pl.Series) -> pl.DataFrame:
+    """The empirical distribution function: for each distinct value the share of values not above it."""
+    distinct, counts = np.unique(finite(values), return_counts=True)
+    total = max(1, int(counts.sum()))
+    return pl.DataFrame({"value": distinct, "share": np.cumsum(counts) / total})
+
+
+def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) -> pl.Series:
+    """Completion time over run time, the run time at least ``threshold`` seconds and the result at least one.
+
+    The run time is the job's ``duration`` with the GPUs it asked for. Feitelson and Rudolph, JSSPP 1998.
+    """
+    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy(), threshold))
+
+
+def slowdowns(jct: Floats, run_time: Floats, threshold: float = SLOWDOWN_THRESHOLD) -> Floats:
+    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ``threshold`` seconds."""
+    return np.maximum(jct / np.fmax(run_time, threshold), 1.0)
+
+
+def completed(jobs: JobColumns) -> Bools:
+    """Jobs that finished their work; failed, rejected and unfinished ones have no completion time to speak of."""
+    done: Bools = (jobs.state == COMPLETED) & np.isfinite(jobs.jct)
+    return done
+
+
+def unfinished(jobs: JobColumns) -> Bools:
+    """Jobs that had not come to an end when the run did: they ran, waited, or had not arrived yet."""
+    going: Bools = (jobs.state == RUNNING) | (jobs.state == WAITING) | (jobs.state == FUTURE)
+    return going
+
+
+def makespan(jobs: JobColumns) -> float:
+    """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
+    ends = columns.finite_only(jobs.finish[completed(jobs)])
+    if unfinished(jobs).any() or ends.size == 0:
+        return math.nan
+    return float(ends.max() - columns.finite_only(jobs.arrival).min())
+
+
+def finite(values: pl.Series | Floats) -> Floats:
+    """The values that are numbers, as an array of floats."""
+    array = values.cast(pl.Float64).drop_nulls().to_numpy() if isinstance(values, pl.Series) else values
+    return columns.finite_only(array)

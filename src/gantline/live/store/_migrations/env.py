@@ -1,0 +1,8 @@
+"""Alembic runs this: the connection comes from `migrate`."""
+
+from alembic import context
+
+from gantline.live.store.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.run_migrations()

@@ -1,8 +1,0 @@
-"""Questions that only a scheduler with a simulator inside can answer: why does a job wait, when will it start, what if."""
-
-from gantline.questions.explain import Explanation, explain
-from gantline.questions.forecast import Forecast, forecast
-from gantline.questions.what_if import WhatIf, what_if
-from gantline.simulator.uncertainty import Uncertainty
-
-__all__ = ["Explanation", "Forecast", "Uncertainty", "WhatIf", "explain", "forecast", "what_if"]

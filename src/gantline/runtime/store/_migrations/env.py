@@ -1,8 +1,0 @@
-"""Alembic runs this: the connection comes from `migrate`."""
-
-from alembic import context
-
-from gantline.runtime.store.schema import metadata
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
-context.run_migrations()

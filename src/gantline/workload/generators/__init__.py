@@ -1,6 +1,0 @@
-"""Seeded workload generators: the same settings and seed give the same trace, on every machine."""
-
-from gantline.workload.generators.making import generate
-from gantline.workload.generators.registry import generator_names, summaries
-
-__all__ = ["generate", "generator_names", "summaries"]

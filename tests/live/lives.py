@@ -1,0 +1,106 @@
+"""Lives of a service that end by kill -9: each is a forked process with a scheduler, a store and a script of requests.
+
+Jobs check the promises from inside: whoever starts takes a folder named after its device, and finds it taken only if somebody is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.live.specs import ENDED, LIMIT, Spec, shell
+
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Action
+from gantline.live.local.runner import LocalRunner
+from gantline.live.scheduler import Scheduler
+from gantline.live.store.store import SqlStore
+
+
+def careful(home: Path, line: str) -> str:
+    """The line, run by somebody who notices when its device is somebody else's."""
+    taken = f"{home}/taken.$GANTLINE_DEVICES"
+    who = "$GANTLINE_JOB_ID $GANTLINE_EPOCH"
+    leave = f"trap 'rmdir {taken}; exit 15' TERM"  # first: it may be told to stop before it has got anywhere
+    # A mkdir which the signal itself ends finds nothing taken.
+    enter = f"echo {who} >> {home}/began; mkdir {taken} || [ ! -d {taken} ] || echo {who} >> {home}/breaches"
+    # In the shell itself: one in between might receive the signal before it has let go of the trap, and never end.
+    return f"{leave}; {enter}; {{ {line}; }}; code=$?; rmdir {taken}; exit $code"
+
+
+def script(home: Path) -> dict[str, Spec]:
+    """Requests by their id."""
+    return {
+        "fails": shell(careful(home, "[ $RESTART_COUNT -gt 0 ]"), retries=1, backoff=0.02),
+        "victim": shell(careful(home, "sleep 1000 & wait")),
+    }
+
+
+def live(home: Path, kill_at: int = 0, kill_after: float = 0.0, requests: dict[str, Spec] | None = None) -> int:
+    """One life; how it ended. `kill_at`: at the so-manieth time that the store is about to commit, or has; 0: never."""
+    child = os.fork()
+    if child == 0:
+        try:
+            live_here(home, kill_at) if requests is None else _train(home, requests)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    if kill_after:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def live_here(home: Path, kill_at: int = 0) -> None:
+    """A life in this process."""
+    seen = 0
+
+    def observe(when: str) -> None:
+        nonlocal seen
+        seen += 1
+        (home / "commits").write_text(str(seen))
+        if seen == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    store = SqlStore.open(home / "gantline.sqlite")
+    store.observe = observe
+    scheduler = Scheduler(store, LocalRunner(home, "cpu:1"), "fifo", checkpoint_every=8)
+    scheduler.start()
+    known = {}
+    for request, spec in script(home).items():
+        (known[request],) = scheduler.submit(spec, "ann", request)
+        with open(home / "acknowledged", "a", encoding="utf-8") as file:
+            print(request, known[request], file=file, flush=True)
+    (known["after"],) = scheduler.submit(shell(careful(home, "true"), after=((known["fails"], "ok"),)), "ann", "after")
+    wait_for(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
+    with contextlib.suppress(RefusedError):  # a life before this one may have cancelled it
+        scheduler.request([known["victim"]], Action.CANCEL)
+    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
+    scheduler.stop()
+    store.close()
+
+
+def _train(home: Path, requests: dict[str, Spec]) -> None:
+    """Submit, and wait for the end."""
+    store = SqlStore.open(home / "gantline.sqlite")
+    scheduler = Scheduler(store, LocalRunner(home, "cpu:2"), "las", checkpoint_every=10)
+    scheduler.start()
+    known = [scheduler.submit(spec, "ann", request)[0] for request, spec in requests.items()]
+    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known))
+    scheduler.stop()
+    store.close()
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.02)

@@ -1,0 +1,108 @@
+"""Jobs for tests: the smallest thing that a scheduler accepts as a specification, and a scheduler with a home of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import LIMIT, until
+
+from gantline.core.inputs import Submit
+from gantline.live.bulletins import Bulletin
+from gantline.live.clock import WallClock
+from gantline.live.launch import Launch
+from gantline.live.local.incarnation import Incarnation
+from gantline.live.local.runner import LocalRunner
+from gantline.live.premises import Contact, Task
+from gantline.live.records import MemoryStore, Store
+from gantline.live.runner import Runner
+from gantline.live.scheduler import Scheduler
+
+__all__ = ["LIMIT", "until"]
+ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A command and what the engine is told."""
+
+    way: Launch
+    name: str = "job"
+    job: dict[str, Any] = field(default_factory=dict)
+    count: int = 0  # of an array
+
+    def expand(self) -> list[Spec]:
+        if not self.count:
+            return [self]
+        return [replace(self, way=replace(self.way, array_index=k), count=0) for k in range(self.count)]
+
+    def first(self) -> Spec:
+        return self.expand()[0]
+
+    def to_submit(self, id: str, now: float) -> Submit:
+        return Submit(now, {"id": id, "gpus": 1, **self.job})
+
+    def launch(self) -> Launch:
+        return self.way
+
+    def launches(self, number: str) -> list[Launch]:
+        return [replace(one.way, array=number) for one in self.expand()] if self.count else [self.way]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+def shell(line: str, gpus: int = 1, count: int = 0, **more: Any) -> Spec:
+    """A line for /bin/sh."""
+    told = {key: more.pop(key) for key in list(more) if key in ("estimate", "priority", "options", "min_gpus", "max_gpus", "queue", "user")}
+    return Spec(Launch((line,), shell=True, **{"grace": 5.0, **more}), job={"gpus": gpus, **told}, count=count)
+
+
+def state(scheduler: Scheduler, job: str) -> str:
+    return scheduler.view().jobs[job].state
+
+
+def ended(scheduler: Scheduler, *jobs: str) -> list[str]:
+    """Wait for jobs; their final states."""
+    try:
+        until(lambda: all(state(scheduler, job) in ENDED for job in jobs))
+    except AssertionError:
+        raise AssertionError(f"no end of {[scheduler.view().jobs[job] for job in jobs]}; {scheduler.view().incidents}") from None
+    return [state(scheduler, job) for job in jobs]
+
+
+@contextmanager
+def running(home: Path, devices: str = "cpu:2", policy: str = "fifo", store: Store | None = None, **more: Any) -> Iterator[Scheduler]:
+    """A scheduler at work; jobs that are left are ended with it."""
+    scheduler = Scheduler(store if store is not None else MemoryStore(), LocalRunner(home, devices), policy, **more)
+    scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+        end_all(home)
+
+
+def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[Bulletin], None]) -> Contact:
+    """A scheduler as a runner sees it, where row k is the job ``job{k}``."""
+    clock = WallClock(time.time())
+    return Contact(lambda row: Task(f"job{row}", launch(row)), lambda job: int(job[3:]), clock, tell, lambda: runner.cluster)
+
+
+def alive_in(home: Path) -> list[Incarnation]:
+    """Incarnations that are not over, as a roll call finds them."""
+    runner = LocalRunner(home, "cpu:1")
+    runner.roll_call()
+    return runner.known.alive()
+
+
+def end_all(home: Path) -> None:
+    """No process of a test outlives it."""
+    left = alive_in(home)
+    for one in left:
+        one.write_order(want="stop", grace=0.0)
+    until(lambda: all(one.abandoned() for one in left), "the end of all keepers")

@@ -1,7 +1,0 @@
-"""Runners of tests share what starts their keepers."""
-
-from __future__ import annotations
-
-from tests.runtime.warm_fork_servers import warm_fork_servers
-
-__all__ = ["warm_fork_servers"]  # a fixture

@@ -1,0 +1,200 @@
+"""Standard accounting logs: SWF and Slurm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gantline.core.errors import TraceError, UsageError
+from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers.slurm import gpus_of, memory_of, seconds_of, type_of
+from gantline.traces.trace import Trace
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def test_swf_takes_processors_as_gpus() -> None:
+    trace = import_trace("swf", FIXTURES / "swf.txt")
+    columns = ("job", "arrival", "gpus", "duration", "user", "queue", "outcome", "time_limit")
+    assert trace.frame.select(columns).rows() == [
+        ("1", 0.0, 16, 600.0, "3", "1", "completed", 3600.0),
+        ("3", 30.0, 8, 100.0, "3", "2", "failed", None),
+        ("4", 80.0, 5, 500.0, "", "2", "completed", 7200.0),
+    ]
+    assert trace.frame["memory"].to_list() == [None, pytest.approx(8 * 2048 * 1024e-9), pytest.approx(5 * 1024**2 / 1e9)]
+    assert trace.notes[:3] == (
+        "dropped 2 of 6 jobs: parts of a checkpointed job (its summary line is kept)",
+        "dropped 1 of 6 jobs: never ran (no positive run time)",
+        "time 0 of the log is Unix time 1500000000",
+    )
+
+
+def test_swf_may_count_several_processors_as_one_gpu() -> None:
+    trace = import_trace("swf", FIXTURES / "swf.txt", {"procs_per_gpu": "4"})
+    assert trace.frame["gpus"].to_list() == [4, 2, 2]
+    with pytest.raises(UsageError, match="below 1"):
+        import_trace("swf", FIXTURES / "swf.txt", {"procs_per_gpu": 0})
+
+
+def test_swf_lines_with_other_widths_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text("; note\n1 2 3\n")
+    with pytest.raises(TraceError, match="has 3 fields, a job has 18") as caught:
+        import_trace("swf", path)
+    assert caught.value.line == 2
+    path.write_text("; only: comments\n")
+    with pytest.raises(TraceError, match="holds no jobs"):
+        import_trace("swf", path)
+
+
+def test_swf_outcomes_parts_and_which_processors_count(tmp_path: Path) -> None:
+    """Codes 2 to 4 are parts of a job whose summary line is kept, 5 is killed; what was asked for goes before what was used."""
+    rows = [
+        "1 0 5 100 8 -1 -1 4 -1 -1 1 1 1 -1 1 -1 -1 -1",
+        "2 1 5 100 8 -1 -1 -1 -1 -1 5 1 1 -1 1 -1 -1 -1",
+        "3 2 5 100 8 -1 -1 0 -1 -1 0 1 1 -1 1 -1 -1 -1",
+        *(f"{number} 3 5 100 8 -1 -1 4 -1 -1 {number} 1 1 -1 1 -1 -1 -1" for number in (2, 3, 4)),
+    ]
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join(rows) + "\n")
+    frame = import_trace("swf", path).frame
+    assert frame["gpus"].to_list() == [4, 8, 8]
+    assert frame["outcome"].to_list() == ["completed", "killed", "failed"]
+
+
+def test_sacct_reads_times_and_resources() -> None:
+    trace = import_trace("sacct", FIXTURES / "sacct.txt")
+    columns = ("job", "arrival", "gpus", "duration", "type", "outcome", "user", "queue", "time_limit", "cpus")
+    assert trace.frame.select(columns).rows() == [
+        ("101_3", 0.0, 16, 93784.0, "", "killed", "bob", "gpu", None, 64.0),
+        ("100", 60.0, 2, 3600.0, "a100", "completed", "ann", "gpu", 86400.0, 8.0),
+        ("103", 1260.0, 1, 30.0, "h100", "failed", "ann", "gpu", 1800.0, 4.0),
+        ("103#2", 1560.0, 1, 90.0, "h100", "completed", "ann", "gpu", 1800.0, 4.0),
+    ]
+    assert trace.notes == (
+        "left out 1 steps of jobs (sacct -X leaves them out itself)",
+        "dropped 1 of 8 jobs: array members that never started",
+        "dropped 1 of 8 jobs: not finished",
+        "dropped 1 of 8 jobs: never ran (no elapsed time)",
+        "dropped 1 of 8 jobs: no GPUs",
+        "time 0 is 2024-03-01 07:59:00, the cluster's local time",
+        "sorted by arrival (1 came before the row above)",
+        "renamed 1 repeated id (x, then x#2, x#3, ...)",
+        "kept beside the usual columns, for a regime that reads them: time_limit",
+    )
+    with_cpu = import_trace("sacct", FIXTURES / "sacct.txt", {"cpu_jobs": True})
+    assert (0, 32.0) in with_cpu.frame.select("gpus", "cpus").rows()
+
+
+def test_sacct_with_older_columns(tmp_path: Path) -> None:
+    path = tmp_path / "old.txt"
+    path.write_text(
+        "JobIDRaw|Submit|ElapsedRaw|State|NNodes|AllocGRES|AllocCPUS|Restarts\n7|2019-01-01T00:00:00|50|COMPLETED|2|gpu:tesla:4|16|1\n"
+    )
+    frame = import_trace("sacct", path).frame
+    assert frame.select("gpus", "type", "cpus", "attempts", "duration").rows() == [(8, "tesla", 16.0, 2, 50.0)]
+
+
+def test_sacct_without_elapsed_takes_start_and_end(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        "JobID|Submit|Start|End|AllocTRES\n1|2024-03-01T08:00:00|2024-03-01T08:10:00|2024-03-01T09:00:00|gres/gpu=2\n"
+        "2|2024-03-01T08:00:00|2024-03-01T08:10:00|Unknown|gres/gpu=2\n"
+    )
+    trace = import_trace("sacct", tmp_path / "log")
+    assert trace.frame.select("job", "duration", "started").rows() == [("1", 3000.0, 600.0)]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("JobID|Submit|Elapsed", "no column holds the GPUs"),
+        ("JobID|Submit|AllocTRES", "no column holds the run time"),
+        ("JobID|Elapsed|AllocTRES", "column 'Submit' is missing"),
+        ("JobIDx|Submit|AllocTRES", r"column 'JobID' is missing \(print it with sacct -aXP -o JobID,"),
+    ],
+)
+def test_sacct_says_which_column_to_ask_for(tmp_path: Path, header: str, said: str) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(header + "\n1|2019-01-01T00:00:00|gres/gpu=1\n")
+    with pytest.raises(TraceError, match=said):
+        import_trace("sacct", path)
+    if "|" in header:
+        with pytest.raises(TraceError, match=r"is a log of Slurm \(add --format sacct"):
+            Trace.load(path)
+
+
+def test_sacct_names_the_line_of_a_broken_duration(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("JobID|Submit|Elapsed|AllocTRES\n1|2019-01-01T00:00:00|00:01:00|gres/gpu=1\n2|2019-01-01T00:00:00|1:2:3:4|gres/gpu=1\n")
+    with pytest.raises(TraceError, match="'1:2:3:4' is not a duration") as caught:
+        import_trace("sacct", path)
+    assert (caught.value.line, caught.value.field) == (3, "Elapsed")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("00:00:30", 30.0),
+        ("01:00:00", 3600.0),
+        ("1-02:03:04", 93784.0),
+        ("2-00", 172800.0),
+        ("30:00", 1800.0),
+        ("90", 5400.0),
+        ("05:30.250", 330.25),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_slurm_durations(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["1:2:3:4", "x", "-5", "1-", "1-x", "nan", "1_0"])
+def test_what_is_no_slurm_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        seconds_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "kind"),
+    [
+        ("cpu=8,gres/gpu=2,mem=1G", 2, ""),
+        ("gres/gpu:a100=2,gres/gpu=2", 2, "a100"),
+        ("gres/gpu:a100=2", 2, "a100"),
+        ("gres/gpu:a100=2,gres/gpu:v100=1", 3, ""),
+        ("gpu:4", 4, ""),
+        ("gpu:tesla:4", 4, "tesla"),
+        ("gres:gpu:2", 2, ""),
+        ("gpu", 1, ""),
+        ("cpu=8,mem=1G", 0, ""),
+        ("", 0, ""),
+        ("craynetwork:1,gpu:k80:1", 1, "k80"),
+    ],
+)
+def test_slurm_resources(text: str, gpus: int, kind: str) -> None:
+    assert (gpus_of(text), type_of(text)) == (gpus, kind)
+
+
+def test_slurm_memory_in_gigabytes() -> None:
+    assert memory_of("cpu=1,mem=64G") == pytest.approx(68.719476736)
+    assert memory_of("mem=1000") == pytest.approx(1.048576)
+    assert memory_of("cpu=1") is None
+
+
+def test_parts_of_heterogeneous_jobs_are_told(tmp_path: Path) -> None:
+    rows = ["JobID|Submit|Start|Elapsed|AllocTRES"]
+    rows += [f"7+{part}|2024-01-01T00:00:00|2024-01-01T00:01:00|00:10:00|gres/gpu={part + 1}" for part in (0, 1)]
+    (tmp_path / "log").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    trace = import_trace("sacct", tmp_path / "log")
+    assert trace.frame["started"].to_list() == [60.0, 60.0]
+    assert trace.notes[0].startswith("1 heterogeneous jobs have 2 parts")
+
+
+def test_every_run_of_a_requeued_slurm_job_counts(tmp_path: Path) -> None:
+    rows = ["7|2024-01-01T00:00:00|60|REQUEUED|gres/gpu=2", "7|2024-01-01T00:05:00|90|COMPLETED|gres/gpu=2"]
+    (tmp_path / "log.txt").write_text("JobID|Submit|ElapsedRaw|State|AllocTRES\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    frame = import_trace("sacct", tmp_path / "log.txt").frame
+    assert frame["job"].to_list() == ["7", "7#2"]
+    assert frame["duration"].to_list() == [60.0, 90.0]
+    assert frame["outcome"].to_list() == ["killed", "completed"]

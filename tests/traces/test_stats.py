@@ -1,0 +1,133 @@
+"""Statistics of a trace: small ones by hand, and the tables and curves made from them."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from gantline.core.errors import UsageError
+from gantline.traces.generators import generate
+from gantline.traces.stats import render, series, share_table, shares, stats
+from gantline.traces.trace import Trace
+
+
+def four_jobs() -> Trace:
+    """Four jobs in six hours: 1, 1, 2 and 4 GPUs for 1, 1, 2 and 3 hours, that is 18 GPU-hours."""
+    return Trace.from_records(
+        [
+            {"job": "a", "arrival": 0, "gpus": 1, "duration": 3600, "user": "ann", "outcome": "completed"},
+            {"job": "b", "arrival": 3600, "gpus": 1, "duration": 3600, "user": "ann", "outcome": "failed"},
+            {"job": "c", "arrival": 7200, "gpus": 2, "duration": 7200, "user": "bob", "deadline": 99999},
+            {"job": "d", "arrival": 21600, "gpus": 4, "duration": 10800, "user": "bob", "outcome": "completed"},
+        ]
+    )
+
+
+def text_of(renderable: object, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, legacy_windows=False)
+    console.print(renderable)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+class TestValues:
+    def test_the_whole(self) -> None:
+        found = stats(four_jobs(), gpus=6)
+        assert (found.jobs, found.span, found.gpu_hours) == (4, 21600, 18)
+        assert found.offered_load == pytest.approx(18 / (6 * 6))
+        assert found.jobs_per_hour == pytest.approx(0.5)
+        assert (found.mean_gpus, found.largest, found.deadlines) == (2, 4, 1)
+
+    def test_sizes_in_order_with_their_share_of_jobs_and_of_gpu_time(self) -> None:
+        sizes = stats(four_jobs()).sizes
+        assert [(size.name, size.count, size.jobs) for size in sizes] == [("1", 2, 0.5), ("2", 1, 0.25), ("4", 1, 0.25)]
+        assert [size.gpu_time for size in sizes] == pytest.approx([2 / 18, 4 / 18, 12 / 18])
+
+    def test_durations_and_gaps(self) -> None:
+        found = stats(four_jobs())
+        assert found.mean_duration == 6300
+        assert (found.durations[0.0], found.durations[0.5], found.durations[1.0]) == (3600, 5400, 10800)
+        assert found.mean_gap == 7200
+        assert found.gap_variation == pytest.approx(np.std([3600, 3600, 14400]) / 7200)
+        assert found.size_duration_correlation == pytest.approx(1)
+
+    def test_hours_and_weekdays_of_the_traces_clock(self) -> None:
+        found = stats(four_jobs())
+        assert {hour: share for hour, share in enumerate(found.hour_of_day) if share} == dict.fromkeys((0, 1, 2, 6), 0.25)
+        assert found.weekdays == (1, 0, 0, 0, 0, 0, 0)
+
+    def test_people_and_outcomes(self) -> None:
+        found = stats(four_jobs())
+        assert [(user.name, user.count) for user in found.users] == [("ann", 2), ("bob", 2)]
+        assert found.users[1].gpu_time == pytest.approx(16 / 18)
+        assert {outcome.name: outcome.count for outcome in found.outcomes} == {"completed": 2, "failed": 1, "": 1}
+        assert found.queues == ()
+
+    def test_without_a_cluster_there_is_no_load(self) -> None:
+        assert stats(four_jobs()).offered_load is None
+
+    def test_one_job_has_neither_gaps_nor_a_rate(self) -> None:
+        found = stats(Trace.from_frame(four_jobs().frame.head(1)), gpus=8)
+        assert (found.span, found.offered_load, found.jobs_per_hour) == (0, None, None)
+        assert (found.mean_gap, found.gap_variation, found.size_duration_correlation) == (None, None, None)
+
+    def test_jobs_that_all_arrive_at_once_have_gaps_of_zero(self) -> None:
+        found = stats(Trace.from_frame(four_jobs().frame.with_columns(arrival=pl.lit(0.0))))
+        assert (found.mean_gap, found.gap_variation) == (0, None)
+
+    def test_a_cluster_without_gpus_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="0 is not a number of GPUs"):
+            stats(four_jobs(), gpus=0)
+
+    def test_as_dict_is_plain_json(self) -> None:
+        plain = json.loads(json.dumps(stats(four_jobs(), gpus=6).as_dict()))
+        assert plain["durations"]["p50"] == 5400
+        assert plain["sizes"][2] == {"name": "4", "count": 1, "jobs": 0.25, "gpu_time": pytest.approx(12 / 18)}
+
+
+class TestTables:
+    def test_the_overview_states_load_sizes_and_durations(self) -> None:
+        text = text_of(render(stats(four_jobs(), gpus=6)))
+        for words in ("offered load on 6 GPUs", "0.500", "mean 2.00, largest 4", "median 90.0 min", "ann", "failed"):
+            assert words in text
+
+    def test_what_is_unknown_is_left_out(self) -> None:
+        text = text_of(render(stats(Trace.from_frame(four_jobs().frame.head(1).drop("user")))))
+        for words in ("offered load", "variation", "user", "queue"):
+            assert words not in text
+
+    def test_many_users_are_summed_up(self) -> None:
+        trace = generate("generic", seed=1, jobs=3000, jobs_per_hour=9, users=50)
+        rows = shares(trace.frame, "user")
+        text = text_of(share_table("user", rows, most=5))
+        assert "46 others" in text
+        assert f"{sum(row.count for row in rows[4:]):,}" in text
+
+    def test_a_name_with_markup_stays_text(self) -> None:
+        frame = four_jobs().frame.with_columns(user=pl.lit("[red]eve[/red]"))
+        assert "[red]eve[/red]" in text_of(share_table("user", shares(frame, "user")))
+
+
+class TestSeries:
+    def test_curves_rise_to_one(self) -> None:
+        trace = generate("generic", seed=1, jobs=5000, jobs_per_hour=9)
+        curve = series(trace)["durations"]
+        assert len(curve) == 400
+        assert curve["share"][-1] == 1
+        assert curve["duration"].is_sorted()
+        assert curve["duration"][-1] == trace.frame["duration"].max()
+
+    def test_arrivals_count_jobs_gpus_and_work_by_the_hour(self) -> None:
+        rows = series(four_jobs())["arrivals"].to_dicts()
+        assert rows[-1] == {"hour": 6, "jobs": 1, "gpus": 4, "work": 43200}
+        assert [row["hour"] for row in rows] == [0, 1, 2, 6]
+
+    def test_one_job_has_an_empty_curve_of_gaps(self) -> None:
+        found = series(Trace.from_frame(four_jobs().frame.head(1)))
+        assert len(found["gaps"]) == 0
+        assert found["hour_of_day"]["share"].sum() == 1
+        assert found["sizes"].columns == ["gpus", "count", "jobs", "gpu_time"]
