@@ -36,9 +36,8 @@ class Slow(Policy):
 """
 HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "scipy.special", "highspy", "pydantic", "matplotlib")
 #: not needed for a small run: some are left for those who need them, some come with a frame
-_DRIVERS = ("drivers.faulty", "drivers.journal", "drivers.python_keys.run", "drivers.python_keys.table_verbs")
 _MODELS = ("performance.goodput", "performance.throughput_table", "report.metrics")
-SELDOM = ("numpy.ma", *(f"gantline.{name}" for name in (*_DRIVERS, *_MODELS)))
+SELDOM = ("numpy.ma", *(f"gantline.{name}" for name in _MODELS))
 
 
 def imported_by(*arguments: str) -> set[str]:
