@@ -45,6 +45,7 @@ _EXPORTS = {
     "NodeEvent": "gantline.core.node_events",
     "Costs": "gantline.core.costs",
     "GantlineError": "gantline.core.errors",
+    "Client": "gantline.live.service.client",
     "list_systems": "gantline.registry",
     "find_system": "gantline.registry",
 }
