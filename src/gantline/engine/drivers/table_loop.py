@@ -21,8 +21,7 @@ from gantline.engine import beside_reasons
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.advance import arrive as let_in
-from gantline.engine.advance import finish_due, next_finish, next_movable
+from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.blocked import name_blocked
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.drivers import loop_clock as lc
@@ -66,7 +65,7 @@ class OnTables(NamedTuple):
 
 
 @kernel
-def has_room(on: OnTables, number: Ints, clock: LoopClock) -> bool:
+def _has_room(on: OnTables, number: Ints, clock: LoopClock) -> bool:
     log, devices = on.log, on.t.D.shape[1]
     if clock.number[lc.INSTANTS] % OFTEN == 0 or log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
         return False
@@ -74,30 +73,30 @@ def has_room(on: OnTables, number: Ints, clock: LoopClock) -> bool:
 
 
 @kernel
-def has_ended(on: OnTables, row: int) -> bool:
+def _has_ended(on: OnTables, row: int) -> bool:
     return not np.isnan(on.t.F[c.FINISH, row])
 
 
 @kernel
-def due(on: OnTables, number: Ints) -> float:
+def _due(on: OnTables, number: Ints) -> float:
     """When the next row arrives."""
     F = on.t.F
     return float(F[c.ARRIVAL, number[ls.NEXT]]) if number[ls.NEXT] < F.shape[1] else np.inf
 
 
 @kernel
-def next_end(on: OnTables, number: Ints) -> float:
+def _next_end(on: OnTables, number: Ints) -> float:
     return next_finish(on.t.F, on.t.I, on.lists)
 
 
 @kernel
-def finish(on: OnTables, number: Ints, now: float) -> None:
+def _finish(on: OnTables, number: Ints, now: float) -> None:
     finish_due(on.t, on.lists, now, on.rules, on.log)
 
 
 @kernel
-def arrive(on: OnTables, number: Ints, now: float, load_limit: float) -> None:
-    let_in(on.t.F, on.t.I, on.lists, now, load_limit)
+def _arrive(on: OnTables, number: Ints, now: float, load_limit: float) -> None:
+    arrive(on.t.F, on.t.I, on.lists, now, load_limit)
 
 
 @kernel
@@ -177,7 +176,7 @@ def _nothing_fits(NI: Ints, lists: Lists, rules: EngineRules) -> bool:
 
 
 @kernel
-def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
+def _decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
     """Nothing is to be decided while nothing waits and no quota is exceeded; before a decision the policy may have to say something."""
     count, out, F = clock.number, on.out, on.t.F
     if BOUNDED:
@@ -208,7 +207,7 @@ def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
 
 
 @kernel
-def wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
+def _wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
     """When the answer ends, a row that runs reaches a level, or a gang may be stopped that may not yet."""
     if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
         return np.inf
@@ -238,13 +237,13 @@ def _next_level(on: OnTables, now: float) -> float:
     return soonest
 
 
-_VERBS = Verbs(due, finish, arrive, decide, wake, has_room, has_ended, next_end)
-_WITHIN_QUOTAS = _VERBS._replace(decide=variant(decide, "decide_bounded", BOUNDED=True), wake=variant(wake, "wake_bounded", BOUNDED=True))
+_VERBS = Verbs(_due, _finish, _arrive, _decide, _wake, _has_room, _has_ended, _next_end)
+_WITHIN_QUOTAS = _VERBS._replace(decide=variant(_decide, "decide_bounded", BOUNDED=True), wake=variant(_wake, "wake_bounded", BOUNDED=True))
 run_sum = loop_over(_VERBS, "run_sum", __name__)
 run_sum_bounded = loop_over(_WITHIN_QUOTAS, "run_sum_bounded", __name__)
-run_asking = loop_over(_VERBS._replace(decide=variant(decide, "decide_asking", ASKS=True)), "run_asking", __name__)
+run_asking = loop_over(_VERBS._replace(decide=variant(_decide, "decide_asking", ASKS=True)), "run_asking", __name__)
 run_asking_bounded = loop_over(
-    _WITHIN_QUOTAS._replace(decide=variant(decide, "decide_asking_bounded", ASKS=True, BOUNDED=True)), "run_asking_bounded", __name__
+    _WITHIN_QUOTAS._replace(decide=variant(_decide, "decide_asking_bounded", ASKS=True, BOUNDED=True)), "run_asking_bounded", __name__
 )
 
 
