@@ -20,7 +20,7 @@ _EXPORTS = {
     "tune": "gantline.lab.experiment.python",
     "fill": "gantline.lab.experiment.filling.fill",
     "rollout": "gantline.simulator.rollout",
-    "Candidate": "gantline.simulator.candidate",
+    "Candidate": "gantline.simulator.rollout",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.engine.assembly.spec",
     "Trace": "gantline.traces.trace",

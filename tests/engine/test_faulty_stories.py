@@ -10,7 +10,7 @@ from tests.engine.stories import jobs_of, tell
 from gantline import simulate
 from gantline.core import columns as c
 from gantline.engine import log as g
-from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import Faults
 
 
 def overlaps(ending) -> list[str]:

@@ -10,7 +10,7 @@ from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.local.runner import LocalRunner
 from gantline.live.records import MemoryStore
 from gantline.live.replay import replay_store

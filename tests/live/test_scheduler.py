@@ -16,7 +16,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.bulletins import Bulletin
 from gantline.live.changing import change_jobs
 from gantline.live.endings import Endings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gantline.core.plan import Plan
     from gantline.core.snapshot import Snapshot
-    from gantline.simulator.outcome import JobOutcome
+    from gantline.simulator.from_here import JobOutcome
 
 app = App(
     name="decide",
@@ -46,7 +46,7 @@ def decide(
     from gantline.engine.assembly.guard import guard_of
     from gantline.engine.assembly.rules import rule_of_run
     from gantline.engine.lost_turns import describe_error
-    from gantline.simulator.outcome import carry_out
+    from gantline.simulator.from_here import carry_out
     from gantline.traces.files.given_code import only_given
     from gantline.traces.files.placements import placement_of
     from gantline.traces.files.policies import code_named, load_policy

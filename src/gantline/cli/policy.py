@@ -133,7 +133,7 @@ def _imitations(policy: type[Policy]) -> list[str]:
 
 def _key_form(policy: type[Policy]) -> str:
     """How the key of a policy with its default parameters is evaluated in a simulation."""
-    from gantline.simulator.key_form import key_form
+    from gantline.simulator.simulate import key_form
     from gantline.traces.files.policies import policy_of
 
     try:

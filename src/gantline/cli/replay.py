@@ -14,7 +14,7 @@ from gantline.core.errors import UsageError
 from gantline.traces.files.given_code import GivenCode
 
 if TYPE_CHECKING:
-    from gantline.engine.drivers.replay_check import Replayed
+    from gantline.engine.drivers.journal import Replayed
     from gantline.live.recorded_run import RecordedRun
 
 app = App(

@@ -27,7 +27,7 @@ def note(text: str) -> None:
 
 def explain_loop(summary: dict[str, Any]) -> None:
     """Which loop ran, and why no faster one did."""
-    from gantline.engine.drivers.compiled import LoopReport
+    from gantline.engine.drivers.simulation import LoopReport
 
     for line in LoopReport(summary["loop"], summary["loop_refused"]).lines():
         say(line)
@@ -77,7 +77,7 @@ def _report_load(run: Run) -> None:
     from gantline.core.units import human_seconds
     from gantline.lab.report.steady import judge
     from gantline.simulator.occupancy import held_by_job
-    from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
+    from gantline.simulator.series import let_in, lost_gpu_time, queue_steps
 
     F, I, summary = run.tables.F, run.tables.I, run.summary
     warmup = summary.get("warmup", 0.0)

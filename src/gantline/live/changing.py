@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, SetJob
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.answers import settle
 from gantline.live.book import Job
 from gantline.live.records import Entry

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from gantline.core import columns as c
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.engine.state import State
 from gantline.live.answers import settle
 from gantline.live.loop_thread import LoopThread

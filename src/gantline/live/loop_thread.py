@@ -9,8 +9,7 @@ from functools import partial
 
 from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Input
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.live.answers import Answer, settle, wait
 
 

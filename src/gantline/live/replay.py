@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
-from gantline.engine.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
+from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.live.archive import Archive
 from gantline.live.launches import Launches
 from gantline.live.past import Past

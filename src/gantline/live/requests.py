@@ -11,7 +11,7 @@ from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.core.phases import Phase
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.after_step import Observer
 from gantline.live.answers import copy_result, settle
 from gantline.live.book import Book, Job

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gantline.core.inputs import Input, Reserve, Unreserve
 from gantline.core.windows import AdvanceWindow
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.answers import settle
 from gantline.live.loop_thread import LoopThread
 from gantline.live.records import Entry

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.answers import Answer, settle
 from gantline.live.archive import Archive, totals_of
 from gantline.live.book import Job

@@ -19,13 +19,13 @@ from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
-from gantline.engine.dense.clearing import find_free
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, start
 from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, pop, push, put
 from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
 from gantline.engine.dense.queues import Lanes, next_lane, remove, restart
 from gantline.engine.dense.records import Records
+from gantline.engine.dense.walk import find_free
 
 INSTANT = 1e-6  # seconds that a gang takes at least
 FREE, NEXT, INSTANTS = range(3)

@@ -17,8 +17,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.lab.conformance.scenarios import CARBON, some_jobs
 from gantline.traces.files.clusters import read_cluster

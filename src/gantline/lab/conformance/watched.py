@@ -21,7 +21,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_sna
 from gantline.core.tables import Tables
 from gantline.engine.plan_check import check_plan
 from gantline.lab.conformance.fence import fence
-from gantline.simulator.outcome import carry_out_on
+from gantline.simulator.from_here import carry_out_on
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ NEEDED = (
     "gantline.lab.report.doubts", "gantline.lab.report.frames", "gantline.lab.report.metrics", "gantline.lab.report.rundir",
     "gantline.traces.generators.arrivals", "gantline.traces.cells", "gantline.traces.faults", "gantline.traces.read",
     "gantline.traces.rename", "gantline.engine.drivers.table_loop",
-    "gantline.engine.assembly.goodput", "gantline.engine.assembly.scaling",
-    "gantline.engine.assembly.throughputs", "gantline.models.parameter_servers", "gantline.models.scaling", "numpy.ma",
+    "gantline.engine.assembly.goodput", "gantline.engine.assembly.models",
+    "gantline.engine.assembly.models", "gantline.models.parameter_servers", "gantline.models.scaling", "numpy.ma",
     "gantline.core.machine_code.object_code",
 )  # fmt: skip
 """What every run of a worker imports, or many do, with all that comes along."""

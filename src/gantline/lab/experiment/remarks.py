@@ -10,7 +10,7 @@ from gantline.core.units import human_seconds
 from gantline.lab.experiment.outcome import DONE
 from gantline.lab.experiment.results import same_runs
 from gantline.lab.report.doubts import doubts_of, free_stops, links_apart, no_contest, turned_away, ways_left_out, wholes_for_parts
-from gantline.simulator.warmup import BATCH
+from gantline.simulator.summary import BATCH
 
 if TYPE_CHECKING:
     from gantline.lab.experiment.grid import Case

@@ -14,8 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
-from gantline.simulator.from_here import private_tables, state_on
-from gantline.simulator.outcome import carry_out_on
+from gantline.simulator.from_here import carry_out_on, private_tables, state_on
 from gantline.traces.files.placements import GivenPlacement
 
 RUNS = ("starts", "stays", "moves", "resizes")

@@ -20,7 +20,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.lab.questions.changes import RUNS, StepChange, step_changes
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.outcome import JobOutcome, carry_out
+from gantline.simulator.from_here import JobOutcome, carry_out
 from gantline.simulator.rollout import CpuBudget
 
 

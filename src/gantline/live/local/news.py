@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gantline.core.inputs import Fault
-from gantline.engine.drivers.message_queue import Clock
+from gantline.engine.drivers.live import Clock
 from gantline.engine.executor import News, Report
 from gantline.live.bulletins import Ending
 from gantline.live.local.incarnation import Incarnation

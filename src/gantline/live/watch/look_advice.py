@@ -11,7 +11,7 @@ from gantline.lab.experiment.advice import Advice
 from gantline.lab.experiment.python import Policies, advise, choices_of
 from gantline.live.watch.look_as_trace import as_trace
 from gantline.live.watch.watched import ClusterLook
-from gantline.simulator.signature import with_options
+from gantline.simulator.simulate import with_options
 
 
 @partial(with_options, single=False)

@@ -12,30 +12,41 @@ from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
 
 
 @kernel
-def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
-    """The key of a row that makes no progress."""
-    w = case.weight
-    need = float(i[p.NEED, row])
-    remaining = max(0.0, f[p.ESTIMATE, row] - f[p.DONE, row])
-    key = (
-        w[k.ARRIVAL] * f[p.ARRIVAL, row]
-        + w[k.ATTAINED] * f[p.SERVICE, row]
-        + w[k.ATTAINED_GPU] * f[p.GPUTIME, row]
-        + w[k.REMAINING] * remaining
-        + w[k.REMAINING_GPU] * (remaining * need)
-        + w[k.ESTIMATE] * f[p.ESTIMATE, row]
-        + w[k.GPUS] * need
-        + w[k.PRIORITY] * f[p.PRIORITY, row]
-    )
+def _key_of(case: FutureCase, numbers: Floats, at: int, need: float, rate: float, ran: float) -> float:
+    """The key of a row or of a gang that runs, after `ran` seconds at that rate; what does not count is not even read."""
+    w, key = case.weight, 0.0
+    service, gputime = numbers[p.SERVICE, at] + ran, numbers[p.GPUTIME, at] + need * ran
+    if w[k.ARRIVAL] != 0.0:
+        key += w[k.ARRIVAL] * numbers[p.ARRIVAL, at]
+    if w[k.ATTAINED] != 0.0:
+        key += w[k.ATTAINED] * service
+    if w[k.ATTAINED_GPU] != 0.0:
+        key += w[k.ATTAINED_GPU] * gputime
+    if w[k.REMAINING] != 0.0 or w[k.REMAINING_GPU] != 0.0:
+        remaining = max(0.0, numbers[p.ESTIMATE, at] - (numbers[p.DONE, at] + rate * ran))
+        key += w[k.REMAINING] * remaining
+        key += w[k.REMAINING_GPU] * (remaining * need)
+    if w[k.ESTIMATE] != 0.0:
+        key += w[k.ESTIMATE] * numbers[p.ESTIMATE, at]
+    if w[k.GPUS] != 0.0:
+        key += w[k.GPUS] * need
+    if w[k.PRIORITY] != 0.0:
+        key += w[k.PRIORITY] * numbers[p.PRIORITY, at]
     if w[k.FIRST_START] != 0.0:
-        first = f[p.FIRST, row]
-        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + f[p.ARRIVAL, row] if np.isnan(first) else first)
+        first = numbers[p.FIRST, at]
+        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + numbers[p.ARRIVAL, at] if np.isnan(first) else first)
     level = 0
-    measure = f[p.GPUTIME, row] if w[k.BY_GPU] == 1.0 else f[p.SERVICE, row]
+    measure = gputime if w[k.BY_GPU] == 1.0 else service
     for place in range(case.thresholds.shape[0]):
         if measure >= case.thresholds[place]:
             level += 1
     return float(level * w[k.LEVEL_STEP] + key)
+
+
+@kernel
+def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
+    """The key of a row that makes no progress."""
+    return _key_of(case, f, row, float(i[p.NEED, row]), 0.0, 0.0)
 
 
 @kernel
@@ -56,34 +67,9 @@ def only_remaining(case: FutureCase) -> bool:
 
 @kernel
 def key_of_running(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
-    """The key of a gang that runs; what does not count is not even read."""
-    s, w = room.s, case.weight
-    ran = max(0.0, now - s[p.SINCE, at])
-    key = 0.0
-    if w[k.ARRIVAL] != 0.0:
-        key += w[k.ARRIVAL] * s[p.ARRIVAL, at]
-    if w[k.ATTAINED] != 0.0:
-        key += w[k.ATTAINED] * (s[p.SERVICE, at] + ran)
-    if w[k.ATTAINED_GPU] != 0.0:
-        key += w[k.ATTAINED_GPU] * (s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
-    if w[k.REMAINING] != 0.0 or w[k.REMAINING_GPU] != 0.0:
-        remaining = max(0.0, s[p.ESTIMATE, at] - (s[p.DONE, at] + s[p.RATE, at] * ran))
-        key += w[k.REMAINING] * remaining
-        key += w[k.REMAINING_GPU] * (remaining * s[p.SIZE, at])
-    if w[k.ESTIMATE] != 0.0:
-        key += w[k.ESTIMATE] * s[p.ESTIMATE, at]
-    if w[k.GPUS] != 0.0:
-        key += w[k.GPUS] * s[p.SIZE, at]
-    if w[k.PRIORITY] != 0.0:
-        key += w[k.PRIORITY] * s[p.PRIORITY, at]
-    if w[k.FIRST_START] != 0.0:
-        first = s[p.FIRST, at]
-        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + s[p.ARRIVAL, at] if np.isnan(first) else first)
-    level = 0
-    for place in range(case.thresholds.shape[0]):
-        if _measure(case, room, at, now) >= case.thresholds[place]:
-            level += 1
-    return float(level * w[k.LEVEL_STEP] + key)
+    """The key of a gang that runs."""
+    s = room.s
+    return _key_of(case, s, at, s[p.SIZE, at], s[p.RATE, at], max(0.0, now - s[p.SINCE, at]))
 
 
 @kernel
@@ -117,16 +103,6 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
     for at in range(count):
         s[p.KEY, at] = key_of_running(case, room, at, now)
     _note_lowest(room, count)
-
-
-@kernel
-def _measure(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
-    """The service by which levels count."""
-    s = room.s
-    ran = max(0.0, now - s[p.SINCE, at])
-    if case.weight[k.BY_GPU] == 1.0:
-        return float(s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
-    return float(s[p.SERVICE, at] + ran)
 
 
 @kernel

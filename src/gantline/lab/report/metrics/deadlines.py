@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Ints
-from gantline.simulator.frame_columns import jobs_of_frame
-from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, REJECTED, JobColumns
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, REJECTED, JobColumns, jobs_of_frame
 
 OUTCOMES = ("", "met", "missed", "open")
 NO_DEADLINE, MET, MISSED, OPEN = range(len(OUTCOMES))

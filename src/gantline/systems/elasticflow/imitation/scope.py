@@ -1,6 +1,6 @@
 """What ElasticFlow's simulator reads: spare GPUs are ElasticFlow's alone, and of the rigid baselines only Tiresias has something to set."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 _DEADLINES = ("compat", "admission", "judge", "scale_limit", "overhead")
 

@@ -1,6 +1,6 @@
 """What GAIA's simulator reads: one policy with the flags of its command line, and the carbon intensity."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "GAIA's simulator",

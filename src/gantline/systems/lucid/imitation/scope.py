@@ -1,6 +1,6 @@
 """What Lucid's simulator reads: six policies, which of its slips are repaired, and its files of measurements and predictions."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Lucid's simulator",

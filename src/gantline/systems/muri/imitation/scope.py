@@ -1,6 +1,6 @@
 """What Muri's simulator reads: its own policy with its ablations, five baselines without parameters, and what events cost."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Muri's simulator",

@@ -1,6 +1,6 @@
 """What PAL's simulator reads: three orders without parameters, its placements, and the speeds of devices."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "PAL's simulator",

@@ -1,6 +1,6 @@
 """What Pollux' simulator reads."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Pollux' simulator",

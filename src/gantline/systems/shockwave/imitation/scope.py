@@ -1,6 +1,6 @@
 """What Shockwave's simulator reads; its baselines are those of Gavel's family by name, and have nothing to set."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Shockwave's simulator",

@@ -9,7 +9,7 @@ import numpy as np
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.profiles import profiles_of, profiles_summary
+from gantline.engine.imitations.registry import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.recorded import Recorded

@@ -1,6 +1,6 @@
 """What Sia's simulator reads: batches never change there under Shockwave, so nothing of its futures; Gavel's have nothing to set."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Sia's simulator",

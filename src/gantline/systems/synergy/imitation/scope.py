@@ -1,6 +1,6 @@
 """What Synergy's simulator reads: one policy with its order, mechanism and placement, rounds, and the profiles of networks."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "Synergy's simulator",
