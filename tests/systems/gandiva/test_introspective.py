@@ -9,9 +9,7 @@ import pytest
 from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
-from gantline.systems.gandiva.policies.homes import Homes
-from gantline.systems.gandiva.policies.migration import against_fragments, for_locality
-from gantline.systems.gandiva.policies.packing import Packing
+from gantline.systems.gandiva.policies.homes import Homes, Packing, against_fragments, for_locality
 from gantline.traces.generators.making import generate
 
 OFF = {"packing": False, "migration": False, "growth": False}

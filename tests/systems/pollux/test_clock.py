@@ -18,8 +18,8 @@ from gantline.models.goodput.efficiency import gain
 from gantline.models.goodput.measured import Application, packed_shape
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.imitation.placing import Nodes
-from gantline.systems.pollux.imitation.reading import read_asked
+from gantline.systems.pollux.imitation.drive import read_asked
+from gantline.systems.pollux.imitation.loop import Nodes
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.trace import Trace
 

@@ -1,24 +1,73 @@
-"""`lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other."""
+"""`lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other; and
+`qssf`.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.plan import Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.plan import Assignments, Misfit, Mode, Plan
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
+from gantline.core.takes import parameter
 from gantline.models.pair_model import SCORE_NAMES, PairModel
-from gantline.systems.lucid.policies.grant_columns import GrantColumns
-from gantline.systems.lucid.policies.profiler import ProfilerShare
-from gantline.systems.lucid.policies.seats import FreeSeats
-from gantline.systems.lucid.policies.submissions import BIN, SubmissionCounts
+from gantline.systems.lucid.policies.profiler import BIN, FreeSeats, ProfilerShare, SubmissionCounts
+
+# A plan as columns: what each job holds, asked for again or for the first time.
+
+
+@dataclass
+class GrantColumns:
+    """Jobs with devices on which others may join them (SPACE), or of their own."""
+
+    job: list[int] = field(default_factory=list)
+    option: list[int] = field(default_factory=list)
+    devices: list[tuple[int, ...]] = field(default_factory=list)
+    mode: list[Mode] = field(default_factory=list)
+    purpose: list[str] = field(default_factory=list)
+    limit: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def add(
+        self, job: int, option: int, devices: tuple[int, ...], mode: Mode = Mode.EXCLUSIVE, purpose: str = "train", limit: float = math.inf
+    ) -> None:
+        """One job of the plan."""
+        for column, value in zip(vars(self).values(), (job, option, devices, mode, purpose, limit)):
+            column.append(value)
+
+    def keep(self, snapshot: Snapshot, positions: list[int]) -> None:
+        """These jobs go on as they are."""
+        jobs = snapshot.jobs
+        options = jobs.option.tolist()
+        for position in positions:
+            grant = jobs.grant(position)
+            if grant is None:
+                self.add(position, options[position], ())
+            else:
+                held = grant.assignment
+                self.add(position, held.option, held.devices, held.mode, held.purpose, held.limit)
+
+    def assignments(self) -> Assignments:
+        return Assignments(
+            self.job,
+            option=self.option,
+            devices=self.devices,
+            mode=[int(mode) for mode in self.mode],
+            purpose=self.purpose,
+            limit=self.limit,
+        )
+
+
+# `lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other.
 
 REPAIRS = ("guest", "loan", "profile", "second")
 
@@ -38,28 +87,20 @@ class Lucid(Policy):
     alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`performance/pair_table.py`).
     """
 
-    name: ClassVar[str] = "lucid"
-    names_devices: ClassVar[bool] = True
-    paper: ClassVar[str] = (
-        "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
-    )
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
-    ties: ClassVar[str] = "equal GPU time: the earlier arrival first, then the order of the trace; hosts: the one that started first"
+    name = "lucid"
+    names_devices = True
+    paper = "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
+    needs = frozenset({"remaining"})
+    ties = "equal GPU time: the earlier arrival first, then the order of the trace; hosts: the one that started first"
 
-    profile: float = field(
-        default=200.0, metadata=about("seconds for which a job runs to be profiled; 0: none does", low=0.0, finite=True, unit="seconds")
-    )
-    profiler_nodes: int = field(
-        default=1, metadata=about("nodes that profile, the last of the cluster; none where it has fewer than four", low=0)
-    )
-    widest: int = field(default=8, metadata=about("GPUs of the largest job that is profiled", low=1))
-    most_score: int = field(default=2, metadata=about("what the sharing scores (0, 1, 2) of two jobs may sum up to", low=0, high=4))
-    reach: float = field(
-        default=2.0, metadata=about("a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
-    )
-    quiet: float = field(default=2.0, metadata=about("jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True))
+    profile: float = parameter(200.0, "seconds for which a job runs to be profiled; 0: none does", low=0.0, finite=True, unit="seconds")
+    profiler_nodes: int = parameter(1, "nodes that profile, the last of the cluster; none where it has fewer than four", low=0)
+    widest: int = parameter(8, "GPUs of the largest job that is profiled", low=1)
+    most_score: int = parameter(2, "what the sharing scores (0, 1, 2) of two jobs may sum up to", low=0, high=4)
+    reach: float = parameter(2.0, "a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
+    quiet: float = parameter(2.0, "jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True)
 
-    repair: tuple[str, ...] = field(default=(), metadata={"help": f"regime lucid: slips that are repaired: {', '.join(REPAIRS)}"})
+    repair: tuple[str, ...] = parameter((), f"regime lucid: slips that are repaired: {', '.join(REPAIRS)}")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -200,3 +241,23 @@ class _Queue:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
             return True
         return False
+
+
+# Quasi-Shortest-Service-First (Helios, SC 2021, section 4.2): the job with the least predicted GPU time first; running jobs stay.
+
+
+@dataclass(frozen=True)
+class QuasiShortestServiceFirst(OrderPolicy):
+    """Least predicted GPU time first; running jobs stay, and no job passes one that does not fit (QSSF)."""
+
+    name = "qssf"
+    paper = "Hu et al.: Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters (SC 2021)"
+    needs = frozenset({"remaining"})
+    preempt = False
+    misfit = Misfit.STOP
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.estimate * snapshot.jobs.gpus
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf

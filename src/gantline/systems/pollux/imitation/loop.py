@@ -1,20 +1,61 @@
-"""The original's outer loop: advance every job by one interval, ask the policy, place the jobs whose nodes changed."""
+"""The outer loop of Pollux' simulator: advance every job by one interval, ask the policy, place the jobs whose nodes changed; and its
+result.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import groupby
+from typing import Any, Protocol
 
 import numpy as np
 
 from gantline.core.arrays import Ints
+from gantline.core.reasons import Reason
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, Interval, write_intervals, write_jobs
 from gantline.models.goodput.fit import WORK, fit_like_artifact, fit_rows
-from gantline.models.goodput.observations import Observations
+from gantline.models.goodput.measured import packed_shape
+from gantline.models.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS, Observations
+from gantline.models.goodput.speed_model import step_time
 from gantline.systems.pollux.imitation import clock as k
-from gantline.systems.pollux.imitation.applications import Applications
-from gantline.systems.pollux.imitation.placing import Nodes, shape_of
+from gantline.systems.pollux.imitation.clock import Applications
+
+# Which nodes a job gets: always from the one with most free devices, and the list keeps the order of taking.
+
+
+Nodes = tuple[int, ...]  # the node of each device
+
+
+def shape_of(nodes: Nodes) -> tuple[int, ...]:
+    """Devices per node in the order of the list: run lengths of equal nodes."""
+    return tuple(len(list(same)) for _, same in groupby(nodes))
+
+
+def free_devices(capacity: Sequence[int], held: Iterable[Nodes]) -> list[int]:
+    """What is left on each node."""
+    free = list(capacity)
+    for nodes in held:
+        for node in nodes:
+            free[node] -= 1
+    return free
+
+
+def take(free: list[int], wanted: int) -> Nodes:
+    """So many devices, each time from the node with most that are free; ``free`` becomes less. There must be enough."""
+    taken: list[int] = []
+    while wanted:
+        node = max(range(len(free)), key=free.__getitem__)
+        count = min(free[node], wanted)
+        free[node] -= count
+        wanted -= count
+        taken += [node] * count
+    return tuple(taken)
+
+
+# The original's outer loop: advance every job by one interval, ask the policy, place the jobs whose nodes changed.
 
 _PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up
 
@@ -161,3 +202,54 @@ class Loop:
         slowed: Ints = np.array([job for job in spanning if any(guests[node] > 1 for node in self.held[job])], dtype=np.int64)
         self.jobs.F[k.SLOWED] = 0.0
         self.jobs.F[k.SLOWED, slowed] = 1.0
+
+
+# Writes the result of the loop into the tables and the log of a run, and measures the errors of the fitted models.
+
+_ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
+
+
+def write_result(simulation: Simulation, loop: Loop) -> None:
+    """Fill in starts, ends, service, restarts and the intervals in which devices were held."""
+    F, I, courses = loop.jobs.F, loop.jobs.I, loop.applications.courses
+    write_jobs(
+        simulation, service=F[k.SECONDS], first_start=[loop.first.get(job, np.nan) for job in range(F.shape[1])],
+        finish=F[k.FINISH], restarts=np.maximum(I[k.RESTARTS], 0), gpu_time=F[k.SERVICE],
+        done=np.minimum(F[k.PROGRESS] / courses.edges[I[k.APP], courses.epochs[I[k.APP]] - 1], 1.0),
+    )  # fmt: skip
+    simulation.state.now = max((span.end for span in loop.spans), default=loop.now)
+    simulation.engine.decisions = loop.decisions
+    write_intervals(simulation, _intervals(simulation, loop))
+
+
+def _intervals(simulation: Simulation, loop: Loop) -> Iterator[Interval]:
+    """One per span; a node's devices are given out from the lowest number that is free."""
+    t = simulation.state.tables
+    seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device.tolist()
+    for span in sorted(loop.spans, key=lambda span: (span.begin, span.job)):
+        held = [seats.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)[0] for node in span.nodes]
+        reason = Reason.FINISHED if span.finished else Reason.END if span.end >= loop.now else Reason.RESIZED
+        yield Interval(span.job, span.begin, span.end, held, reason)
+
+
+def belief_errors(loop: Loop) -> dict[str, Any]:
+    """Mean relative error of step times, as the last models see them: where a job has been, and on 1 to 16 devices, packed."""
+    jobs, there, elsewhere = loop.jobs, [], []
+    for job in np.flatnonzero(jobs.I[k.MODEL] == 1).tolist():
+        model, app = jobs.model[job], int(jobs.I[k.APP, job])
+        rows = jobs.seen[job, : jobs.I[k.SEEN, job]]
+        for row in rows:
+            there.append(_error(step_time(model, int(row[NODES]), int(row[REPLICAS]), row[BATCH], 0), float(np.exp(row[LOG_STEP]))))
+        local = float(rows[-1, BATCH])
+        for devices in _ELSEWHERE:
+            shape = packed_shape(devices, loop.applications.per_node)
+            elsewhere.append(_error(step_time(model, len(shape), devices, local, 0), loop.applications.step_time(app, shape, local, 0.0)))
+    return {"belief_error_seen": _mean(there), "belief_error_elsewhere": _mean(elsewhere)}
+
+
+def _error(believed: float, true: float) -> float:
+    return abs(believed / true - 1.0)
+
+
+def _mean(errors: list[float]) -> float | None:
+    return float(np.mean(errors)) if errors else None
