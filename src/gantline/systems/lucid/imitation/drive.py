@@ -41,7 +41,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     progress = _Progress(outcomes, simulation.on_progress)
     if policy == "lucid":
         assert isinstance(simulation.engine.policy, Lucid)
-        repairs = Repairs.named(simulation.engine.policy.repair)
+        repairs = simulation.engine.policy.repair
         passes, loans = _run_lucid(_asked(trace, known, _profiles(simulation)), devices, progress, _profiles(simulation), repairs)
     else:
         predicted = _predicted(_profiles(simulation), "lgb", known) if policy == "qssf" else {}
@@ -110,7 +110,7 @@ def _run_lucid(
     left = {name: each[:-1] if name in _PROFILERS else each for name, each in devices.items()}
     sharing = SharingSwitch(SubmissionForecast(profiles.expected("pred_gpu_job")), _FEW_JOBS)
     for cluster in progress.clusters(jobs, left):
-        lender = NodeLender(profiler.loans, lent, only_lent=repairs.loan) if cluster.name == _LENDER else None
+        lender = NodeLender(profiler.loans, lent, only_lent="loan" in repairs) if cluster.name == _LENDER else None
         inside = [_entering(asked[job.row], outcomes[job.row], repairs) for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
         passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender, repairs).run()
     return passes, profiler.loans
@@ -118,7 +118,7 @@ def _run_lucid(
 
 def _entering(one: PairingJob, found: LucidOutcome, repairs: Repairs) -> PairingJob:
     """A job of the main phase; where that is repaired, it enters once its profile is known."""
-    return one._replace(enters=found.profile_end) if repairs.profile and found.profiled else one
+    return one._replace(enters=found.profile_end) if "profile" in repairs and found.profiled else one
 
 
 def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> dict[int, PairingJob]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -16,24 +16,10 @@ from gantline.systems.lucid.imitation.profiling import NodeLender, SharingSwitch
 from gantline.systems.lucid.importer import FIRST
 from gantline.systems.lucid.profiles import Configuration, LucidProfiles
 
-# Which slips of Lucid's simulator are repaired, one by one, to see what each changes.
-
-
-class Repairs(NamedTuple):
-    """What the paper means, in place of what the program does."""
-
-    guest: bool = False
-    """A guest goes at full speed once its host has left, and may host another job."""
-    loan: bool = False
-    """A node comes back only if one was lent."""
-    profile: bool = False
-    """A job joins the queue when its profile is known, not before."""
-    second: bool = False
-    """A job ends with its work, not a second later."""
-
-    @staticmethod
-    def named(words: Sequence[str]) -> Repairs:
-        return Repairs(**dict.fromkeys(words, True))
+# What is repaired of the original's slips, by word: `guest`, a guest goes at full speed once its host has left, and may host another job;
+# `loan`, a node comes back only if one was lent; `profile`, a job joins the queue when its profile is known, not before; `second`, a job
+# ends with its work, not a second later.
+Repairs = Collection[str]
 
 
 # How much work is left of a job whose rate changes, second by second as the original subtracts it.
@@ -118,12 +104,12 @@ class PairingPhase:
     ) -> None:  # fmt: skip
         self._nodes, self._outcomes, self._profiles, self._lender = cluster.nodes, outcomes, profiles, lender
         self._sharing, self._now = sharing, FIRST
-        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if repairs.profile else list(reversed(asked))
+        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if "profile" in repairs else list(reversed(asked))
         self._queue: list[QueuedJob] = []
         self._running: dict[int, PairedJob] = {}  # by number
         self._alone: dict[int, list[tuple[int, PairedJob]]] = {}  # GPUs -> those that may become hosts, by number
         self._offers: dict[int, int] = {}  # GPUs -> how many jobs have become available as hosts so far
-        self._started, self._repairs, self._after = 0, repairs, 0 if repairs.second else 1
+        self._started, self._repairs, self._after = 0, repairs, 0 if "second" in repairs else 1
 
     def run(self) -> int:
         """Run until nothing is left to happen; how many passes that took."""
@@ -171,7 +157,7 @@ class PairingPhase:
             self._withdraw(one)
             return
         mate.mate = None
-        if not mate.guest or self._repairs.guest:
+        if not mate.guest or "guest" in self._repairs:
             mate.guest = False
             mate.work.change(1.0, now)
             self._outcomes[mate.row].changes.append(RateChange(now, 1.0, ""))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,61 +13,12 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.plan import Assignments, Misfit, Mode, Plan
+from gantline.core.plan import Assignment, Misfit, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import parameter
 from gantline.models.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.profiler import BIN, FreeSeats, ProfilerShare, SubmissionCounts
-
-# A plan as columns: what each job holds, asked for again or for the first time.
-
-
-@dataclass
-class GrantColumns:
-    """Jobs with devices on which others may join them (SPACE), or of their own."""
-
-    job: list[int] = field(default_factory=list)
-    option: list[int] = field(default_factory=list)
-    devices: list[tuple[int, ...]] = field(default_factory=list)
-    mode: list[Mode] = field(default_factory=list)
-    purpose: list[str] = field(default_factory=list)
-    limit: list[float] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.job)
-
-    def add(
-        self, job: int, option: int, devices: tuple[int, ...], mode: Mode = Mode.EXCLUSIVE, purpose: str = "train", limit: float = math.inf
-    ) -> None:
-        """One job of the plan."""
-        for column, value in zip(vars(self).values(), (job, option, devices, mode, purpose, limit)):
-            column.append(value)
-
-    def keep(self, snapshot: Snapshot, positions: list[int]) -> None:
-        """These jobs go on as they are."""
-        jobs = snapshot.jobs
-        options = jobs.option.tolist()
-        for position in positions:
-            grant = jobs.grant(position)
-            if grant is None:
-                self.add(position, options[position], ())
-            else:
-                held = grant.assignment
-                self.add(position, held.option, held.devices, held.mode, held.purpose, held.limit)
-
-    def assignments(self) -> Assignments:
-        return Assignments(
-            self.job,
-            option=self.option,
-            devices=self.devices,
-            mode=[int(mode) for mode in self.mode],
-            purpose=self.purpose,
-            limit=self.limit,
-        )
-
-
-# `lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other.
 
 REPAIRS = ("guest", "loan", "profile", "second")
 
@@ -122,8 +73,7 @@ class Lucid(Policy):
         fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
         fresh &= profiler.holds(seats, snapshot.options, jobs.option_first)
         profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
-        granted = GrantColumns()
-        granted.keep(snapshot, np.flatnonzero(jobs.running).tolist())
+        granted = [_kept(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
         pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
         queue = _Queue(snapshot, seats, profiler, pairs if expected_jobs > self.quiet else None, self)
         waiting = np.flatnonzero(~jobs.running & ~fresh)
@@ -132,22 +82,29 @@ class Lucid(Policy):
             newcomers = np.flatnonzero(fresh)
             self._try(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist(), granted)
         until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(granted) < len(jobs) else math.inf
-        return Plan.assign(
-            granted.assignments(), valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed}
-        )
+        return Plan.assign(granted, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
 
-    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: GrantColumns) -> None:
+    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: list[Assignment]) -> None:
         """Trials of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         for position in order:
             option = snapshot.jobs.options(position)[0]
             devices = seats.take(option, profiler.nodes)
             if devices is None:
                 break
-            granted.add(position, 0, devices, purpose="trial", limit=self.profile)
+            granted.append(Assignment(position, option=0, devices=devices, purpose="trial", limit=self.profile))
 
     def summary_of(self, model: object, seed: int) -> dict[str, object]:
         """The tree that scores configurations which are in no measured pair."""
         return {"sharing_tree": model.tree.lines(SCORE_NAMES)} if isinstance(model, PairModel) else {}
+
+
+def _kept(snapshot: Snapshot, position: int) -> Assignment:
+    """What a job has, asked for again."""
+    grant = snapshot.jobs.grant(position)
+    if grant is None:
+        return Assignment(position, option=int(snapshot.jobs.option[position]))
+    held = grant.assignment
+    return Assignment(position, option=held.option, devices=held.devices, mode=held.mode, purpose=held.purpose, limit=held.limit)
 
 
 class _Queue:
@@ -183,14 +140,14 @@ class _Queue:
         alone = [Host(each[0], devices) for devices, each in holders.items() if len(each) == 1]
         return sorted(alone, key=lambda host: (jobs.last_start[host.position], jobs.rows[host.position]))
 
-    def start(self, order: list[int], granted: GrantColumns) -> None:
+    def start(self, order: list[int], granted: list[Assignment]) -> None:
         """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
         in_vain: set[tuple[object, ...]] = set()
         demands = self._demands()
         for position in order:
             host = self._host_of(position)
             if host is not None:
-                granted.add(position, 0, host.devices, Mode.SPACE)
+                granted.append(Assignment(position, option=0, devices=host.devices, mode=Mode.SPACE))
                 continue
             alike = demands[position]
             if alike in in_vain or not self._start_alone(position, granted):
@@ -224,11 +181,11 @@ class _Queue:
         kind = int(self.type[self.node[host.devices[0]]])
         return self.pairs.kept(self.names[position], self.names[host.position], kind, len(host.devices)) == 0.0
 
-    def _start_alone(self, position: int, granted: GrantColumns) -> bool:
+    def _start_alone(self, position: int, granted: list[Assignment]) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
         for way, option in enumerate(self.jobs.options(position)):
             if option.gpus == 0:
-                granted.add(position, way, ())
+                granted.append(Assignment(position, option=way))
                 return True
             wide = option.gpus > self.room
             devices = self.seats.take(option, self.everywhere if wide else self.main)
@@ -236,7 +193,7 @@ class _Queue:
                 self.blocked_by_wide |= wide
                 continue
             one_node = len({int(self.node[device]) for device in devices}) == 1
-            granted.add(position, way, devices, Mode.SPACE if one_node else Mode.EXCLUSIVE)
+            granted.append(Assignment(position, option=way, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
             if one_node and self.pairs is not None:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -131,14 +132,11 @@ class SubmissionCounts:
     last: int
 
     @staticmethod
-    def seen_in(snapshot: Snapshot, memory: dict[str, list[list[int]] | int]) -> SubmissionCounts:
+    def seen_in(snapshot: Snapshot, memory: dict[str, Any]) -> SubmissionCounts:
         """What is remembered, with the jobs that have come since."""
         present = int(snapshot.now // BIN)
-        rows = memory.get("bins", [])
-        counts = {at: (jobs, gpus) for at, jobs, gpus in rows if at > present - _KEPT} if isinstance(rows, list) else {}
-        first, last = (
-            int(value) if isinstance(value := memory.get(name), int) else none for name, none in (("first", present), ("row", -1))
-        )
+        counts = {at: (jobs, gpus) for at, jobs, gpus in memory.get("bins", ()) if at > present - _KEPT}
+        first, last = memory.get("first", present), memory.get("row", -1)
         jobs = snapshot.jobs
         for row, arrival, gpus in zip(jobs.rows.tolist(), jobs.arrival.tolist(), jobs.gpus.tolist()):
             if row > last:
@@ -147,7 +145,7 @@ class SubmissionCounts:
         newest = max([last, *jobs.rows.tolist()])
         return SubmissionCounts(counts, min([first, *counts]), newest)
 
-    def remembered(self) -> dict[str, list[list[int]] | int]:
+    def remembered(self) -> dict[str, Any]:
         """The plain value that the next decision starts from."""
         return {"bins": [[at, *self.counts[at]] for at in sorted(self.counts)], "first": self.first, "row": self.last}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,22 +12,31 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
 from gantline.models.goodput.batch import GOODPUT, choose_batch
-from gantline.models.solvers.allocation_search.search import Demand, Found, Workspace, search
-from gantline.systems.pollux.imitation.clock import (
-    APP,
-    MODEL,
-    MOST,
-    RESTART,
-    RESTARTS,
-    SEEN,
-    SERVICE,
-    SQUARE,
-    SUBMIT,
-    VARIANCE,
-    Courses,
-    PolluxJobs,
-)
-from gantline.systems.pollux.imitation.loop import Nodes, free_devices, take
+from gantline.models.solvers.allocation_search.search import Demand, Workspace, search
+from gantline.systems.pollux.imitation.jobs import Nodes, PolluxJob
+from gantline.systems.pollux.policies import Pollux
+
+
+def free_devices(capacity: Sequence[int], held: Iterable[Nodes]) -> list[int]:
+    """What is left on each node."""
+    free = list(capacity)
+    for nodes in held:
+        for node in nodes:
+            free[node] -= 1
+    return free
+
+
+def take(free: list[int], wanted: int) -> Nodes:
+    """So many devices, each time from the node with most that are free; ``free`` becomes less. There must be enough."""
+    taken: list[int] = []
+    while wanted:
+        node = max(range(len(free)), key=free.__getitem__)
+        count = min(free[node], wanted)
+        free[node] -= count
+        wanted -= count
+        taken += [node] * count
+    return tuple(taken)
+
 
 # Tiresias in Pollux' simulator: two queues by attained GPU time, in each first come first; a job that does not fit is skipped.
 
@@ -39,7 +48,7 @@ LIMIT = 57600.0  # GPU-seconds in the first queue: sixteen GPU-hours
 class TiresiasInPollux:
     """The queues, and how long each job has run."""
 
-    requested: Ints
+    requested: Sequence[int]
     capacity: Sequence[int]
     limit: float = LIMIT
     first: dict[int, None] = field(default_factory=dict)
@@ -119,62 +128,6 @@ def _offer(gains: list[tuple[float, int, int]], times: Sequence[float], steps: f
             heapq.heappush(gains, (-gain, place, job))
 
 
-# Pollux' beliefs: how much faster each job would be on so many devices, from the models fitted so far.
-#
-# Speedups are relative to the job's fair share of the cluster, which the original prices as if it were on one node.
-# Goodput depends on nodes only through "one" or "several", so two rows of numbers per job are enough; they are kept
-# until model or gradient noise change.
-
-# what a job's goodputs were computed for
-_ROWS, _SQUARE, _VARIANCE, _DEVICES = range(4)
-
-
-class Beliefs:
-    """Goodputs of all jobs on one node and on several, computed as they are needed."""
-
-    def __init__(self, jobs: int, devices: int, per_node: int) -> None:
-        self.per_node = per_node
-        self.goodput = np.zeros((jobs, 2, devices + 1))
-        self.known = np.full((jobs, 4), -1.0)
-
-    def speedups(self, jobs: PolluxJobs, courses: Courses, rows: Ints, most: Ints, fair: int) -> Floats:
-        """Speedups [job, 2, devices] of some jobs, each up to its own limit."""
-        found = np.zeros((len(rows), 2, int(most.max(initial=1)) + 1))
-        fill_speedups(jobs, courses, rows, most, fair, self.per_node, self.goodput, self.known, found)
-        return found
-
-
-@kernel
-def fill_speedups(
-    jobs: PolluxJobs, courses: Courses, rows: Ints, most: Ints, fair: int, per_node: int, goodput: Floats, known: Floats, found: Floats
-) -> None:
-    """Goodputs where they changed, and the speedups that follow from them."""
-    F, I, out = jobs.F, jobs.I, jobs.out
-    for place in range(rows.size):
-        j = rows[place]
-        limits = courses.limits[I[APP, j]]
-        square, variance = F[SQUARE, j], F[VARIANCE, j]
-        if I[MODEL, j] == 0:
-            for k in range(1, most[place] + 1):
-                found[place, 0, k] = found[place, 1, k] = k / fair
-            continue
-        old = known[j]
-        if old[_ROWS] != I[SEEN, j] or old[_SQUARE] != square or old[_VARIANCE] != variance or old[_DEVICES] < most[place]:
-            old[_ROWS], old[_SQUARE], old[_VARIANCE], old[_DEVICES] = I[SEEN, j], square, variance, most[place]
-            for k in range(1, most[place] + 1):
-                if k <= per_node:
-                    choose_batch(jobs.model[j], square, variance, 1, k, limits, out)
-                    goodput[j, 0, k] = out[GOODPUT]
-                if k > 1:
-                    choose_batch(jobs.model[j], square, variance, 2, k, limits, out)
-                    goodput[j, 1, k] = out[GOODPUT]
-        choose_batch(jobs.model[j], square, variance, 1, fair, limits, out)
-        base = out[GOODPUT] if out[GOODPUT] > 0.0 else goodput[j, 0, 1]  # a fair share that no batch is right for: one device
-        for k in range(1, most[place] + 1):
-            if base > 0.0:
-                found[place, 0, k], found[place, 1, k] = goodput[j, 0, k] / base, goodput[j, 1, k] / base
-
-
 # Pollux' policy in its own simulator: a population search every interval, begun with the best allocations of the last one.
 
 MOST_DEVICES = 64  # of one job, whatever the cluster
@@ -183,58 +136,64 @@ MOST_NODES = 16
 
 @dataclass
 class PolluxInItsSimulator:
-    """The population of the last decision, and how to judge jobs."""
+    """The population of the last decision, and what is believed of jobs: goodputs by the models fitted so far."""
 
-    jobs: Callable[[], PolluxJobs]
-    speedups: Callable[[Ints, Ints, int], Floats]  # of some jobs up to their limits, relative to a fair share
-    limit: Ints  # devices per job that batches allow
+    jobs: Sequence[PolluxJob]
     capacity: Ints
-    power: float = -1.0
-    restart: float = RESTART
-    avoid: bool = True
-    size: int = 100
-    generations: int = 100
+    policy: Pollux
     seed: int = 0
     decisions: int = 0
     known: dict[int, int] = field(default_factory=dict)  # job -> its row in the last population
     front: Ints | None = None
     workspace: Workspace = field(default_factory=Workspace)
+    goodputs: dict[int, tuple[object, Floats]] = field(default_factory=dict)  # job -> what they were computed for, and they
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
         """Which job gets which nodes; jobs that are not named get none."""
-        jobs, nodes = self.jobs(), len(self.capacity)
-        F, I = jobs.F, jobs.I
-        given = np.array(active, dtype=np.int64)
-        rows = given[np.lexsort((F[SUBMIT, given], F[SERVICE, given]))]
-        order: list[int] = rows.tolist()
-        devices = int(self.capacity.sum())
-        most = np.minimum(np.minimum(np.maximum(2 * I[MOST, rows], 1), min(MOST_DEVICES, devices)), self.limit[rows])
-        age = now - F[SUBMIT, rows]
-        penalty = np.maximum(age - self.restart * I[RESTARTS, rows].clip(0), 0.0) / np.maximum(age + self.restart, 1e-9)
+        policy, nodes, devices = self.policy, len(self.capacity), int(self.capacity.sum())
+        order = sorted(active, key=lambda job: (self.jobs[job].service, self.jobs[job].submit))
+        jobs = [self.jobs[job] for job in order]
+        most = np.array([min(max(2 * job.most, 1), MOST_DEVICES, devices, _widest(job)) for job in jobs])
+        age, restarts = np.array([now - job.submit for job in jobs]), np.array([job.restarts for job in jobs])
+        penalty = np.maximum(age - policy.restart * restarts, 0.0) / np.maximum(age + policy.restart, 1e-9)
         cells = [place * nodes + node for place, job in enumerate(order) for node in held[job]]
         present = np.bincount(np.array(cells, dtype=np.int64), minlength=len(order) * nodes).reshape(-1, nodes)
-        speedup = self.speedups(rows, most, -(-devices // len(order)))
-        demand = Demand(present, most, speedup, penalty, nodes / devices, self.power)
+        demand = Demand(present, most, self._speedups(jobs, most, -(-devices // len(order))), penalty, nodes / devices, policy.p)
         found = search(
             demand,
             self.capacity,
             int(stream(self.seed, self.decisions, "pollux").integers(1 << 63)),
             start=self._start(order, nodes),
-            size=self.size,
-            generations=self.generations,
-            avoid=self.avoid,
+            size=policy.size,
+            generations=policy.generations,
+            avoid=policy.avoid,
             most_nodes=MOST_NODES,
             workspace=self.workspace,
         )
         self.decisions += 1
-        self._keep(order, found)
+        self.known, self.front = {job: place for place, job in enumerate(order)}, found.front
         taken = np.repeat(np.tile(np.arange(nodes), len(order)), found.best.ravel()).tolist()
         ends = np.cumsum(found.best.sum(axis=1)).tolist()
         return {job: tuple(taken[begin:end]) for job, begin, end in zip(order, [0, *ends], ends)}
 
-    def _keep(self, order: list[int], found: Found) -> None:
-        self.known = {job: place for place, job in enumerate(order)}
-        self.front = found.front
+    def _speedups(self, jobs: Sequence[PolluxJob], most: Ints, fair: int) -> Floats:
+        """Speedups [job, one node or several, devices] over a fair share of the cluster, which the original prices as if on one node."""
+        found, work = np.zeros((len(jobs), 2, int(most.max(initial=1)) + 1)), np.zeros(3)
+        for row, job, limit in zip(found, jobs, most.tolist()):
+            if job.model is None:
+                row[:, 1 : limit + 1] = np.arange(1, limit + 1) / fair
+                continue
+            limits, made_for = job.application.row, (len(job.rows), job.noise)
+            before, goodput = self.goodputs.get(job.row, (None, row))
+            if before != made_for or goodput.shape[1] <= limit:
+                goodput = np.zeros((2, limit + 1))
+                _find_goodputs(job.model, *job.noise, int(self.capacity.max()), limits, goodput, work)
+                self.goodputs[job.row] = made_for, goodput
+            choose_batch(job.model, *job.noise, 1, fair, limits, work)
+            base = work[GOODPUT] if work[GOODPUT] > 0.0 else goodput[0, 1]  # a fair share that no batch is right for: one device
+            if base > 0.0:
+                row[:, 1 : limit + 1] = goodput[:, 1 : limit + 1] / base
+        return found
 
     def _start(self, order: list[int], nodes: int) -> Ints | None:
         """The front of the last decision for the jobs that are still there; new jobs have nothing.
@@ -249,3 +208,21 @@ class PolluxInItsSimulator:
         there = sorted(self.known[order[place]] for place in here)
         start[:, here] = self.front[:, there]
         return start
+
+
+def _widest(job: PolluxJob) -> int:
+    """The most devices that the batches of a job allow."""
+    limits = job.application.limits
+    return 1 if job.pinned else max(int(limits.most // limits.local_least), 1)
+
+
+@kernel
+def _find_goodputs(p: Floats, square: float, variance: float, per_node: int, limits: Floats, out: Floats, work: Floats) -> None:
+    """The goodput of a job on one node and on several; a node has `per_node` devices."""
+    for k in range(1, out.shape[1]):
+        if k <= per_node:
+            choose_batch(p, square, variance, 1, k, limits, work)
+            out[0, k] = work[GOODPUT]
+        if k > 1:
+            choose_batch(p, square, variance, 2, k, limits, work)
+            out[1, k] = work[GOODPUT]

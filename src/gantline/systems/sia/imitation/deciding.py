@@ -105,16 +105,8 @@ class GoodputMatrix:
             found.append(self._terms[job.asked.row])
             found[-1].update(job)
         out = np.zeros((len(jobs), len(columns)))
-        believed = BelievedTerms(
-            np.stack([each.model for each in found]),
-            np.stack([each.known for each in found]),
-            np.stack([each.most for each in found]),
-            np.stack([each.unit for each in found]),
-            np.stack([each.single for each in found]),
-            np.stack([each.limits for each in found]),
-            np.array([job.noise for job in jobs]),
-            np.array([job.fixed_batch for job in jobs]),
-        )
+        stacked = {name: np.stack([getattr(each, name) for each in found]) for name in BelievedTerms._fields[:6]}
+        believed = BelievedTerms(**stacked, noise=np.array([job.noise for job in jobs]), fixed=np.array([job.fixed_batch for job in jobs]))
         offered = OfferedColumns(self._size, columns.group, columns.nodes, columns.gpus, columns.regular)
         _fill(believed, offered, self.assume.projection, self.assume.shared_limit or self.assume.projection, out, np.zeros(3))
         for k, each in enumerate(found):
