@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.live.local.runner import LocalRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.spec import JobSpec
 

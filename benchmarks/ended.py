@@ -29,8 +29,8 @@ from gantline.core.inputs import Input, News, Report, Submit
 from gantline.core.options import Option
 from gantline.engine.drivers.live import Live
 from gantline.live.clock import WallClock
-from gantline.live.local.devices import declared
 from gantline.live.records import Entry
+from gantline.live.runners.local.devices import declared
 from gantline.live.service.client import ENDED, Client
 from gantline.live.setup import Setup, checkpoint_of, make_loop
 from gantline.live.spec_file import spec_of

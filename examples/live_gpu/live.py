@@ -17,8 +17,8 @@ from typing import Any
 import workload
 
 from gantline.engine.executor import Order
-from gantline.live.local.runner import LocalRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.setup import Setup
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import workload
 
-from gantline.live.local.devices import declared
+from gantline.live.runners.local.devices import declared
 from gantline.live.setup import Setup
 from gantline.traces.files.bundles import read_bundle
 

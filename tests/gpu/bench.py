@@ -15,9 +15,9 @@ import pytest
 from tests.live.specs import contact_of, end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin
 from gantline.live.launch import Launch
-from gantline.live.local.runner import LocalRunner
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_events import Bulletin
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 180.0  # seconds after which a test gives up waiting, however slow the machine

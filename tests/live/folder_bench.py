@@ -12,10 +12,9 @@ from tests.live.specs import contact_of
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.bulletins import Bulletin
 from gantline.live.launch import Launch
-from gantline.live.roll_call import Present
-from gantline.live.runner import Runner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_events import Bulletin, Present
 
 SAVES_AND_WAITS = """
 trap 'touch $GANTLINE_CHECKPOINT/saved' USR1

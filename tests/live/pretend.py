@@ -15,10 +15,9 @@ from tests.live.node_stories import Sent
 from gantline.core.cluster import Cluster, Node
 from gantline.core.inputs import Fault
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin, Ending, NodeNews, NodeState
-from gantline.live.premises import Contact, Premises
-from gantline.live.roll_call import KeptIncarnation, Present
-from gantline.live.runner import Runner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, Premises
+from gantline.live.runners.runner_events import Bulletin, Ending, KeptIncarnation, NodeNews, NodeState, Present
 
 
 @dataclass

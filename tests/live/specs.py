@@ -12,14 +12,14 @@ from typing import Any
 from tests.waiting import LIMIT, until
 
 from gantline.core.inputs import Submit
-from gantline.live.bulletins import Bulletin
 from gantline.live.clock import WallClock
 from gantline.live.launch import Launch
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
 from gantline.live.records import MemoryStore, Store
-from gantline.live.runner import Runner
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Bulletin
 from gantline.live.scheduler import Scheduler
 
 __all__ = ["LIMIT", "until"]

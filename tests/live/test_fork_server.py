@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.live.specs import ended, running, shell, state, until
 
-from gantline.live.local import fork_server, runner
+from gantline.live.runners.local import fork_server, runner
 from gantline.live.scheduler import Scheduler
 
 

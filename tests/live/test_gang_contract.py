@@ -18,10 +18,10 @@ from tests.live.specs import end_all
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.lab.conformance.gang_bench import GangBench
 from gantline.lab.conformance.gangs import GangContract
-from gantline.live.bulletins import Bulletin, Ending
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Bulletin, Ending
 
 
 class LocalGangs(GangBench):

@@ -12,7 +12,7 @@ import pytest
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.open_files import connections_within, raise_limit, too_few
+from gantline.live.host import connections_within, raise_limit, too_few
 from gantline.live.scheduler import Scheduler
 
 
@@ -80,7 +80,7 @@ def test_a_halted_keeper_gives_its_device_up_after_a_cancel(tmp_path: Path, halt
 
 def test_a_keeper_that_does_not_stop_its_job_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halted again whenever it is woken: it never gets to see what it is told."""
-    monkeypatch.setattr("gantline.live.local.incarnation.OVERDUE", 0.1)
+    monkeypatch.setattr("gantline.live.runners.local.incarnation.OVERDUE", 0.1)
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell("sleep 1000", grace=0.1))
         known, one = begun(scheduler, job), scheduler.runner.known[job]

@@ -9,9 +9,9 @@ from tests.live.specs import ended, running, until
 
 from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
-from gantline.live.local.runner import LocalRunner
 from gantline.live.losses import Losses, rule_of
 from gantline.live.replay import replay_store
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.setup import Setup
 from gantline.live.spec_file import spec_of

@@ -14,8 +14,8 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.live import company
 from gantline.live.company import Crew, TrialGang
 from gantline.live.launch import Launch
-from gantline.live.local.devices import declared
 from gantline.live.profiling import measure_pairs
+from gantline.live.runners.local.devices import declared
 from gantline.live.spec_file import parse_spec
 from gantline.live.trials import Place, Trials
 from gantline.models.bundle import Bundle, Profile, Speed

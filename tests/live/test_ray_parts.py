@@ -15,13 +15,11 @@ import pytest
 from tests.live.specs import until
 
 from gantline.core.errors import UsageError
-from gantline.live.bulletins import NodeState
-from gantline.live.local.gang_state import combined
-from gantline.live.local.output import Log
-from gantline.live.ray.hands import Hands
-from gantline.live.ray.nodes import RayNode, RayNodes, check_devices
-from gantline.live.ray.spread_gang import SpreadGang
-from gantline.live.ray.tail import Tail
+from gantline.live.runners.local.output import Log
+from gantline.live.runners.local.ranks import combined
+from gantline.live.runners.ray.node_agent import Hands, SpreadGang, Tail
+from gantline.live.runners.ray.nodes import RayNode, RayNodes, check_devices
+from gantline.live.runners.runner_events import NodeState
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------
@@ -168,7 +166,7 @@ def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict
 
 _ACTOR = """
 import json, sys, time
-from gantline.live.ray.hands import Hands
+from gantline.live.runners.ray.node_agent import Hands
 hands = Hands("x", json.loads(sys.argv[1]), "127.0.0.1")
 while hands.state.get("phase") != "running":
     time.sleep(0.01)

@@ -18,11 +18,11 @@ from tests.live.specs import end_all, ended, shell, until
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.live.archive import Archive
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
 from gantline.live.records import Entry, MemoryStore
 from gantline.live.replay import replay_store
 from gantline.live.retention import Keep, Retention
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.spec_file import spec_of
 from gantline.live.store.store import SqlStore

@@ -12,10 +12,9 @@ from tests.live.specs import end_all
 
 from gantline.engine.executor import Order, Verb
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.bulletins import Bulletin, Ending
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
-from gantline.live.roll_call import Present
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Bulletin, Ending, Present
 
 
 class TestLocal(RunnerContract):

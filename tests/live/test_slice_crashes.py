@@ -11,12 +11,12 @@ from tests.live.mps_stand_in import ControlProgram, control_program
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.live.local import slices
-from gantline.live.local.devices import FoundGpu
-from gantline.live.local.files import children_of
-from gantline.live.local.mps import Daemon, Mps
-from gantline.live.local.runner import LocalRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.local import slices
+from gantline.live.runners.local.devices import FoundGpu
+from gantline.live.runners.local.files import children_of
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.local.slices import Daemon, Mps
 from gantline.live.scheduler import Scheduler
 
 __all__ = ["control_program"]
@@ -100,7 +100,7 @@ def test_slices_are_refused_where_they_cannot_be_cut(
     assert LocalRunner(tmp_path, "cpu:1/8").cluster.gpus == 8, "slices of CPU slots need no such service"
     old = [FoundGpu("p100", "GPU-1", 0, 16.0, 6.0)]
     monkeypatch.setattr(slices, "gpus_found", lambda: old)
-    monkeypatch.setattr("gantline.live.local.capacity.gpus_found", lambda: old)
+    monkeypatch.setattr("gantline.live.runners.local.devices.gpus_found", lambda: old)
     with pytest.raises(RefusedError, match="cannot be cut in slices"):
         LocalRunner(tmp_path, "p100/4")
 

@@ -12,9 +12,9 @@ import pytest
 from tests.live.specs import Spec, ended, until
 
 from gantline.live.launch import Launch
-from gantline.live.local.accounts import LocalAccounts
-from gantline.live.local.runner import LocalRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.local.isolation import LocalAccounts
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler import Scheduler
 
 HEAVY = "import os\nPID = os.getpid()\n"

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gantline.live.local import runner
-from gantline.live.local.fork_server import KeeperForkServer
+from gantline.live.runners.local import runner
+from gantline.live.runners.local.fork_server import KeeperForkServer
 
 _idle: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 os.register_at_fork(after_in_child=_idle.clear)  # two processes must not talk to one of them

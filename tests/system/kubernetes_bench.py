@@ -12,11 +12,10 @@ from tests.system.kubernetes import KubernetesCluster
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.bulletins import Bulletin, NodeNews
-from gantline.live.kubernetes.runner import KubernetesRunner
 from gantline.live.launch import Launch
-from gantline.live.premises import Premises
-from gantline.live.roll_call import Present
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.runner_context import Premises
+from gantline.live.runners.runner_events import Bulletin, NodeNews, Present
 
 JOB = """
 trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM

@@ -12,9 +12,9 @@ from tests.system.controllers import Controllers
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, node, unless_gone, wait_for
 from tests.system.kubernetes_bench import premises
 
-from gantline.live.kubernetes.objects import path_of
-from gantline.live.kubernetes.runner import KubernetesRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.kubernetes.client import path_of
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.view import JobView
 

@@ -14,7 +14,7 @@ from gantline.lab.conformance.executor import ExecutorContract
 from gantline.lab.conformance.gang_bench import GangBench
 from gantline.lab.conformance.gangs import GangContract
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

@@ -26,7 +26,7 @@ from tests.system.kubernetes_objects import (
 )  # fmt: skip
 
 from gantline.core.inputs import Action
-from gantline.live.kubernetes.client import ApiClient
+from gantline.live.runners.kubernetes.client import ApiClient
 from gantline.live.scheduler import Scheduler
 from gantline.live.view import JobView
 

@@ -14,9 +14,9 @@ from tests.system.kubernetes_bench import KubernetesBench
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Ending, NodeState
-from gantline.live.kubernetes.objects import path_of
 from gantline.live.launch import Launch
+from gantline.live.runners.kubernetes.client import path_of
+from gantline.live.runners.runner_events import Ending, NodeState
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 Make = Callable[..., KubernetesBench]
@@ -159,7 +159,7 @@ def test_a_clock_that_is_an_hour_slow_is_mentioned_and_moves_no_start(
     make: Make, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = time.time
-    monkeypatch.setattr("gantline.live.kubernetes.client.time", SimpleNamespace(time=lambda: slow() - 3600.0))
+    monkeypatch.setattr("gantline.live.runners.kubernetes.client.time", SimpleNamespace(time=lambda: slow() - 3600.0))
     bench = make()
     assert any("the API server's clock differs from this one by 3" in note for note in bench.runner.notes())
     start(bench, 0)

@@ -16,8 +16,8 @@ from tests.system.test_ray_contract import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.launch import Launch
-from gantline.live.ray.runner import RayRunner
 from gantline.live.records import MemoryStore
+from gantline.live.runners.ray.runner import RayRunner
 from gantline.live.scheduler import Scheduler
 
 

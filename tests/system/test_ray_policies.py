@@ -10,8 +10,8 @@ from tests.lab.conformance.test_every_policy import BRIEF, NOT_LIVE, POLICIES
 from tests.live.specs import ended, shell
 from tests.system.ray_cluster import RayCluster
 
-from gantline.live.ray.runner import RayRunner
 from gantline.live.replay import replay_store
+from gantline.live.runners.ray.runner import RayRunner
 from gantline.live.scheduler import Scheduler
 from gantline.live.store import SqlStore
 

@@ -14,9 +14,9 @@ from tests.system.kubernetes_bench import premises
 
 from gantline.cli.main import main
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin, NodeState
-from gantline.live.kubernetes.runner import KubernetesRunner
 from gantline.live.launch import Launch
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.runner_events import Bulletin, NodeState
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 _PRODUCT = "NVIDIA-A100-SXM4-80GB"

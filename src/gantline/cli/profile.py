@@ -47,8 +47,8 @@ def run_profile(
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
     """
-    from gantline.live.local.devices import find_machine
     from gantline.live.profiling import measure_job, measure_pairs
+    from gantline.live.runners.local.devices import find_machine
     from gantline.live.trials import Trials
     from gantline.models.bundle import Bundle
     from gantline.traces.files.bundles import read_bundle, write_bundle
@@ -92,7 +92,7 @@ def profile_company(
     from dataclasses import replace
 
     from gantline.live.company import measure_company
-    from gantline.live.local.devices import find_machine
+    from gantline.live.runners.local.devices import find_machine
     from gantline.models.bundle import Bundle, Profile
     from gantline.traces.files.bundles import read_bundle, write_bundle
 

@@ -25,8 +25,8 @@ from gantline.core.slices import slices_of_gpu
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.clock import WallClock
 from gantline.live.launch import Launch
-from gantline.live.local.runner import LocalRunner
-from gantline.live.runner import Bulletin, Contact, Runner, Task
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner import Bulletin, Contact, Runner, Task
 from gantline.models.bundle import Speed
 from gantline.models.company_fit import TrialLife, fit_company
 

@@ -16,12 +16,12 @@ from gantline.core.phases import Phase
 from gantline.engine.drivers.live import Live
 from gantline.engine.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
-from gantline.live.accounts import Accounts
 from gantline.live.book import Book, Job
-from gantline.live.bulletins import Bulletin, Ending, NodeNews
 from gantline.live.node_watch import NodeWatch
 from gantline.live.progress import Progress
 from gantline.live.records import Entry
+from gantline.live.runners.runner_context import Accounts
+from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews
 
 _ACCOUNTS = 60.0  # seconds between two looks for an account
 _LOG = logging.getLogger("gantline.live")

@@ -9,8 +9,8 @@ from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Action
 from gantline.live.book import Book
 from gantline.live.launch import Submittable
-from gantline.live.premises import FoundJobs
 from gantline.live.requests import Requests
+from gantline.live.runners.runner_context import FoundJobs
 
 
 class TakenIn(FoundJobs):

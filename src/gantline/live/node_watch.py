@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
 from gantline.core.nodes import Node
-from gantline.live.bulletins import NodeNews, NodeState
+from gantline.live.runners.runner_events import NodeNews, NodeState
 
 
 @dataclass

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from gantline.core.errors import RefusedError
-from gantline.live.local.devices import Machine
+from gantline.live.runners.local.devices import Machine
 from gantline.live.trials import Place, Trials
 from gantline.models.bundle import Bundle, Profile
 

@@ -23,7 +23,7 @@ from gantline.engine.drivers.message_queue import Message
 from gantline.live.book import Book
 from gantline.live.losses import Losses, rule_of
 from gantline.live.records import Entry
-from gantline.live.runner import Runner
+from gantline.live.runners.runner import Runner
 from gantline.live.view import JobView
 
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")

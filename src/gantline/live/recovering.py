@@ -20,7 +20,7 @@ from gantline.live.lives import NewLife
 from gantline.live.node_watch import NodeWatch
 from gantline.live.past import Past
 from gantline.live.records import Entry, Store
-from gantline.live.runner import Runner
+from gantline.live.runners.runner import Runner
 from gantline.live.setup import Setup, checkpoint_of, make_loop
 
 _LOG = logging.getLogger("gantline.live")

@@ -43,13 +43,13 @@ from gantline.live.loop_thread import LoopThread
 from gantline.live.node_watch import NodeWatch, all_nodes
 from gantline.live.only_simulated import without_simulated_options
 from gantline.live.policy_words import PolicyWords
-from gantline.live.premises import Contact, Task
 from gantline.live.progress import Progress
 from gantline.live.records import Entry, Store
 from gantline.live.recovering import Begun, begin, begin_life, is_long_over
 from gantline.live.requests import Requests
 from gantline.live.reserving import take_in
-from gantline.live.runner import Bulletin, Runner
+from gantline.live.runners.runner import Bulletin, Runner
+from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.setup import Setup, checkpoint_of
 from gantline.live.store_writer import StoreWriter
 from gantline.live.thinking import Thinking

@@ -1,4 +1,4 @@
-"""Short runs of real programs: a job's command for so many steps on one seat, alone or next to another job.
+"""Short runs of real programs: a job's command for so many steps on one place, alone or next to another job.
 
 A command says where the number of steps goes with ``{steps}``, or uses `gantline.train`, which reads it from its environment. Every run
 has a folder of its own that is removed afterwards, its own process group, and a limit.
@@ -22,8 +22,8 @@ from typing import Any
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.slices import is_slice
 from gantline.live.launch import Launch
-from gantline.live.local import environment
-from gantline.live.local.devices import Machine
+from gantline.live.runners.local.devices import Machine
+from gantline.live.runners.local.orders import common_environment, rank_environments
 from gantline.models.bundle import Pairing, Speed
 from gantline.models.sampled_line import fit_line, two_points
 from gantline.train.store import Checkpoints
@@ -193,10 +193,10 @@ class Trials:
         words = [word.replace("{steps}", str(done + steps)) for word in command]
         (folder / "steps").unlink(missing_ok=True)
         trial = _Trial(command[0], folder)
-        shared = environment.common(self.env, variables, place.cuda)
+        shared = common_environment(self.env, variables, place.cuda)
         try:
             with open(folder / "log", "wb") as log:
-                for own in environment.ranks(Launch((), processes=self.processes), place.gpus):
+                for own in rank_environments(Launch((), processes=self.processes), place.gpus):
                     trial.begin(words, {**shared, **own}, log.fileno())
         except BaseException:
             trial.end()

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from tests.live.kubernetes.test_guests import merged, pytorch
 
-from gantline.live.kubernetes import changes
-from gantline.live.kubernetes.changes import GuestChanges
-from gantline.live.kubernetes.client import ApiError
-from gantline.live.kubernetes.guests import Guest
-from gantline.live.kubernetes.writes import Writes
+from gantline.live.runners.kubernetes import write_queue as changes
+from gantline.live.runners.kubernetes.client import ApiError
+from gantline.live.runners.kubernetes.workloads import Guest
+from gantline.live.runners.kubernetes.write_queue import GuestChanges, Writes
 
 
 class Server:
@@ -72,7 +71,7 @@ class Desk:
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_PAUSE", 0.001)
+    monkeypatch.setattr(changes, "_LATE_PAUSE", 0.001)
 
 
 def test_an_edit_between_the_look_and_the_change_is_kept_and_the_change_is_decided_anew() -> None:

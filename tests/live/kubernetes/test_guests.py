@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import RefusedError
-from gantline.live.kubernetes.guest_spec import asks_of, spec_of_guest
-from gantline.live.kubernetes.guests import KINDS, Guest
+from gantline.live.runners.kubernetes.workload_spec import asks_of, spec_of_guest
+from gantline.live.runners.kubernetes.workloads import KINDS, Guest
 
 JOB, PYTORCH = KINDS[0], KINDS[1]
 ELASTIC = {"gantline.io/min-gpus": "1", "gantline.io/max-gpus": "4"}

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from gantline.core.cluster import Cluster
-from gantline.live.bulletins import NodeState
-from gantline.live.kubernetes.nodes import read_node
-from gantline.live.kubernetes.pods import Pod, read_pod, requests_of
-from gantline.live.kubernetes.quantities import amount
-from gantline.live.kubernetes.sight import Sight
 from gantline.live.node_watch import NodeWatch
+from gantline.live.runners.kubernetes.cluster_cache import Sight
+from gantline.live.runners.kubernetes.pods_and_nodes import Pod, amount, read_node, read_pod, requests_of
+from gantline.live.runners.runner_events import NodeState
 
 
 def node(ready: str = "True", gpus: int = 4, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gantline.live.kubernetes import writes
-from gantline.live.kubernetes.client import AwayError
-from gantline.live.kubernetes.writes import Writes
+from gantline.live.runners.kubernetes import write_queue as writes
+from gantline.live.runners.kubernetes.client import AwayError
+from gantline.live.runners.kubernetes.write_queue import Writes
 
 
 def test_writes_that_are_never_taken_do_not_keep_others_from_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:

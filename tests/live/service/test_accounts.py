@@ -13,7 +13,7 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.local.accounts import Account, LocalAccounts
+from gantline.live.runners.local.isolation import Account, LocalAccounts
 from gantline.live.service.client import Client
 from gantline.live.service.home import Home
 from gantline.live.service.options import Options

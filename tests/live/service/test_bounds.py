@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from tests.live.service.conftest import LIMIT, Running, until
 
-from gantline.live.local.runner import LocalRunner
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.service import guard, local_socket
 from gantline.live.service.client import Client
 from gantline.live.service.connections import Peer, bounded, peer_of

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.live.service.conftest import Running
 
-from gantline.live.local.kept import KeptJobs
+from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.service.logfile import read_log
 
 

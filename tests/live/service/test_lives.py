@@ -13,7 +13,7 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.local.files import read_json
+from gantline.live.runners.local.files import read_json
 from gantline.live.service.client import Client
 from gantline.live.service.home import Home
 from gantline.live.service.options import Options

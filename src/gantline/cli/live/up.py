@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _of_executors() -> str:
     """The options that executors of this package have of their own."""
-    from gantline.live.runners import RUNNERS, options_of
+    from gantline.live.runners.registry import RUNNERS, options_of
 
     lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
     return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
@@ -155,8 +155,7 @@ def up(
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.live.runner_options import checked
-    from gantline.live.runners import RUNNERS, find_runner, options_of
+    from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
 
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:

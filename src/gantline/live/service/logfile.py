@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from gantline.core.errors import NotFoundError
-from gantline.live.roll_call import KeptIncarnation, Output
+from gantline.live.runners.runner_events import KeptIncarnation, Output
 
 MOST = 1 << 20
 _LAST_LINES = 60  # of an incarnation that broke: enough for a traceback

@@ -21,14 +21,13 @@ from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_STOPS
 from gantline.live.archive import Archive
+from gantline.live.host import connections_within, raise_limit, too_few
 from gantline.live.job_tokens import JobTokens
-from gantline.live.open_files import connections_within, raise_limit, too_few
-from gantline.live.premises import Premises
 from gantline.live.repairing import repair_store
 from gantline.live.retention import Keep, Retention
-from gantline.live.runner import Runner
-from gantline.live.runner_options import checked, completed
-from gantline.live.runners import find_runner
+from gantline.live.runners.registry import checked, completed, find_runner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Premises
 from gantline.live.scheduler import Scheduler
 from gantline.live.service.access import Access, digest
 from gantline.live.service.app import build

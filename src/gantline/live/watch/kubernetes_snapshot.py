@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from statistics import median
 
-from gantline.live.bulletins import NodeState
+from gantline.live.runners.runner_events import NodeState
 from gantline.live.watch.kubernetes_state import KubernetesState, WatchedPod
 from gantline.live.watch.watched import ClusterLook, Document, left_out_notes
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gantline.core.errors import UsageError
-from gantline.live.bulletins import NodeState
-from gantline.live.kubernetes.access import find_access
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.kubernetes.nodes import GPUS, ClusterNode, read_node
-from gantline.live.kubernetes.objects import path_of
-from gantline.live.kubernetes.pods import MARK, instant, read_pod
+from gantline.live.runners.kubernetes.access import find_access
+from gantline.live.runners.kubernetes.client import ApiClient, path_of
+from gantline.live.runners.kubernetes.pods_and_nodes import GPUS, MARK, ClusterNode, instant, read_node, read_pod
+from gantline.live.runners.runner_events import NodeState
 from gantline.live.watch.watched import Document
 
 COMMAND = "kubectl get nodes,pods --all-namespaces -o json"

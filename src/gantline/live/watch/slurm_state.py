@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gantline.core.errors import UsageError
-from gantline.live.slurm.listings import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
+from gantline.live.runners.slurm.commands import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
 from gantline.live.watch import slurm_json
 from gantline.live.watch.slurm_recording import sections
 from gantline.traces.importers.slurm import gpus_of, memory_of, seconds_of, type_of
