@@ -12,7 +12,7 @@ import workload
 
 from gantline.core.cluster import Node
 from gantline.core.slices import gpu_of, whole_and_percent
-from gantline.live.company import TrialGang, crew
+from gantline.live.profiling.colocation_profiling import TrialGang, crew
 from gantline.live.runners.local.devices import declared
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.models.bundle import Bundle, Profile

@@ -15,7 +15,7 @@ import pytest
 from tests.live.specs import contact_of, end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner_events import Bulletin
 

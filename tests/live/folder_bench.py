@@ -12,7 +12,7 @@ from tests.live.specs import contact_of
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_events import Bulletin, Present
 

@@ -18,7 +18,7 @@ from tests.live.specs import ENDED, LIMIT, Spec, shell
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.store import SqlStore
 
 

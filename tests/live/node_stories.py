@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 from tests.live.specs import Spec, state, until
 
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 NAMES = "abcde"

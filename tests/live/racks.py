@@ -21,7 +21,7 @@ from tests.live.specs import until
 
 from gantline.core.cluster import Cluster, Node
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.devices import Machine
 from gantline.live.runners.local.execution import Execution, LocalKeepers
 from gantline.live.runners.local.files import read_json

@@ -12,15 +12,15 @@ from typing import Any
 from tests.waiting import LIMIT, until
 
 from gantline.core.inputs import Submit
-from gantline.live.clock import WallClock
-from gantline.live.launch import Launch
-from gantline.live.records import MemoryStore, Store
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.runners.runner_events import Bulletin
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore, Store
 
 __all__ = ["LIMIT", "until"]
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.replay import replay_store
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 

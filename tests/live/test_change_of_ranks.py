@@ -12,13 +12,13 @@ import pytest
 from tests.live.specs import Spec, ended, running, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.launch import Launch
-from gantline.live.records import MemoryStore
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.execution import staying_ranks
 from gantline.live.runners.local.files import read_json, say_first, write_json
 from gantline.live.runners.local.ranks import Ranks
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 POLICY = f"{ROOT}/tests/engine/assigning.py:AsAsked"

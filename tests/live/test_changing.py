@@ -9,9 +9,9 @@ from tests.live.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.changing import change_jobs
-from gantline.live.replay import replay_store
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.requests import change_jobs
 from gantline.live.store import SqlStore
 
 

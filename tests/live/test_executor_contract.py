@@ -21,7 +21,7 @@ from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.lab.conformance.executor import Bench, ExecutorContract, InPlaceContract
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner_events import Bulletin
 

@@ -10,7 +10,7 @@ import pytest
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.live.runners.local import fork_server, runner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,11 @@ from tests.live.specs import Spec, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.clock import WallClock
-from gantline.live.launch import Launch
-from gantline.live.records import Entry, MemoryStore
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.files import read_json, write_json
 from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.store.records import Entry, MemoryStore
 
 
 def gone(pid: int) -> bool:

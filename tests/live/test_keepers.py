@@ -13,7 +13,7 @@ from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
 from gantline.live.host import connections_within, raise_limit, too_few
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 
 
 def is_there(pid: int) -> bool:
@@ -113,7 +113,7 @@ def test_a_process_that_left_group_and_environment_ends_with_its_killed_keeper(t
 
 def test_a_requeue_gives_a_job_all_its_losses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One loss is allowed here: this job has one before it is requeued, and one after that."""
-    monkeypatch.setattr("gantline.live.book._LOST_MOST", 1)
+    monkeypatch.setattr("gantline.live.scheduler.job_registry._LOST_MOST", 1)
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell("[ $GANTLINE_EPOCH -gt 3 ] || sleep 1000", backoff=0.01))
         for epoch, action in enumerate(("loss", "requeue", "loss"), 1):

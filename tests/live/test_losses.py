@@ -9,12 +9,12 @@ from tests.live.specs import ended, running, until
 
 from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
-from gantline.live.losses import Losses, rule_of
-from gantline.live.replay import replay_store
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
-from gantline.live.setup import Setup
-from gantline.live.spec_file import spec_of
+from gantline.live.scheduler.progress import Losses, rule_of
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 
 FALLS = [2.0, 1.5, 1.0, 0.8, 0.6]

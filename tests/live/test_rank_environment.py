@@ -7,7 +7,7 @@ import pytest
 from gantline.core.grant import Grant
 from gantline.core.plan import Assignment
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import PER_NODE, Launch
+from gantline.live.jobs.launch import PER_NODE, Launch
 from gantline.live.runners.job_environment import free_port, gang_ranks, job_environment
 from gantline.live.runners.local.orders import rank_environments
 from gantline.live.runners.runner_context import Task

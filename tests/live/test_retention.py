@@ -17,14 +17,14 @@ from tests.live.specs import end_all, ended, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.archive import Archive
-from gantline.live.records import Entry, MemoryStore
-from gantline.live.replay import replay_store
-from gantline.live.retention import Keep, Retention
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
-from gantline.live.spec_file import spec_of
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.retention import Keep, Retention
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import Entry, MemoryStore
 from gantline.live.store.store import SqlStore
 
 FILE = "gantline.sqlite"
@@ -302,7 +302,7 @@ def _saves_until(go: Path) -> str:
 
 def test_what_is_too_few_to_ring_leaves_when_the_thread_looks_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten stay, and one more is not worth a part of the archive at once; where nothing else ends it must not stay for ever."""
-    monkeypatch.setattr("gantline.live.retention._MOST", 0.01)
+    monkeypatch.setattr("gantline.live.scheduler.retention._MOST", 0.01)
     with service(tmp_path, jobs=10) as retention:
         retention.start()
         for _ in range(11):

@@ -17,13 +17,13 @@ from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.engine.drivers.message_queue import Message
-from gantline.live.changing import change_jobs
-from gantline.live.endings import Endings
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.execution import LocalKeepers
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.runner_events import Bulletin
-from gantline.live.spec_file import spec_of
+from gantline.live.scheduler.endings import Endings
+from gantline.live.scheduler.requests import change_jobs
 from gantline.live.store import SqlStore
 
 

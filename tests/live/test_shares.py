@@ -12,7 +12,8 @@ from gantline.core.grant import Grant
 from gantline.core.inputs import Action
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.devices import declared
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.isolation import Groups
@@ -20,7 +21,6 @@ from gantline.live.runners.local.keeper import PERIOD, is_on, share_out
 from gantline.live.runners.local.orders import Writer
 from gantline.live.runners.local.slices import Mps
 from gantline.live.runners.runner_context import Task
-from gantline.live.spec_file import spec_of
 
 
 def test_turns_fill_the_period_and_never_overlap() -> None:

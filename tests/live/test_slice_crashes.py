@@ -11,13 +11,13 @@ from tests.live.mps_stand_in import ControlProgram, control_program
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.live.records import MemoryStore
 from gantline.live.runners.local import slices
 from gantline.live.runners.local.devices import FoundGpu
 from gantline.live.runners.local.files import children_of
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.local.slices import Daemon, Mps
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 __all__ = ["control_program"]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.live.specs import Spec, ended, until
 
-from gantline.live.launch import Launch
-from gantline.live.records import MemoryStore
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.isolation import LocalAccounts
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 HEAVY = "import os\nPID = os.getpid()\n"
 FORKED = "import heavy, os; print('forked' if heavy.PID != os.getpid() else 'started')"

@@ -15,10 +15,9 @@ from pathlib import Path
 from tests.live.lives import wait_for
 from tests.live.specs import ENDED
 
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 from gantline.live.store import SqlStore
 
 _JOB = str(Path(__file__).parents[1] / "runtime" / "chaos_job.py")

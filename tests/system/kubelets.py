@@ -28,8 +28,8 @@ from typing import Any
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.live.runners.kubernetes.access import find_access
-from gantline.live.runners.kubernetes.client import ApiClient, ApiError, path_of
+from gantline.live.runners.kubernetes.access import find_access, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError
 from gantline.live.runners.kubernetes.pods_and_nodes import amount
 
 _TICK = 0.03

@@ -12,7 +12,7 @@ from tests.system.kubernetes import KubernetesCluster
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 from gantline.live.runners.runner_context import Premises
 from gantline.live.runners.runner_events import Bulletin, NodeNews, Present

@@ -12,11 +12,11 @@ from tests.system.controllers import Controllers
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, node, unless_gone, wait_for
 from tests.system.kubernetes_bench import premises
 
-from gantline.live.records import MemoryStore
-from gantline.live.runners.kubernetes.client import path_of
+from gantline.live.runners.kubernetes.access import path_of
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
-from gantline.live.scheduler import Scheduler
-from gantline.live.view import JobView
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.view import JobView
+from gantline.live.store.records import MemoryStore
 
 GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
 Serve = Callable[..., Scheduler]

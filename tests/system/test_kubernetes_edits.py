@@ -27,8 +27,8 @@ from tests.system.kubernetes_objects import (
 
 from gantline.core.inputs import Action
 from gantline.live.runners.kubernetes.client import ApiClient
-from gantline.live.scheduler import Scheduler
-from gantline.live.view import JobView
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.view import JobView
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

@@ -14,8 +14,8 @@ from tests.system.kubernetes_bench import KubernetesBench
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
-from gantline.live.runners.kubernetes.client import path_of
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.access import path_of
 from gantline.live.runners.runner_events import Ending, NodeState
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())

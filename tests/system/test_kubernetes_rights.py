@@ -13,7 +13,7 @@ from tests.system.kubernetes_objects import Services, becomes, create, delete, e
 
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Verb
-from gantline.live.runners.kubernetes.client import Object, path_of
+from gantline.live.runners.kubernetes.access import Object, path_of
 from gantline.live.runners.kubernetes.lease_and_rights import RIGHTS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())

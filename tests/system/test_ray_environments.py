@@ -14,14 +14,14 @@ from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.errors import RefusedError
-from gantline.live.launch import Launch
-from gantline.live.records import MemoryStore
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.ray.packages import Packages
 from gantline.live.runners.ray.runner import RayRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.service.client import Client
-from gantline.live.spec import JobSpec
-from gantline.live.spec_file import spec_of
+from gantline.live.store.records import MemoryStore
 
 # what it is told by its environment goes into a file of its own; `wanted` lies beside it, and nowhere else
 SCRIPT = """

@@ -15,10 +15,10 @@ from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
-from gantline.live.records import MemoryStore
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.ray.runner import RayRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 
 @pytest.fixture(scope="module")

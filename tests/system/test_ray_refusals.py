@@ -12,7 +12,7 @@ from tests.system.ray_cluster import RayCluster  # which skips what follows wher
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.ray import incarnation
 from gantline.live.runners.ray.runner import RayRunner
 from gantline.live.runners.runner_events import Ending

@@ -12,7 +12,7 @@ from tests.live.test_change_of_ranks import BATCH, POLICY, SAMPLES, gang, lines,
 from tests.system.ray_cluster import RayCluster
 
 from gantline.live.runners.ray.runner import RayRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 EPOCHS = 60

@@ -14,7 +14,7 @@ from tests.system.kubernetes_bench import premises
 
 from gantline.cli.main import main
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 from gantline.live.runners.runner_events import Bulletin, NodeState
 

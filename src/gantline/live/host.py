@@ -77,10 +77,12 @@ def accepts(address: str, port: int) -> bool:
         return False
 
 
-# Silence beyond a lease is a loss: a part of a gang, or a service, that is not heard of for so long is taken for gone, for good.
+# Silence beyond a lease is a loss: a part of a gang, or a service, that is not heard of for so long is taken for
+# gone, for good.
 #
-# What comes back after that finds its time over: a part is not taken into its gang again, a service may not write. Both sides count for
-# themselves, by clocks that never go back, so that no two clocks must agree. Keepers import this; it needs the standard library only.
+# What comes back after that finds its time over: a part is not taken into its gang again, a service may not write.
+# Both sides count for themselves, by clocks that never go back, so that no two clocks must agree. Keepers import
+# this; it needs the standard library only.
 
 
 class Lease:

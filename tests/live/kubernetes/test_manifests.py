@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.manifests import PodTerms, manifests
 from gantline.live.runners.kubernetes.pods_and_nodes import identity_of, read_pod
 from gantline.live.runners.runner_context import Task

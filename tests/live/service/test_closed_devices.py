@@ -18,8 +18,7 @@ from gantline.live.runners.local import isolation as closing
 from gantline.live.runners.local.devices import FoundGpu, Machine, declared
 from gantline.live.runners.local.isolation import Closing, Groups, find_groups
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can close devices to other accounts")
 ZERO, FULL = 5, 7

@@ -13,8 +13,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, 
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.live.runners.local.devices import cpus_usable
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 SLEEP = ["sleep", "600"]
 

@@ -20,7 +20,7 @@ from gantline.cli.live.connection import HomeOption, need_libraries
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
 
 if TYPE_CHECKING:
-    from gantline.live.service.options import Options
+    from gantline.live.service.home import Options
 
 
 def _of_executors() -> str:
@@ -124,9 +124,8 @@ def up(
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
-    from gantline.live.losses import rule_of
-    from gantline.live.service.home import Home
-    from gantline.live.service.options import Options
+    from gantline.live.scheduler.progress import rule_of
+    from gantline.live.service.home import Home, Options
     from gantline.traces.files.policies import load_policy
 
     where = store or os.environ.get("GANTLINE_STORE", "")

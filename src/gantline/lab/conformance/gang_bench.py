@@ -11,12 +11,12 @@ from pathlib import Path
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Order, Report
-from gantline.live.clock import WallClock
 from gantline.live.host import is_locked
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews, Present
+from gantline.live.scheduler.loop_thread import WallClock
 
 #: A rank holds a lock for as long as it lives, notes its start, then its environment, for which tests wait, prints two lines, and goes on
 #: until the board says that it shall end. When it is stopped it notes that it has saved; the second rank takes a while for that.

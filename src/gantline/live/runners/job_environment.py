@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
 from gantline.engine.executor import Order
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.runner_context import Task
 
 _HANDED_OUT: deque[int] = deque(maxlen=1000)

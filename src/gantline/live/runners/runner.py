@@ -21,7 +21,7 @@ from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews, Node
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
-    from gantline.live.launch import Launch, RuntimeEnv
+    from gantline.live.jobs.launch import Launch, RuntimeEnv
     from gantline.live.runners.runner_events import KeptIncarnation, Output, Present
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gantline.core.errors import RefusedError
-from gantline.live.launch import Launch, Submittable
+from gantline.live.jobs.launch import Launch, Submittable
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster

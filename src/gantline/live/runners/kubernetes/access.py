@@ -8,15 +8,18 @@ import os
 import ssl
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlsplit
 
 import yaml
 
 from gantline.core.errors import NotFoundError, UnreachableError, UsageError, near
-from gantline.live.runners.kubernetes.client import Shown
 
+Object: TypeAlias = dict[str, Any]  # an object of the API as a plain value
+Shown: TypeAlias = Mapping[str, Any]  # one that is only read
 _IN_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PLUGIN_SECONDS = 60.0
 
@@ -51,6 +54,13 @@ class ClusterAccess:
         if self.token_file is not None:
             return self.token_file.read_text(encoding="ascii").strip()
         return _token_of(self.plugin) if self.plugin is not None else self.token
+
+
+def path_of(kind: str, namespace: str = "", name: str = "", group: str = "") -> str:
+    """Of objects (``pods``), an object, or what belongs to one (name ``a/binding``); `group` with its version: ``apps/v1``."""
+    root = f"/apis/{group}" if group else "/api/v1"
+    space = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{space}/{kind}" + (f"/{quote(name)}" if name else "")
 
 
 def find_access(kubeconfig: str = "", context: str = "", namespace: str = "") -> ClusterAccess:

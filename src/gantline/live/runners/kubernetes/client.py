@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeAlias
-from urllib.parse import quote, urlencode
+from typing import TypeAlias
+from urllib.parse import urlencode
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.live.runners.kubernetes.access import ClusterAccess
+from gantline.live.runners.kubernetes.access import ClusterAccess, Object
 
 Asked: TypeAlias = str | int | None  # a part of a query; None: it is left out
 MANAGER = "gantline"  # the owner of the fields that server-side apply sets
@@ -186,19 +186,6 @@ def _error(code: int, status: Object, method: str, path: str) -> GantlineError:
 
 def _said(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
-
-
-# Objects of the API as plain values, and their paths.
-
-Object: TypeAlias = dict[str, Any]
-Shown: TypeAlias = Mapping[str, Any]  # one that is only read
-
-
-def path_of(kind: str, namespace: str = "", name: str = "", group: str = "") -> str:
-    """Of objects (``pods``), an object, or what belongs to one (name ``a/binding``); `group` with its version: ``apps/v1``."""
-    root = f"/apis/{group}" if group else "/api/v1"
-    space = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{space}/{kind}" + (f"/{quote(name)}" if name else "")
 
 
 # Follows the objects of one kind: listed once, then watched. A watch that ends is resumed where it was; only one

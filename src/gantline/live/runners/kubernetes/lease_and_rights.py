@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.live.host import Lease
-from gantline.live.runners.kubernetes.client import ApiClient, ApiError, Object, path_of
+from gantline.live.runners.kubernetes.access import Object, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError
 from gantline.live.runners.kubernetes.workloads import KINDS
 
 _GROUP, _NAME = "coordination.k8s.io/v1", "gantline"

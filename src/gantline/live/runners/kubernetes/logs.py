@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gantline.core.errors import GantlineError
-from gantline.live.runners.kubernetes.client import ApiClient, path_of
+from gantline.live.runners.kubernetes.access import path_of
+from gantline.live.runners.kubernetes.client import ApiClient
 from gantline.live.runners.local.files import make_private
 from gantline.live.runners.local.output import Lines, Log
 

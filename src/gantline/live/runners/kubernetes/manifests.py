@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gantline.engine.executor import Order
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.job_environment import gang_ranks, job_environment
-from gantline.live.runners.kubernetes.client import Object
+from gantline.live.runners.kubernetes.access import Object
 from gantline.live.runners.kubernetes.pods_and_nodes import FINALIZER, MARK, SCHEDULER, gang_name, thousandths
 from gantline.live.runners.runner_context import Task
 

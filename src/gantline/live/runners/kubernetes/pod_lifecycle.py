@@ -14,7 +14,8 @@ from pathlib import Path
 
 from gantline.core.inputs import Fault, Report
 from gantline.engine.executor import News
-from gantline.live.runners.kubernetes.client import ApiClient, ApiError, Object, path_of
+from gantline.live.runners.kubernetes.access import Object, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError
 from gantline.live.runners.kubernetes.cluster_cache import Sight
 from gantline.live.runners.kubernetes.gang import GangEnd, PodGang, judge
 from gantline.live.runners.kubernetes.logs import LogCopies, LogCopy

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gantline.core.nodes import Node
-from gantline.live.runners.kubernetes.client import Shown
+from gantline.live.runners.kubernetes.access import Shown
 from gantline.live.runners.local.devices import short_name
 from gantline.live.runners.runner_events import NodeNews, NodeState
 

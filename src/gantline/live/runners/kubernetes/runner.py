@@ -14,9 +14,9 @@ from typing import ClassVar, Self
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
 from gantline.engine.executor import Can, Order
-from gantline.live.launch import Launch
-from gantline.live.runners.kubernetes.access import find_access
-from gantline.live.runners.kubernetes.client import ApiClient, Follower, Object, path_of
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.access import Object, find_access, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, Follower
 from gantline.live.runners.kubernetes.cluster_cache import Sight
 from gantline.live.runners.kubernetes.execution import PodExecution
 from gantline.live.runners.kubernetes.gang import PodGang

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.live.runners.kubernetes.client import ApiClient, ApiError, Follower, Object, path_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.kubernetes.access import Object, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError, Follower
 from gantline.live.runners.kubernetes.gang import PodGang
 from gantline.live.runners.kubernetes.pods_and_nodes import MARK
 from gantline.live.runners.kubernetes.workload_lifecycle import Admission
 from gantline.live.runners.kubernetes.workload_spec import SIZES, asks_of, spec_of_guest
 from gantline.live.runners.kubernetes.workloads import KINDS, QUEUE, Guest, GuestKind, line
 from gantline.live.runners.kubernetes.write_queue import GuestChanges
-from gantline.live.spec_file import spec_of
 
 _LOG = logging.getLogger("gantline.live")
 _SUSPENDING = 22  # of version 1: the first whose API server can suspend a Job unless it is told otherwise

@@ -13,7 +13,8 @@ from functools import partial
 
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News
-from gantline.live.runners.kubernetes.client import ApiError, Object
+from gantline.live.runners.kubernetes.access import Object
+from gantline.live.runners.kubernetes.client import ApiError
 from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
 from gantline.live.runners.kubernetes.pod_lifecycle import Upkeep
 from gantline.live.runners.kubernetes.pods_and_nodes import MARK, Pod

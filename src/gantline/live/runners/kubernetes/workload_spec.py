@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from gantline.core.errors import RefusedError
 from gantline.core.nodes import Node
-from gantline.live.runners.kubernetes.client import Object
+from gantline.live.runners.kubernetes.access import Object
 from gantline.live.runners.kubernetes.pods_and_nodes import MARK, SCHEDULER, ClusterNode
 from gantline.live.runners.kubernetes.workloads import Guest
 

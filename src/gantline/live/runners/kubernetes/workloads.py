@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gantline.live.runners.kubernetes.client import Object, Shown, path_of
+from gantline.live.runners.kubernetes.access import Object, Shown, path_of
 from gantline.live.runners.kubernetes.pods_and_nodes import GPUS, MARK, SCHEDULER, requests_of
 
 QUEUE = f"{MARK}/queue"

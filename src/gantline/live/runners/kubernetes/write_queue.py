@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gantline.core.errors import GantlineError
-from gantline.live.runners.kubernetes.client import ApiClient, ApiError, AwayError, Object
+from gantline.live.runners.kubernetes.access import Object
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError, AwayError
 from gantline.live.runners.kubernetes.workloads import Guest
 
 _THREADS = 8

@@ -19,7 +19,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
 from gantline.engine.drivers.message_queue import Clock
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.files import seconds_ago
 from gantline.live.runners.local.fork_server import KeeperForkServer, WarmTemplate
 from gantline.live.runners.local.incarnation import Incarnation, Incarnations, Loss

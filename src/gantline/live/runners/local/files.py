@@ -6,6 +6,7 @@ Keepers import this; it needs the standard library only.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 #: the folder in which this package lies: keepers are started without the paths of an environment
 ROOT = os.path.abspath(f"{__file__}/../../../../..")
+
+
+def home_mark(home: Path) -> str:
+    """What tells a home from others where names are shared by all services, such as those of control groups."""
+    return hashlib.sha256(str(home).encode()).hexdigest()[:8]
 
 
 def private(path: str, flags: int) -> int:

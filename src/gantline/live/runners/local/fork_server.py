@@ -17,18 +17,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 
-from gantline.live.launch import Launch
 from gantline.live.runners.local.files import ROOT
 from gantline.live.runners.local.forked_programs import become_template
 from gantline.live.runners.local.keeper import keep
-from gantline.live.runners.local.orders import handed_on
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from gantline.live.jobs.launch import Launch
 
 
 #: the command of a fork server; its socket is standard input
@@ -38,6 +37,28 @@ FORK_SERVER = (
 )  # fmt: skip
 _LONGEST = 8192  # bytes of a request: the folder of an incarnation
 _PATIENCE = 10.0  # seconds for a keeper to be forked: a fork server that does not answer is replaced
+
+#: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
+_HANDED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "SHELL",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+)
+
+
+def handed_on() -> dict[str, str]:
+    """What jobs have from the service's own environment."""
+    return {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
 
 
 class KeeperForkServer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import select
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from gantline.engine.executor import Can, Order
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.execution import Execution
 from gantline.live.runners.local.files import write_json
 from gantline.live.runners.local.fork_server import KeeperForkServer
@@ -26,11 +25,6 @@ from gantline.live.runners.runner_events import KeptIncarnation, Present
 
 What = TypeVar("What")
 _LOG = logging.getLogger("gantline.live")
-
-
-def home_mark(home: Path) -> str:
-    """What tells a home from others where names are shared by all services, such as those of control groups."""
-    return hashlib.sha256(str(home).encode()).hexdigest()[:8]
 
 
 class HomeRunner(Runner):

@@ -14,11 +14,11 @@ from gantline.core.plan import Mode
 from gantline.engine.executor import Order
 from gantline.engine.trial_runs import is_trial
 from gantline.live.host import limit_of_jobs
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.job_environment import free_port, gang_ranks, grant_environment, job_environment
 from gantline.live.runners.local.devices import Machine
-from gantline.live.runners.local.files import make_private, write_json
-from gantline.live.runners.local.home_runner import home_mark
+from gantline.live.runners.local.files import home_mark, make_private, write_json
+from gantline.live.runners.local.fork_server import handed_on
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.isolation import Closing, Groups, LocalAccounts
 from gantline.live.runners.local.slices import Mps, Slice, by_rank, slice_at
@@ -139,29 +139,8 @@ def _part(order: Order, launch: Launch) -> float:
 # What a job's processes have of this machine in their environment, beside what every runner gives them
 # (`job_environment`).
 
-#: what is handed on from the service's own environment; everything else of a job's environment comes from its specification
-_HANDED_ON = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "SHELL",
-    "VIRTUAL_ENV",
-    "PYTHONPATH",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-)
 
 _HERE = "127.0.0.1"
-
-
-def handed_on() -> dict[str, str]:
-    """What jobs have from the service's own environment."""
-    return {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
 
 
 def common_environment(

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Can
-from gantline.live.amounts import storage_bandwidth
+from gantline.live.jobs.amounts import storage_bandwidth
 from gantline.live.runners.local.devices import Machine, declared, find_machine, too_many, with_capacity
 from gantline.live.runners.local.execution import JOIN_LIMIT, Execution, LocalKeepers
 from gantline.live.runners.local.fork_server import KeeperForkServer, WarmTemplate

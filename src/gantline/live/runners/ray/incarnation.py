@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gantline.engine.executor import Order
-from gantline.live.launch import Launch, slots_only
+from gantline.live.jobs.launch import Launch, slots_only
+from gantline.live.jobs.spec_parts import SETUP
 from gantline.live.runners.job_environment import gang_ranks, grant_environment
 from gantline.live.runners.local.execution import Execution
 from gantline.live.runners.local.files import make_private, read_json, write_json
+from gantline.live.runners.local.fork_server import handed_on
 from gantline.live.runners.local.incarnation import OVERDUE, Incarnation, Loss
-from gantline.live.runners.local.orders import Writer, handed_on
+from gantline.live.runners.local.orders import Writer
 from gantline.live.runners.runner_context import Task
-from gantline.live.spec_surroundings import SETUP
 
 if TYPE_CHECKING:
     from gantline.live.runners.local.files import Values

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantline.core.errors import RefusedError
-from gantline.live.launch import Launch, RuntimeEnv
+from gantline.live.jobs.launch import Launch, RuntimeEnv
 from gantline.live.runners.local.files import make_private
 
 if TYPE_CHECKING:

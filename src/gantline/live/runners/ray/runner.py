@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import Can, Order
-from gantline.live.launch import RuntimeEnv
+from gantline.live.jobs.launch import RuntimeEnv
 from gantline.live.runners.local.devices import Machine
 from gantline.live.runners.local.files import read_json, write_json
 from gantline.live.runners.local.home_runner import HomeRunner

@@ -16,7 +16,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.core.nodes import Node
 from gantline.live.host import accepts
-from gantline.live.runners.local.home_runner import home_mark
+from gantline.live.runners.local.files import home_mark
 from gantline.live.runners.runner_events import NodeNews, NodeState
 from gantline.live.runners.slurm.commands import CLOSED, GONE, WHERE, SlurmAway, SlurmSaysNo, ask, host_names, pairs_of, state_words
 from gantline.live.runners.slurm.messages import srun_environment

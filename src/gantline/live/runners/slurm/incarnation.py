@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantline.engine.executor import Order
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.live.runners.job_environment import gang_ranks
 from gantline.live.runners.local.files import ROOT, read_json, write_json
 from gantline.live.runners.local.fork_server import KeeperForkServer
