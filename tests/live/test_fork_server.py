@@ -20,7 +20,7 @@ def fork_servers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fork_server_of(scheduler: Scheduler) -> int:
-    process = scheduler.runner.fork_server._process
+    process = scheduler.runner.fork_server.process
     assert process is not None
     return process.pid
 

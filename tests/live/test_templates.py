@@ -119,12 +119,12 @@ def test_a_template_that_is_killed_is_replaced_and_no_job_is_lost(tmp_path: Path
     scheduler = warm(tmp_path / "home", "heavy")
     template = scheduler.runner.template
     assert template is not None
-    assert template._process is not None
-    os.kill(template._process.pid, signal.SIGKILL)
+    assert template.process is not None
+    os.kill(template.process.pid, signal.SIGKILL)
     (first,) = scheduler.submit(python("-c", FORKED))
     assert ended(scheduler, first) == ["succeeded"]
     assert said(tmp_path / "home", first) == "started\n"
-    template._hears(60.0)
+    template.has_imported(60.0)
     (second,) = scheduler.submit(python("-c", FORKED))
     assert ended(scheduler, second) == ["succeeded"]
     assert said(tmp_path / "home", second) == "forked\n"

@@ -5,7 +5,6 @@ Where a part of a gang is gone without a word, its end is seen when it is known 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,17 +128,15 @@ class SlurmWriter(Writer):
 
 # Keepers of gangs in an allocation: processes of this machine, forked from one that has imported what they need.
 
-_PROGRAM = f"""import os, sys; sys.path[0] = {ROOT!r}
-from gantline.live.runners.local.fork_server import serve
+_STEP_KEEPERS = f"""import os, sys; sys.path[0] = {ROOT!r}
+from gantline.live.runners.local.fork_server import serve_keepers
 from gantline.live.runners.slurm.step import keep
-os._exit(serve(keep=keep))"""
+os._exit(serve_keepers(keep))"""
 
 
-class StepForkServer(KeeperForkServer):
-    """Its keepers run a step each."""
-
-    def _command(self) -> tuple[Sequence[str], dict[str, str] | None]:
-        return (sys.executable, "-S", "-E", "-c", _PROGRAM), dict(os.environ)
+def step_fork_server() -> KeeperForkServer:
+    """Where keepers come from which run a step each."""
+    return KeeperForkServer((sys.executable, "-S", "-E", "-c", _STEP_KEEPERS))
 
 
 @dataclass(frozen=True)

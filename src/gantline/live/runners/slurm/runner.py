@@ -26,7 +26,7 @@ from gantline.live.runners.runner_context import Contact, Premises
 from gantline.live.runners.runner_events import NodeNews, NodeState
 from gantline.live.runners.slurm.allocation import DRAINS, ServiceStep, SlurmAllocation, SlurmNodes, check_devices, find_allocation
 from gantline.live.runners.slurm.commands import SlurmAway, answering, check_installed
-from gantline.live.runners.slurm.incarnation import SlurmIncarnation, SlurmWriter, StepForkServer, StepKeepers
+from gantline.live.runners.slurm.incarnation import SlurmIncarnation, SlurmWriter, StepKeepers, step_fork_server
 
 _LOG = logging.getLogger("gantline.live")
 _LOOK = 2.0  # seconds between looks at the allocation
@@ -58,7 +58,7 @@ class SlurmRunner(KeeperRunner):
             self._service = ServiceStep(self.job, self.home)
             self._service.take()
         self.kept, self.checkpoints = KeptJobs(self.home), self.checkpoints or self.home / "jobs"
-        self._prepare(Incarnations(partial(SlurmIncarnation, nodes=self.nodes, checkpoints=self.checkpoints)), StepForkServer())
+        self._prepare(Incarnations(partial(SlurmIncarnation, nodes=self.nodes, checkpoints=self.checkpoints)), step_fork_server())
         self._node_news: deque[tuple[list[NodeNews], list[SlurmIncarnation]]] = deque()
         self._closed = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="gantline-slurm-nodes", daemon=True)
