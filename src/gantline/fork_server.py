@@ -1,8 +1,8 @@
 """A process that has imported what others need, and is forked for each of them: an interpreter takes ten times as long to start.
 
-The workers of sweeps and the keepers of jobs come from such processes. Both sides speak over one socket. A request comes with file descriptors,
-the first of which is a socket for this one fork: a file descriptor of the new process goes back on it, or the reason why there is none, and
-how it ended follows. Keepers import this; it needs the standard library only.
+The workers of sweeps and the keepers of jobs come from such processes. Both sides speak over one socket. A request comes with
+file descriptors, the first of which is a socket for this one fork: a file descriptor of the new process goes back on it, or the
+reason why there is none, and how it ended follows. Keepers import this; it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class ForkServer:
         with theirs:
             try:
                 self.process = subprocess.Popen(
-                    self.command, stdin=theirs.fileno(), stdout=self._quiet, stderr=self._quiet, cwd="/" if self._quiet else None, env=self.env,
-                    start_new_session=True,
+                    self.command, stdin=theirs.fileno(), stdout=self._quiet, stderr=self._quiet, env=self.env,
+                    cwd="/" if self._quiet else None, start_new_session=True,
                 )  # fmt: skip
             except OSError:
                 ours.close()

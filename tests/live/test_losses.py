@@ -46,7 +46,7 @@ def test_a_loss_that_has_stopped_falling_ends_the_job_as_one_that_succeeded(tmp_
         told = scheduler.view().jobs[job]
         assert (told.reason, told.why) == ("loss", "was ended by its loss")
         assert told.stop, "a loop that asks the service is told to leave, too"
-        assert scheduler.ask(lambda: scheduler.book[behind].holds) == {"dependency"}, "the result is not there yet"
+        assert scheduler.ask(lambda: scheduler.registry[behind].holds) == {"dependency"}, "the result is not there yet"
         (tmp_path / "go").touch()
         assert ended(scheduler, behind) == ["succeeded"]
         told = until(lambda: not scheduler.view().jobs[job].devices and scheduler.view().jobs[job])
@@ -73,7 +73,7 @@ def test_what_follows_a_job_that_still_saves_waits_over_a_restart_of_the_service
     first.stop()
     with running(tmp_path, store=store) as second:
         assert second.view().jobs[job].devices, "its processes are there"
-        assert second.ask(lambda: second.book[behind].holds) == {"dependency"}
+        assert second.ask(lambda: second.registry[behind].holds) == {"dependency"}
         (tmp_path / "go").touch()
         assert ended(second, behind) == ["succeeded"]
         assert (second.view().jobs[job].state, second.view().jobs[job].exit_code) == ("succeeded", 0)

@@ -82,7 +82,7 @@ def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: Sq
         runner.lose(lost)
         until(lambda: state(scheduler, job) == "running" and nodes_of(machines, job) == {"a", "b"} - {lost})
         told = scheduler.view().jobs[job]
-        assert (told.failures, scheduler.book[job].lost) == (0, 0)
+        assert (told.failures, scheduler.registry[job].lost) == (0, 0)
         runner.end(job, exit=3)
         until(lambda: state(scheduler, job) == "failed")
     assert not machines.breaches

@@ -67,7 +67,7 @@ def test_the_oldest_leave_with_their_events_and_the_newest_stay(tmp_path: Path) 
         assert retention.look() == 3
         stay = set(retention.scheduler.view().jobs)
         assert len(stay) == 2
-        assert stay == {job["id"] for job in retention.store.jobs()} == set(retention.scheduler.book.jobs)
+        assert stay == {job["id"] for job in retention.store.jobs()} == set(retention.scheduler.registry.jobs)
         gone = retention.archive.jobs(jobs)
         assert set(gone) == set(jobs) - stay
         view, record, history = next(iter(gone.values()))
@@ -271,12 +271,12 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         until(lambda: len(retention.archive) == 17, "the crowd has left by itself")
         until(lambda: all(view.finished and not view.devices for view in scheduler.view().jobs.values()))
         retention.close()
-        kept = set(scheduler.book.jobs)
+        kept = set(scheduler.registry.jobs)
         assert kept | set(retention.archive.frame()["id"]) == set(jobs)
         assert set(scheduler.view().jobs) == kept
         assert set(scheduler.runner.known.newest) <= kept
         assert not scheduler.runner.known.live
-        held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.book.waiting_for)
+        held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.registry.waiting_for)
         assert not any(held)
 
 

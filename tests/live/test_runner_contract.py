@@ -14,7 +14,7 @@ from gantline.engine.executor import Order, Verb
 from gantline.lab.conformance.runner import RunnerContract
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner_context import Contact, Task
-from gantline.live.runners.runner_events import Bulletin, Ending, Present
+from gantline.live.runners.runner_events import Ending, Present, RunnerEvents
 
 
 class TestLocal(RunnerContract):
@@ -48,8 +48,8 @@ class CallsNoRoll(LocalRunner):
 
 class LosesExitCodes(LocalRunner):
     def attach(self, contact: Contact) -> None:
-        def tell(bulletin: Bulletin) -> None:
-            contact.tell(Bulletin((), tuple((report, ending and Ending(None, ending.why)) for report, ending in bulletin.reports)))
+        def tell(events: RunnerEvents) -> None:
+            contact.tell(RunnerEvents((), tuple((report, ending and Ending(None, ending.why)) for report, ending in events.reports)))
 
         super().attach(replace(contact, tell=tell))
 

@@ -59,7 +59,7 @@ def test_jobs_that_a_crash_has_ended_start_again_and_it_counts_as_no_failure(
         until(lambda: server in scheduler.runner.mps._daemon("0")._servers, "the first look")
         os.kill(server if killed == "server" else daemon_of(scheduler).pid, signal.SIGKILL)
         assert ended(scheduler, *pair) == ["succeeded", "succeeded"], "though no retries are granted"
-        assert [(scheduler.book[job].failures, scheduler.book[job].lost) for job in pair] == [(0, 1), (0, 1)]
+        assert [(scheduler.registry[job].failures, scheduler.registry[job].lost) for job in pair] == [(0, 1), (0, 1)]
         assert state(scheduler, beside) == "running"
 
 
@@ -71,7 +71,7 @@ def test_the_log_of_the_server_shows_which_failures_a_crash_has_caused(tmp_path:
         until(lambda: state(scheduler, other) == "running", "a job beside it")
         (job,) = scheduler.submit(shell(crashes, backoff=0.1))
         assert ended(scheduler, job, other) == ["succeeded", "succeeded"]
-        assert (scheduler.book[job].lost, scheduler.book[other].lost) == (1, 1)
+        assert (scheduler.registry[job].lost, scheduler.registry[other].lost) == (1, 1)
         (alone,) = scheduler.submit(shell(f"echo 'fatal exception' >> {log}; exit 3"))
         assert ended(scheduler, alone) == ["failed"], "no other job can have caused it"
         (beside,) = scheduler.submit(shell("sleep 100"))

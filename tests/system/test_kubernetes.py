@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
-from tests.system.kubernetes_bench import KubernetesBench, premises
+from tests.system.kubernetes_bench import KubernetesBench, context
 
 from gantline.lab.conformance.executor import ExecutorContract
 from gantline.lab.conformance.gang_bench import GangBench
@@ -53,7 +53,7 @@ class KubernetesGangs(GangBench):
         super().__init__(board)
 
     def open(self) -> KubernetesRunner:
-        return KubernetesRunner.open(premises(self.cluster, self.home))
+        return KubernetesRunner.open(context(self.cluster, self.home))
 
     @contextmanager
     def _away(self) -> Iterator[None]:

@@ -74,7 +74,7 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
     other = ray.remote(Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
     assert ray.get(other.there.remote())
     gang = Launch(("true",), shell=True, processes=0)
-    runner.attach(contact_of(runner, lambda row: gang, lambda bulletin: told.extend(bulletin.reports)))
+    runner.attach(contact_of(runner, lambda row: gang, lambda events: told.extend(events.reports)))
     try:
         runner.send(Order(Verb.START, 0, 1, (0, 1, 2)), 0.0)
         ((report, ending),) = until(lambda: list(told))

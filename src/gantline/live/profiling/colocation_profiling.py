@@ -25,7 +25,7 @@ from gantline.core.slices import slices_of_gpu
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.runners.runner import Bulletin, Contact, Runner, Task
+from gantline.live.runners.runner import Contact, Runner, RunnerEvents, Task
 from gantline.live.scheduler.loop_thread import WallClock
 from gantline.models.bundle import Speed
 from gantline.models.company_fit import TrialLife, fit_company
@@ -204,9 +204,9 @@ class Crew:
     def _after(self, row: int, instant: float) -> tuple[float, int] | None:
         return next((note for note in reversed(self._notes(row)) if note[0] >= instant), None)
 
-    def _received(self, bulletin: Bulletin) -> None:
+    def _received(self, events: RunnerEvents) -> None:
         """From the runner's own thread; one addition to a list is whole."""
-        self._reports += [(time.monotonic(), report) for report, _ in bulletin.reports]
+        self._reports += [(time.monotonic(), report) for report, _ in events.reports]
 
     def _heard(self, row: int, news: News) -> float | None:
         """When that was first heard of its present incarnation."""

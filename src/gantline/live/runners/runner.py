@@ -4,7 +4,7 @@ The scheduler, recovery, the service and the questions know a `Runner` and nothi
 (`runtime.local`), or through an engine that has machines already. `docs/runners.md` explains how to write one;
 `conformance.executor` checks it.
 
-The life of a runner: `check` and `open` (class methods), `roll_call`, `attach`, then orders in (`send`) and bulletins out
+The life of a runner: `check` and `open` (class methods), `roll_call`, `attach`, then orders in (`send`) and events out
 (`Contact.tell`); at the end `leave` and `close`. Jobs outlive `close`: the next service finds them by its roll call.
 """
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from gantline.engine.executor import Can, Executor, Order, Report
 from gantline.live.runners.registry import RunnerOption
-from gantline.live.runners.runner_context import Accounts, AsTheService, Contact, Premises, Task
-from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews, NodeState
+from gantline.live.runners.runner_context import Accounts, AsTheService, Contact, RunnerContext, Task
+from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, RunnerEvents
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from gantline.live.runners.runner_events import KeptIncarnation, Output, Present
 
 __all__ = [
-    "Accounts", "Bulletin", "Contact", "Ending", "NodeNews", "NodeState", "Premises", "Runner", "RunnerOption", "Task",
+    "Accounts",
+    "Contact",
+    "Ending",
+    "NodeNews",
+    "NodeState",
+    "Runner",
+    "RunnerContext",
+    "RunnerEvents",
+    "RunnerOption",
+    "Task",
 ]  # fmt: skip
 
 
@@ -55,7 +64,7 @@ class Runner(Executor, Protocol):
         return ()
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
+    def open(cls, context: RunnerContext) -> Self:
         """Connect to the machines. Where there is no engine at the address, or it is too old, or rights are missing: one clear error."""
         ...
 
@@ -158,5 +167,5 @@ class Runner(Executor, Protocol):
     def send(self, order: Order, now: float) -> None: ...
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
-        """A node is lost, by a bulletin of this runner or by an operator's word: what it ran is over, also if the node comes back."""
+        """A node is lost, by a events of this runner or by an operator's word: what it ran is over, also if the node comes back."""
         ...

@@ -14,11 +14,11 @@ from gantline.live.jobs.launch import Launch, Submittable
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
     from gantline.engine.drivers.message_queue import Clock
-    from gantline.live.runners.runner_events import Bulletin
+    from gantline.live.runners.runner_events import RunnerEvents
 
 
 @dataclass(frozen=True)
-class Premises:
+class RunnerContext:
     """What a runner is made for."""
 
     home: Path  # the service's folder; a runner has one of its own in it
@@ -48,7 +48,7 @@ def _ignore(job: str, gpus: int, why: str) -> None:
     """A refusal that is of no interest."""
 
 
-class FoundJobs:
+class ExternalJobs:
     """Jobs that a runner finds in its engine, as objects of their owners. This scheduler takes in none (`runtime.found_jobs` does)."""
 
     def submit(self, spec: Submittable, user: str) -> str:
@@ -77,10 +77,10 @@ class Contact:
     task: Callable[[int], Task]
     row_of: Callable[[str], int | None]  # None: the engine has forgotten this job
     clock: Clock
-    tell: Callable[[Bulletin], None]
+    tell: Callable[[RunnerEvents], None]
     cluster: Callable[[], Cluster]  # as the engine numbers its devices; nodes are only ever added
     refused: Callable[[str, int, str], None] = _ignore  # a job goes on with so many devices though it was given others, and why
-    found: FoundJobs = field(default_factory=FoundJobs)
+    external: ExternalJobs = field(default_factory=ExternalJobs)
     to_run: Callable[[], Sequence[Launch]] = tuple  # how jobs are run that have not ended
 
     def place(self, device: int) -> tuple[str, int]:

@@ -21,7 +21,7 @@ class Ending:
     lines: tuple[str, ...] = ()  # the last ones of its output
     forced: bool = False
     ranks: Mapping[int, int] = field(default_factory=dict)  # exit codes by rank, where they are known
-    hold: str = ""  # it could not begin, and its job is held for this cause (one of `book.HOLDS`) until that has gone
+    hold: str = ""  # it could not begin, and its job is held for this cause (one of `registry.HOLDS`) until that has gone
 
 
 class NodeState(Enum):
@@ -43,7 +43,7 @@ class NodeNews:
 
 
 @dataclass(frozen=True, slots=True)
-class Bulletin:
+class RunnerEvents:
     """What enters together: nodes first, then the reports that follow from what has become of them, so that no decision falls between."""
 
     nodes: tuple[NodeNews, ...] = ()

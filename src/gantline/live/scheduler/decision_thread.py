@@ -27,12 +27,12 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.lost_turns import OverBudgetError
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds: the upper bounds of the buckets of `Thinking.buckets`; one more is for all that took longer."""
+"""Seconds: the upper bounds of the buckets of `DecisionThread.buckets`; one more is for all that took longer."""
 Call = Callable[[], Plan]
 _SHARE = 0.001  # seconds after which a policy that thinks in Python lets the scheduler's thread go on; usually 5 ms
 
 
-class Thinking:
+class DecisionThread:
     """Makes decisions in a thread of its own, one at a time; `taken` receives the seconds that each took."""
 
     def __init__(self) -> None:

@@ -17,8 +17,8 @@ from gantline.engine.drivers.live import Live
 from gantline.engine.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
-from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews
-from gantline.live.scheduler.job_registry import Book, Job
+from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents
+from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.node_watch import NodeWatch
 from gantline.live.scheduler.progress import Progress
 from gantline.live.store.records import Entry
@@ -31,23 +31,23 @@ class Endings:
     """Turns reports of the runner and expired timers into inputs."""
 
     def __init__(
-        self, loop: Live, book: Book, progress: Progress, counters: dict[str, float], nodes: NodeWatch,
+        self, loop: Live, registry: JobRegistry, progress: Progress, counters: dict[str, float], nodes: NodeWatch,
         nodes_changed: Callable[[NodeWatch], None], accounts: Accounts,
     ) -> None:  # fmt: skip
         self.accounts = accounts
-        self.loop, self.book, self.progress, self.counters = loop, book, progress, counters
+        self.loop, self.registry, self.progress, self.counters = loop, registry, progress, counters
         self.nodes, self.nodes_changed = nodes, nodes_changed
         self.touched: Callable[[Job], None] = lambda job: None  # called where something has changed that the tables do not show
         self._limited: set[tuple[str, int]] = set()  # (job, epoch) whose limit has an alarm
 
     def rearm(self) -> None:
         """After a restart, set the timers again: retries, limits and dependencies."""
-        loop, book = self.loop, self.book
+        loop, registry = self.loop, self.registry
         t = loop.state.tables
         for row in loop.reconciler.live:
-            if int(t.I[c.PHASE, row]) == Phase.COMPLETED and t.ids[row] in book:
-                book[t.ids[row]].leaving = True
-        for job in book:
+            if int(t.I[c.PHASE, row]) == Phase.COMPLETED and t.ids[row] in registry:
+                registry[t.ids[row]].leaving = True
+        for job in registry:
             if job.ended:
                 continue
             if "backoff" in job.holds:
@@ -57,22 +57,22 @@ class Endings:
             if "account" not in job.holds and loop.engine.inputs.rows.of(job.id) not in loop.reconciler.live:
                 loop.messages.post(self._hold_without_account(job))
         self.look_for_accounts()
-        for array in book.arrays:
+        for array in registry.arrays:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
-    def told(self, bulletin: Bulletin) -> None:
+    def told(self, events: RunnerEvents) -> None:
         """Receive what the runner tells, in its thread: news of nodes first, then the reports that follow from them."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            values, notes = self._nodes_now(bulletin.nodes, at) if bulletin.nodes else ([], [])
-            for report, ending in bulletin.reports:
+            values, notes = self._nodes_now(events.nodes, at) if events.nodes else ([], [])
+            for report, ending in events.reports:
                 inputs, entries = self._received(report, ending, at)
                 values += inputs
                 notes += entries
             return values, notes
 
-        self.loop.messages.post(Message(open=open_, must=True, alone=bool(bulletin.nodes), done=_note_failure))
+        self.loop.messages.post(Message(open=open_, must=True, alone=bool(events.nodes), done=_note_failure))
 
     def _nodes_now(self, news: Sequence[NodeNews], at: float) -> tuple[list[Input], list[Entry]]:
         events = self.nodes.events(news, self.loop.state.tables.cluster, at)
@@ -84,7 +84,7 @@ class Endings:
 
     def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.loop.state.tables
-        job, row = self.book[t.ids[report.row]], report.row
+        job, row = self.registry[t.ids[report.row]], report.row
         live = self.loop.reconciler.live.get(row)
         present = int(t.I[c.EPOCH, row]) == report.epoch or (live is not None and live.onto == report.epoch)
         wanted = present and int(t.I[c.PHASE, row]) in HOLDS
@@ -116,7 +116,7 @@ class Endings:
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(name)
-            if row is None or self.book[name].ended:
+            if row is None or self.registry[name].ended:
                 return (), ()
             least = min(int(t.I[c.MIN_GPUS, row]), gpus)
             note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
@@ -166,11 +166,11 @@ class Endings:
                 self.loop.messages.post_at(at + _ACCOUNTS, self.release(job, cause))
                 return (), ()
             if cause == "dependency":
-                verdict = self.book.waits_for_others(job)
+                verdict = self.registry.waits_for_others(job)
                 if verdict == "dependency":
                     return (), ()
                 if verdict:
-                    job.ending, job.why = verdict, self.book.in_vain(job)
+                    job.ending, job.why = verdict, self.registry.in_vain(job)
                     return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
             if job.holds:  # another hold remains, and is shown
@@ -194,17 +194,17 @@ class Endings:
 
     def look_for_accounts(self) -> None:
         """Let go on what waits for an account, where there is one now; otherwise it is looked for every minute."""
-        for job in self.book:
+        for job in self.registry:
             if "account" in job.holds and not job.ended:
                 self.loop.messages.post(self.release(job, "account"))
 
     # --- others ---------------------------------------------------------------------------------------------------------
     def started(self, job: Job) -> None:
         """A job has started: those that waited for that may go on."""
-        book = self.book
-        for name in sorted(book.waiting_for.get(job.id, ())):
-            if (job.id, "started") in book[name].launch.after:
-                self.loop.messages.post(self.release(book[name], "dependency"))
+        registry = self.registry
+        for name in sorted(registry.waiting_for.get(job.id, ())):
+            if (job.id, "started") in registry[name].launch.after:
+                self.loop.messages.post(self.release(registry[name], "dependency"))
 
     def resized(self, job: Job, row: int) -> None:
         """Count a change of its number of devices; after the last allowed one the number is fixed."""
@@ -224,17 +224,17 @@ class Endings:
 
     def ended(self, job: Job) -> None:
         """A job has come to its end: those that waited for it may go on."""
-        book = self.book
-        for name in sorted(book.waiting_for.get(job.id, ())):
-            self.loop.messages.post(self.release(book[name], "dependency"))
+        registry = self.registry
+        for name in sorted(registry.waiting_for.get(job.id, ())):
+            self.loop.messages.post(self.release(registry[name], "dependency"))
         if job.launch.array:
             self.free_slots(job.launch.array)
         self.progress.forget(job.id)
         self._limited -= {(job.id, epoch) for epoch in range(job.ended_epoch + 2)}
 
     def free_slots(self, array: str) -> None:
-        for name in self.book.slots_of(array):
-            self.loop.messages.post(self.release(self.book[name], "array-limit"))
+        for name in self.registry.slots_of(array):
+            self.loop.messages.post(self.release(self.registry[name], "array-limit"))
 
     def requested(self, job: Job, request: Action) -> bool:
         """Apply a user's request to a job's own state; whether the engine is to receive it too."""

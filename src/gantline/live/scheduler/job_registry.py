@@ -1,6 +1,6 @@
 """All jobs as users see them: what was submitted, what has become of it, and what it still waits for besides devices.
 
-The engine has rows, devices and work. This book has the rest: commands, users, retries, dependencies, arrays, exit codes. It belongs to
+The engine has rows, devices and work. This registry has the rest: commands, users, retries, dependencies, arrays, exit codes. It belongs to
 the scheduler's thread; others read the view that is made of it.
 """
 
@@ -167,7 +167,7 @@ class Job:
         return again
 
 
-class Book:
+class JobRegistry:
     """All jobs by id."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = (), newest: int = 0) -> None:

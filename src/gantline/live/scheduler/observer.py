@@ -19,7 +19,7 @@ from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Order, Verb
 from gantline.engine.lost_turns import Incident
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_registry import ENDED, Book, Job
+from gantline.live.scheduler.job_registry import ENDED, Job, JobRegistry
 from gantline.live.scheduler.loop_thread import WallClock
 from gantline.live.scheduler.setup import Setup
 from gantline.live.scheduler.store_writer import StoreWriter
@@ -50,13 +50,15 @@ _HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date a
 class Observer:
     """Compares the tables with what was last seen."""
 
-    def __init__(self, loop: Live, book: Book, endings: Endings, clock: WallClock, writer: StoreWriter, windows: WindowEvents) -> None:
-        self.loop, self.book, self.endings, self.clock, self.writer = loop, book, endings, clock, writer
+    def __init__(
+        self, loop: Live, registry: JobRegistry, endings: Endings, clock: WallClock, writer: StoreWriter, windows: WindowEvents
+    ) -> None:
+        self.loop, self.registry, self.endings, self.clock, self.writer = loop, registry, endings, clock, writer
         endings.touched = self.touch
         self._open: Ints = np.empty(0, dtype=np.int64)  # rows that had not ended when we last looked, and how they were then
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._rows = 0  # how many rows there were
-        self._views = Growing[str, JobView]({job.id: old_view(job) for job in book})
+        self._views = Growing[str, JobView]({job.id: old_view(job) for job in registry})
         self._devices, self._nodes = DeviceViews(), NodeViews()
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that the view still shows as waiting for a first decision
@@ -84,7 +86,7 @@ class Observer:
     @property
     def over(self) -> int:
         """How many jobs have ended and have no process left, of those that are at hand."""
-        return len(self.book.jobs) - len(self._open) - self._ending
+        return len(self.registry.jobs) - len(self._open) - self._ending
 
     def forget(self, ids: Iterable[str]) -> None:
         """Jobs have left for the archive."""
@@ -94,7 +96,7 @@ class Observer:
         """A gang is to be started: recorded before we look, because its job may have ended by then."""
         if order.verb is not Verb.START:
             return
-        job = self.book[self.loop.state.tables.ids[order.row]]
+        job = self.registry[self.loop.state.tables.ids[order.row]]
         if order.onto < 0:
             self._count_start(job, order)
         if job.state not in _ON_DEVICES:
@@ -135,10 +137,10 @@ class Observer:
 
     def _entered(self, rows: list[int]) -> None:
         """New rows; of the tasks of an array that were just submitted and wait alike one is looked at."""
-        t, book, live = self.loop.state.tables, self.book, self.loop.reconciler.live
+        t, registry, live = self.loop.state.tables, self.registry, self.loop.reconciler.live
         alike: dict[tuple[Any, ...], Job] = {}
         for row in rows:
-            job, phase, reason = book[t.ids[row]], int(t.I[c.PHASE, row]), int(t.I[c.REASON, row])
+            job, phase, reason = registry[t.ids[row]], int(t.I[c.PHASE, row]), int(t.I[c.REASON, row])
             fresh = job.launch.array and job.id in self._new and row not in live and reason not in _QUOTA
             alike_in = (job.launch.array, phase, reason, tuple(sorted(job.holds)), int(t.I[c.GPUS, row]), _as_asked(job))
             key = alike_in if fresh and phase in _WAITS else (row,)
@@ -156,13 +158,13 @@ class Observer:
 
     def _name_holders(self) -> None:
         """Update the reason of each job that waits for a quota: it names the jobs that hold it now."""
-        gate, book = self.loop.engine.quotas, self.book
+        gate, registry = self.loop.engine.quotas, self.registry
         if not gate.active:
             return
         t = self.loop.state.tables
         denied = gate.denied[np.isin(t.I[c.REASON][gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
         for row in denied[t.I[c.PHASE][denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
-            job, why = book[t.ids[row]], gate.words(row)
+            job, why = registry[t.ids[row]], gate.words(row)
             if job.why != why:
                 job.why = why
                 self._show(row)
@@ -175,7 +177,7 @@ class Observer:
 
     def _changed(self, row: int) -> None:
         loop, t, now = self.loop, self.loop.state.tables, self.loop.state.now
-        job = self.book[t.ids[row]]
+        job = self.registry[t.ids[row]]
         phase = Phase(int(t.I[c.PHASE, row]))
         before = job.state
         job.state, job.reason, job.why = state_of(job, phase, reason_of(loop.engine, row))
@@ -202,7 +204,7 @@ class Observer:
             job.served = float(t.F[c.SERVICE, row])
             self._sizes.pop(row, None)
             if phase is Phase.COMPLETED:
-                self.book.took(job)
+                self.registry.took(job)
             self.endings.ended(job)
             self.restarts.forget(job.id)
         elif before in ENDED and not job.ended:
@@ -221,7 +223,7 @@ class Observer:
 
     def _show(self, row: int) -> None:
         state = self.loop.state
-        job = self.book[state.tables.ids[row]]
+        job = self.registry[state.tables.ids[row]]
         self._views[job.id] = job_view(job, state.tables, row, self.clock.now(), self._where(row))
 
     def _where(self, row: int) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from gantline.core.reasons import Reason, slug
 from gantline.engine.drivers.live import Live
 from gantline.engine.drivers.message_queue import Message
 from gantline.live.runners.runner import Runner
-from gantline.live.scheduler.job_registry import Book
+from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.view import JobView
 from gantline.live.store.records import Entry
 
@@ -38,8 +38,8 @@ _LEASE = 60.0  # seconds for which an answer holds
 class Progress:
     """Receives reports of jobs, from any thread."""
 
-    def __init__(self, loop: Live, book: Book, runner: Runner, end_by: str) -> None:
-        self.loop, self.book, self.runner = loop, book, runner
+    def __init__(self, loop: Live, registry: JobRegistry, runner: Runner, end_by: str) -> None:
+        self.loop, self.registry, self.runner = loop, registry, runner
         self.end_by = end_by  # when losses end a job that does not say so itself
         self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved
         self._first: dict[str, tuple[int, float, float]] = {}  # job -> epoch, time and units done of the first report of that epoch
@@ -57,7 +57,7 @@ class Progress:
             self.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
             self._pass_on(name, shown.row, shown.epoch if same else epoch, values, request, self._ends(name, epoch, values))
-        job = self.book.jobs.get(name)
+        job = self.registry.jobs.get(name)
         save = job is not None and job.saves_asked > job.saves_done
         return {
             "stop": stop,
@@ -77,7 +77,7 @@ class Progress:
 
     def _ends(self, name: str, epoch: int, values: Mapping[str, float]) -> str:
         """The rule by which this report ends the job; empty: none does."""
-        job, runner = self.book.jobs.get(name), self.runner
+        job, runner = self.registry.jobs.get(name), self.runner
         if job is None or "loss" not in values:
             return ""
         rule = rule_of(job.spec.get("end_by") or self.end_by)
@@ -113,7 +113,7 @@ class Progress:
         self, name: str, row: int, epoch: int, values: Mapping[str, float], request: Mapping[str, int], ends: str, at: float
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.loop.state.tables
-        job = self.book[name]
+        job = self.registry[name]
         if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) != Phase.RUNNING:
             return (), ()
         job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}

@@ -15,7 +15,7 @@ from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
 from gantline.engine.lost_turns import Incident
 from gantline.live.runners.runner import Runner
-from gantline.live.scheduler.job_registry import Book, Job
+from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.loop_thread import WallClock
 from gantline.live.scheduler.node_watch import NodeWatch
 from gantline.live.scheduler.replay import Past
@@ -33,7 +33,7 @@ class Begun:
     born: float
     clock: WallClock
     loop: Live
-    book: Book
+    registry: JobRegistry
     archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
     windows: Mapping[str, AdvanceWindow]  # as the checkpoint has them
     nodes: NodeWatch
@@ -57,9 +57,9 @@ def begin(store: Store, runner: Runner, setup: Setup, anew: Mapping[str, Any], w
         clock = WallClock(born, max([float(value["snapshot"]["now"]), past.until, *(at for at, _ in past.script)]), wall=wall)
         loop = make_loop(setup, value, runner.cluster, runner, clock)
     archived = store.archived()
-    book = Book(store.jobs(), int(archived.get("newest", 0)))
+    registry = JobRegistry(store.jobs(), int(archived.get("newest", 0)))
     nodes = NodeWatch(set(setup.absent), set(setup.drained))
-    begun = Begun(setup, born, clock, loop, book, archived, dict(loop.state.tables.windows), nodes, past.lines)
+    begun = Begun(setup, born, clock, loop, registry, archived, dict(loop.state.tables.windows), nodes, past.lines)
     _set_abilities(begun)
     _live_through(begun, store, past)
     for _, entered in past.script:
@@ -102,17 +102,17 @@ def _live_through(begun: Begun, store: Store, past: Past) -> None:
 def begin_life(begun: Begun, store: Store, runner: Runner, life: NewLife) -> None:
     """Continue where nothing that an earlier life of the store has started counts; from a checkpoint of its own, written with the life.
 
-    The book must know what has become of the jobs by now: rows of those that have ended are not in a checkpoint.
+    The registry must know what has become of the jobs by now: rows of those that have ended are not in a checkpoint.
     """
-    life.move_jobs(begun.book)
-    begun.book.newest = max(begun.book.newest, life.newest)
+    life.move_jobs(begun.registry)
+    begun.registry.newest = max(begun.registry.newest, life.newest)
     over = begun.loop.reconciler.reality.over
     for row in range(len(begun.loop.state.tables.ids)):
         over.setdefault(row, -1)  # so that all rows have one, and it moves with the other epochs
     saved = {**life.move(checkpoint_of(begun.loop, begun.setup, begun.born)), "breaks": True}
     begun.loop = make_loop(begun.setup, saved, runner.cluster, runner, begun.clock)
     _set_abilities(begun)
-    jobs = [Entry("job", {"id": job.id, "ended_epoch": job.ended_epoch}) for job in begun.book]
+    jobs = [Entry("job", {"id": job.id, "ended_epoch": job.ended_epoch}) for job in begun.registry]
     event = Entry("event", {"time": begun.clock.now(), "event": "new-life", "why": str(life)})
     store.append([*jobs, event, Entry("checkpoint", saved), Entry("life", {"generation": life.generation, "newest": life.newest})])
     begun.archived, begun.lines = store.archived(), 0
@@ -121,8 +121,8 @@ def begin_life(begun: Begun, store: Store, runner: Runner, life: NewLife) -> Non
 
 
 def _set_abilities(begun: Begun) -> None:
-    t, book, setup = begun.loop.state.tables, begun.book, begun.setup
-    begun.loop.inbox.able = lambda row: setup.able(book[t.ids[row]].launch, t.cluster)
+    t, registry, setup = begun.loop.state.tables, begun.registry, begun.setup
+    begun.loop.inbox.able = lambda row: setup.able(registry[t.ids[row]].launch, t.cluster)
 
 
 def _set_up_anew(begun: Begun, store: Store, runner: Runner, anew: Mapping[str, Any]) -> None:
@@ -145,13 +145,13 @@ def _skip_what_was_missed(begun: Begun, store: Store) -> None:
         begun.lines = 0
 
 
-def is_long_over(loop: Live, book: Book, job: str) -> bool:
+def is_long_over(loop: Live, registry: JobRegistry, job: str) -> bool:
     """Whether nothing of a job can still run: it has ended and is not on its way out, or is in the archive."""
-    if job not in book:
+    if job not in registry:
         number = job.partition("_")[0]
-        return number.isdigit() and int(number) <= book.newest
+        return number.isdigit() and int(number) <= registry.newest
     row = loop.engine.inputs.rows.of(job)
-    return book[job].ended and (row is None or row not in loop.reconciler.live)
+    return registry[job].ended and (row is None or row not in loop.reconciler.live)
 
 
 # Another life of a store that is older than what its jobs have left: a backup, a database of an earlier time, a lost

@@ -17,9 +17,9 @@ from gantline.core.queues import Queue, known_names
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.message_queue import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
-from gantline.live.runners.runner_context import FoundJobs
+from gantline.live.runners.runner_context import ExternalJobs
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_registry import Book, Job
+from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.loop_thread import LoopThread, WallClock, copy_result, settle
 from gantline.live.scheduler.observer import Observer
 from gantline.live.store.records import Entry
@@ -33,13 +33,20 @@ class Requests:
     """Receives jobs and requests, from any thread."""
 
     def __init__(
-        self, thread: LoopThread, book: Book, endings: Endings, observer: Observer, clock: WallClock, unknown_queues: str,
+        self, thread: LoopThread, registry: JobRegistry, endings: Endings, observer: Observer, clock: WallClock, unknown_queues: str,
         counters: dict[str, float], republish: Callable[[], None],
     ) -> None:  # fmt: skip
-        self.thread, self.loop, self.book, self.endings, self.observer, self.clock = thread, thread.loop, book, endings, observer, clock
+        self.thread, self.loop, self.registry, self.endings, self.observer, self.clock = (
+            thread,
+            thread.loop,
+            registry,
+            endings,
+            observer,
+            clock,
+        )
         self.unknown_queues = unknown_queues  # what becomes of a job whose queue does not exist
         self.counters, self.republish = counters, republish
-        self.next_id = book.newest
+        self.next_id = registry.newest
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
     def submit(self, spec: Submittable, user: str = "", request: str = "", environment: RuntimeEnv | None = None) -> list[str]:
@@ -52,8 +59,8 @@ class Requests:
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             known = self._requests.get((user, request)) if request else None
-            if request and (user, request) in self.book.requests:
-                future.set_result(list(self.book.requests[(user, request)]))
+            if request and (user, request) in self.registry.requests:
+                future.set_result(list(self.registry.requests[(user, request)]))
                 return (), ()
             if known is not None:
                 known.add_done_callback(lambda other: copy_result(other, future))
@@ -76,7 +83,7 @@ class Requests:
                 self._requests.pop((user, request), None)
             if error is None:
                 for job in entered:
-                    self.book.enter(job)
+                    self.registry.enter(job)
                 self.observer.submitted(entered, are_new=True)
                 self.republish()
                 self.counters["submitted"] += len(entered)
@@ -104,7 +111,7 @@ class Requests:
     ) -> tuple[list[Input], list[Job]]:
         """The job, or the jobs of an array, which are one input: only their index differs, and the engine does not receive it."""
         self.next_id += 1
-        number, book = str(self.next_id), self.book
+        number, registry = str(self.next_id), self.registry
         ways = [replace(way, runtime_env=environment) for way in spec.launches(number)] if environment else spec.launches(number)
         array = ways[0].array == number
         names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
@@ -115,11 +122,13 @@ class Requests:
             for name, way in zip(names, ways, strict=True)
         ]
         submit = self._completed(first.to_submit(names[0], at), jobs[0])
-        unknown = [other for other, _ in ways[0].after if other not in book]
+        unknown = [other for other, _ in ways[0].after if other not in registry]
         if unknown:
-            raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], [one.id for one in book if one.user == user]))
+            raise NotFoundError(
+                f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], [one.id for one in registry if one.user == user])
+            )
         asked = {key: submit.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in submit.job}
-        waits, inside = {"dependency"} if book.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
+        waits, inside = {"dependency"} if registry.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
         for place, job in enumerate(jobs):
             job.asked, job.holds = dict(asked), waits | ({"array-limit"} if place >= inside else set())
         if array:
@@ -135,7 +144,7 @@ class Requests:
         value = replace(value, job={**value.job, "user": job.user}) if job.user else value
         if "estimate" in value.job:
             return value
-        guess = self.book.typical_seconds(job.user, str(job.spec.get("name", "")))
+        guess = self.registry.typical_seconds(job.user, str(job.spec.get("name", "")))
         guess = job.launch.time_limit if math.isnan(guess) else guess
         return replace(value, job={**value.job, "estimate": guess}) if math.isfinite(guess) and guess > 0 else value
 
@@ -145,27 +154,27 @@ class Requests:
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             for name in ids:
-                if name not in self.book:
-                    raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self.book.jobs))
-                self._check_not_over(self.book[name], request)
+                if name not in self.registry:
+                    raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self.registry.jobs))
+                self._check_not_over(self.registry[name], request)
             event = {"time": at, "event": request.value, "user": user}
             received, notes = list[str](), list[Entry]()
             for name in ids:
                 if request is Action.SAVE:
-                    _may_save(self.book[name])
+                    _may_save(self.registry[name])
             for name in ids:
-                job = self.book[name]
+                job = self.registry[name]
                 if self.endings.requested(job, request):
                     received.append(name)
                 notes += [Entry("job", job.record()), Entry("event", {**event, "job": name})]
-            over = {name for name in ids if self._is_over(self.book[name])}
-            again = [self._again(self.book[name], at) for name in ids if name in over]
+            over = {name for name in ids if self._is_over(self.registry[name])}
+            again = [self._again(self.registry[name], at) for name in ids if name in over]
             there = [name for name in received if name not in over]
             return [*again, *JobRequest.of(at, request, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
             if request is Action.REQUEUE and error is None:
-                back = [job for job in map(self.book.__getitem__, ids) if job.ended]
+                back = [job for job in map(self.registry.__getitem__, ids) if job.ended]
                 for job in back:
                     job.state, job.reason, job.finished = "pending", "requeued", math.nan  # what waits for it waits again
                 self.observer.submitted(back)
@@ -177,7 +186,7 @@ class Requests:
         self.thread.wait(future)
 
     def _is_over(self, job: Job) -> bool:
-        """Whether it has ended: by the book, which may be a step behind, or by the engine, which forgets those that have."""
+        """Whether it has ended: by the registry, which may be a step behind, or by the engine, which forgets those that have."""
         row = self.loop.engine.inputs.rows.of(job.id)
         return job.ended if row is None else Phase(int(self.loop.state.tables.I[c.PHASE, row])).terminal
 
@@ -224,7 +233,7 @@ def _may_save(job: Job) -> None:
 def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
     """Change what is given (name, priority, queue, time limit, estimate) of all of these jobs, or of none if one cannot be changed.
 
-    The journal and the book change together, and the next view shows it.
+    The journal and the registry change together, and the next view shows it.
     """
     if not changes:
         raise UsageError("nothing is to be changed", where="set", fix="give --priority, --queue, --name, --time-limit or --estimate")
@@ -249,7 +258,7 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
 
     def show() -> None:
         for id in ids:
-            scheduler.observer.touch(scheduler.book[id])
+            scheduler.observer.touch(scheduler.registry[id])
         scheduler.republish()
 
     scheduler.post(Message((), done, open_, alone=True))
@@ -261,9 +270,9 @@ def _checked(scheduler: Scheduler, id: str, changes: Mapping[str, Any]) -> tuple
     """A job and its specification with the changes; refused where it cannot be changed so."""
     from gantline.live.jobs.spec_file import spec_of
 
-    if id not in scheduler.book:
-        raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.book.jobs))
-    job = scheduler.book[id]
+    if id not in scheduler.registry:
+        raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.registry.jobs))
+    job = scheduler.registry[id]
     if job.ended:
         raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
     if "queue" in changes and job.state not in ("pending", "held"):
@@ -279,7 +288,7 @@ def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
 
 
 def _facts(job: Job, new: JobSpec) -> dict[str, Any]:
-    """The book's fields for a job with that specification; its place in an array stays."""
+    """The registry's fields for a job with that specification; its place in an array stays."""
     values = new.to_submit(job.id, job.submitted).job
     asked = {
         **job.asked,
@@ -340,11 +349,11 @@ def take_in(thread: LoopThread, value: Reserve | Unreserve) -> AdvanceWindow:
 # Jobs that a runner has found in its engine: submitted, resized and cancelled as their objects say.
 
 
-class TakenIn(FoundJobs):
+class SubmittedExternalJobs(ExternalJobs):
     """Those of one scheduler. May be called from any thread."""
 
-    def __init__(self, requests: Requests, book: Book) -> None:
-        self._requests, self._book = requests, book
+    def __init__(self, requests: Requests, registry: JobRegistry) -> None:
+        self._requests, self._registry = requests, registry
 
     def submit(self, spec: Submittable, user: str) -> str:
         return self._requests.submit(spec, user)[0]
@@ -357,7 +366,7 @@ class TakenIn(FoundJobs):
         self._requests.request([job], Action.RESIZE, "", gpus, least, most)
 
     def is_over(self, job: str) -> bool:
-        return job not in self._book or self._book[job].ended
+        return job not in self._registry or self._registry[job].ended
 
     def present(self) -> Mapping[str, str]:
-        return {job.id: job.launch.object for job in self._book if job.launch.object and not job.ended}
+        return {job.id: job.launch.object for job in self._registry if job.launch.object and not job.ended}

@@ -115,16 +115,16 @@ class Retention:
     def _due(self) -> list[list[str]]:
         """Jobs that are to leave, the oldest first; those of an array together. The store has all of them: the archive reads it there."""
         self.scheduler.writer.write([])
-        book, now = self.scheduler.book, self.scheduler.clock.now()
-        units = [[job.id] for job in book if not job.launch.array] + [list(ids) for ids in book.arrays.values()]
-        over = [(max(book[id].finished for id in unit), unit) for unit in units if all(book[id].ended for id in unit)]
+        registry, now = self.scheduler.registry, self.scheduler.clock.now()
+        units = [[job.id] for job in registry if not job.launch.array] + [list(ids) for ids in registry.arrays.values()]
+        over = [(max(registry[id].finished for id in unit), unit) for unit in units if all(registry[id].ended for id in unit)]
         over.sort(key=lambda one: one[0])
         newer, found = sum(len(unit) for _, unit in over), []
         for ended, unit in over:
             newer -= len(unit)
-            if (newer >= self.keep.jobs or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
+            if (newer >= self.keep.jobs or ended < now - self.keep.age) and all(self._may_leave(registry[id]) for id in unit):
                 found.append(unit)  # by its own place in the order: for an older one that must stay no newer one leaves
-        self._ended = {id: book[id].finished for unit in found for id in unit}
+        self._ended = {id: registry[id].finished for unit in found for id in unit}
         self._expect(self.scheduler.observer.over - len(self._ended))
         return found
 
@@ -138,11 +138,11 @@ class Retention:
 
     def _may_leave(self, job: Job) -> bool:
         """Whether it is not needed: its processes are gone, and no other job waits for it."""
-        book, loop = self.scheduler.book, self.scheduler.loop
+        registry, loop = self.scheduler.registry, self.scheduler.loop
         row = loop.engine.inputs.rows.of(job.id)
         if not job.ended or job.leaving or (row is not None and row in loop.reconciler.live):
             return False
-        return all(book[other].ended for other in book.waiting_for.get(job.id, ()) if other in book)
+        return all(registry[other].ended for other in registry.waiting_for.get(job.id, ()) if other in registry)
 
     def _asked(self, question: Callable[[], Answer]) -> Answer:
         """The answer from the scheduler's thread, when it is between two steps and a checkpoint can be made.
@@ -170,10 +170,10 @@ class Retention:
     def _leave(self, ids: Sequence[str]) -> None:
         """The store and then memory forget them, but for those that are back, or have come back and ended since they were archived."""
         scheduler = self.scheduler
-        units = dict.fromkeys(scheduler.book[id].launch.array or id for id in ids if id in scheduler.book)
-        members = [scheduler.book.arrays.get(unit, [unit]) for unit in units]
-        gone = [id for unit in members if all(self._is_archived(scheduler.book[id]) for id in unit) for id in unit]
-        totals = totals_of([scheduler.book[id] for id in gone], scheduler.archived) | {"newest": scheduler.book.newest}
+        units = dict.fromkeys(scheduler.registry[id].launch.array or id for id in ids if id in scheduler.registry)
+        members = [scheduler.registry.arrays.get(unit, [unit]) for unit in units]
+        gone = [id for unit in members if all(self._is_archived(scheduler.registry[id]) for id in unit) for id in unit]
+        totals = totals_of([scheduler.registry[id] for id in gone], scheduler.archived) | {"newest": scheduler.registry.newest}
         saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
         scheduler.writer.write([Entry("checkpoint", saved), Entry("archived", {"jobs": gone, "totals": totals})])
         scheduler.archived, scheduler.writer.lines = totals, 0
@@ -188,7 +188,7 @@ class Retention:
     def _remove_folders(self) -> None:
         """Output and checkpoints of archived jobs go when the jobs ended longer ago than is kept; nothing else in the home is touched."""
         runner = self.scheduler.runner
-        there = runner.jobs_kept() - set(self.scheduler.book.jobs)
+        there = runner.jobs_kept() - set(self.scheduler.registry.jobs)
         if there:
             for id in there & set(self.archive.ended_before(self.scheduler.wall() - self.keep.age)):
                 runner.remove(id)

@@ -31,18 +31,18 @@ from gantline.engine.executor import Can
 from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import Incident, OverBudgetError
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
-from gantline.live.runners.runner import Bulletin, Runner
+from gantline.live.runners.runner import Runner, RunnerEvents
 from gantline.live.runners.runner_context import Contact, Task
-from gantline.live.scheduler.decision_thread import Thinking, rehearse
+from gantline.live.scheduler.decision_thread import DecisionThread, rehearse
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_registry import Book
+from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.loop_thread import Answer, LoopThread, WallClock, settle
 from gantline.live.scheduler.loop_thread import drain as drain_jobs
 from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
 from gantline.live.scheduler.observer import Observer, WindowEvents
 from gantline.live.scheduler.progress import Progress
 from gantline.live.scheduler.recovery import Begun, NewLife, begin, begin_life, is_long_over
-from gantline.live.scheduler.requests import Requests, TakenIn, take_in
+from gantline.live.scheduler.requests import Requests, SubmittedExternalJobs, take_in
 from gantline.live.scheduler.setup import Setup, checkpoint_of, without_simulated_options
 from gantline.live.scheduler.store_writer import PolicyWords, StoreWriter
 from gantline.live.scheduler.view import View
@@ -60,7 +60,7 @@ class Scheduler:
     loop: Live
     clock: WallClock
     born: float
-    book: Book
+    registry: JobRegistry
     archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
     thread: LoopThread
     endings: Endings
@@ -89,14 +89,14 @@ class Scheduler:
         self.crowded: Callable[[], None] = lambda: None
         self._known, self._shown = KnownRows(), KnownRows()  # waiting jobs as the last checkpoint and snapshot have them
         self.counters: dict[str, float] = {"submitted": 0, "resizes": 0}
-        self.thinking = Thinking()
+        self.decision_thread = DecisionThread()
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))
 
     # --- life -----------------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Continue from the store, or begin."""
         begun = begin(self.store, self.runner, self.setup, self.anew, self.wall)
-        self.setup, self.born, self.clock, self.loop, self.book = begun.setup, begun.born, begun.clock, begun.loop, begun.book
+        self.setup, self.born, self.clock, self.loop, self.registry = begun.setup, begun.born, begun.clock, begun.loop, begun.registry
         self._put_together(begun)
         if self._life is not None:
             self.observer.look()
@@ -106,13 +106,20 @@ class Scheduler:
             self._put_together(begun)
         self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
-        endings.told(Bulletin(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.book, job))
+        endings.told(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
+        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.registry, job))
         rows = loop.engine.inputs.rows
-        found = TakenIn(self.requests, self.book)
+        found = SubmittedExternalJobs(self.requests, self.registry)
         self.runner.attach(
             Contact(
-                self.task, rows.of, self.clock, endings.told, lambda: loop.state.tables.cluster, endings.refused, found, self.book.to_run
+                self.task,
+                rows.of,
+                self.clock,
+                endings.told,
+                lambda: loop.state.tables.cluster,
+                endings.refused,
+                found,
+                self.registry.to_run,
             )
         )
         endings.rearm()
@@ -125,19 +132,19 @@ class Scheduler:
 
     def _put_together(self, begun: Begun) -> None:
         """The parts, each with what it uses."""
-        loop, book, clock = begun.loop, begun.book, begun.clock
+        loop, registry, clock = begun.loop, begun.registry, begun.clock
         journal = Journal(whole=False)
         loop.engine.recorder, loop.engine.guard = journal.decided, self._timed
         loop.on_messages, loop.on_idle = self._write_down, self._idle
         self.thread = LoopThread(loop)
         self.writer = StoreWriter(self.store, journal, PolicyWords(loop.engine), begun.lines)
-        self.progress = Progress(loop, book, self.runner, begun.setup.end_by)
-        self.endings = Endings(loop, book, self.progress, self.counters, begun.nodes, self._nodes_changed, self.runner.accounts)
+        self.progress = Progress(loop, registry, self.runner, begun.setup.end_by)
+        self.endings = Endings(loop, registry, self.progress, self.counters, begun.nodes, self._nodes_changed, self.runner.accounts)
         windows = WindowEvents(begun.windows, lambda: list(self.store.events(limit=_EVENTS, newest=True)))
-        self.observer = Observer(loop, book, self.endings, clock, self.writer, windows)
+        self.observer = Observer(loop, registry, self.endings, clock, self.writer, windows)
         loop.inbox.on_order = self.observer.ordered
         unknown = begun.setup.unknown_queues
-        self.requests = Requests(self.thread, book, self.endings, self.observer, clock, unknown, self.counters, self.republish)
+        self.requests = Requests(self.thread, registry, self.endings, self.observer, clock, unknown, self.counters, self.republish)
 
     def _nodes_changed(self, nodes: NodeWatch) -> None:
         """What the runner does not offer is part of every checkpoint from now on."""
@@ -165,7 +172,7 @@ class Scheduler:
             drain_jobs(self.thread, timeout)
         self.runner.leave(drained)
         self.thread.stop()
-        self.thinking.close()
+        self.decision_thread.close()
         self.runner.close()
         self.writer.flush()
 
@@ -267,7 +274,7 @@ class Scheduler:
 
     def publish(self) -> None:
         """Publish a new view."""
-        self._view = self.observer.view(self.setup, {**self.counters, **self.thinking.counters()})
+        self._view = self.observer.view(self.setup, {**self.counters, **self.decision_thread.counters()})
 
     def republish(self) -> None:
         """Publish a new view after a change that makes forecasts invalid, whether or not the tables show it yet."""
@@ -300,7 +307,7 @@ class Scheduler:
     def task(self, row: int) -> Task:
         """What the runner needs of a row."""
         t = self.loop.state.tables
-        job = self.book[t.ids[row]]
+        job = self.registry[t.ids[row]]
         return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
 
     def _write_down(self, at: float, messages: list[Message]) -> None:
@@ -310,7 +317,7 @@ class Scheduler:
 
     def forget(self, ids: Sequence[str]) -> None:
         """Jobs have left for the archive: nothing of them is kept here."""
-        self.book.forget(ids)
+        self.registry.forget(ids)
         self.observer.forget(ids)
         self.runner.forget(ids)
         self.republish()
@@ -339,9 +346,9 @@ class Scheduler:
         """The policy's answer, while others are served; one that comes too late is written down, because nothing else records it."""
         loop = self.loop
         if loop.folding:
-            return self.thinking.here(call)
+            return self.decision_thread.here(call)
         try:
-            return self.thinking.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
+            return self.decision_thread.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
         except OverBudgetError as error:
             now = loop.state.now
             overrun = Entry("event", {"time": now, "event": "decision-overrun", "why": error.what})

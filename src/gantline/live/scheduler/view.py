@@ -166,7 +166,7 @@ def _plain(value: Any) -> Any:
 
 
 def state_of(job: Job, phase: Phase, code: int) -> tuple[str, str, str]:
-    """State, reason and a sentence, from the engine and the book."""
+    """State, reason and a sentence, from the engine and the registry."""
     if phase is Phase.FAILED:
         return (
             ("timeout" if job.ending == "time-limit" else "failed"),

@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import gantline
-from gantline.live.scheduler.decision_thread import BOUNDS, Thinking
+from gantline.live.scheduler.decision_thread import BOUNDS, DecisionThread
 from gantline.live.scheduler.view import JobView, View
 from gantline.live.service.context import Context
 
@@ -85,7 +85,7 @@ class _Scrape(Collector):
             self._here.service.health.failed_for(),
         )
         counts = JobCounts.of(view, self._here.scheduler.archived.get("states", {}))
-        yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
+        yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.decision_thread)
         yield from _queues(view)
         yield from _devices(view)
         yield from _nodes(view)
@@ -97,7 +97,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
+def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], decision_thread: DecisionThread) -> Iterator[Metric]:
     jobs, counters = view.jobs.values(), view.counters
     yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=counts.created)
     for name, ends in ENDS.items():
@@ -114,7 +114,7 @@ def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thi
     yield SummaryMetricFamily(
         "gantline_resched_duration_seconds", "Time that decisions took.", count_value=counts.decisions, sum_value=counts.seconds
     )
-    yield from _thinking(thinking)
+    yield from _decision_times(decision_thread)
     yield _gauge("gantline_jobs_stuck", "Jobs that have restarted three times in ten minutes without progress.", counters.get("stuck", 0.0))
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
     yield CounterMetricFamily(
@@ -136,14 +136,16 @@ def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thi
     )  # fmt: skip
 
 
-def _thinking(thinking: Thinking) -> Iterator[Metric]:
+def _decision_times(decision_thread: DecisionThread) -> Iterator[Metric]:
     """How long decisions take, as a histogram, which shows how many are slow; a mean does not."""
     counted, total = [], 0
-    for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(thinking.buckets), strict=True):
+    for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(decision_thread.buckets), strict=True):
         total += count
         counted.append((bound, total))
-    yield HistogramMetricFamily("gantline_decision_seconds", "Time that decisions took.", buckets=counted, sum_value=thinking.seconds)
-    yield CounterMetricFamily("gantline_decision_overruns", "Decisions that took longer than they may.", value=thinking.overruns)
+    yield HistogramMetricFamily(
+        "gantline_decision_seconds", "Time that decisions took.", buckets=counted, sum_value=decision_thread.seconds
+    )
+    yield CounterMetricFamily("gantline_decision_overruns", "Decisions that took longer than they may.", value=decision_thread.overruns)
 
 
 def _queues(view: View) -> Iterator[Metric]:

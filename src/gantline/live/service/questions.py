@@ -144,7 +144,7 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, limit: float | Non
     }
     if setup.profiles:
         head["profiles"] = setup.profiles
-    ratios = scheduler.ask(lambda: list(scheduler.book.ratios))
+    ratios = scheduler.ask(lambda: list(scheduler.registry.ratios))
     about = str(scheduler.view().standing.version)
     asker = here.service.prompt if ask in _PROMPT else here.service.asker
     return asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot, limit)

@@ -23,7 +23,7 @@ from gantline.engine.sparing import LIVE_STOPS
 from gantline.live.host import connections_within, raise_limit, too_few
 from gantline.live.runners.registry import checked, completed, find_runner
 from gantline.live.runners.runner import Runner
-from gantline.live.runners.runner_context import Premises
+from gantline.live.runners.runner_context import RunnerContext
 from gantline.live.scheduler.archive import Archive
 from gantline.live.scheduler.retention import Keep, Retention
 from gantline.live.scheduler.scheduler import Scheduler
@@ -155,7 +155,7 @@ def _runner(options: Options, store: SqlStore, url: str, generation: str) -> Run
     own = completed(checked(options.runner, kind.options, executor), store.recall("runner", {}), kind.options)
     accounts = lambda: store.recall("accounts", {})  # noqa: E731
     apart = options.apart(store.recall("run_as", ""))
-    runner = kind.open(Premises(options.home.path, declared, own, url, apart, generation, owner(), options.preload, accounts))
+    runner = kind.open(RunnerContext(options.home.path, declared, own, url, apart, generation, owner(), options.preload, accounts))
     if runner.accounts.apart:
         options.home.check_entered()
     with store.transaction() as write:

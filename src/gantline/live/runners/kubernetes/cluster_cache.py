@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from gantline.core.cluster import Cluster
 from gantline.live.runners.kubernetes.pods_and_nodes import ClusterNode, Pod, identity_of
-from gantline.live.runners.kubernetes.workloads import Guest
+from gantline.live.runners.kubernetes.workloads import Workload
 from gantline.live.runners.runner_events import NodeNews, NodeState
 
 
 @dataclass
-class Sight:
-    """Nodes by name; our pods and those of guests by name; of the pods of others what they use on each node."""
+class ClusterCache:
+    """Nodes by name; our pods and those of workloads by name; of the pods of others what they use on each node."""
 
     namespace: str
     nodes: dict[str, ClusterNode] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)  # ours
     others: dict[str, dict[str, Pod]] = field(default_factory=dict)  # node -> uid -> pod
     gone: dict[str, int] = field(default_factory=dict)  # uids of ours that were deleted -> version; a later answer must not bring them back
-    guests: dict[str, Guest] = field(default_factory=dict)  # objects that make their own pods, by uid
-    owners: set[str] = field(default_factory=set)  # uids of guests, also of those that are gone: their pods are no strangers
+    workloads: dict[str, Workload] = field(default_factory=dict)  # objects that make their own pods, by uid
+    owners: set[str] = field(default_factory=set)  # uids of workloads, also of those that are gone: their pods are no strangers
     _made: dict[str, set[str]] = field(default_factory=dict)  # owner -> names of the pods that it has made
     _at: dict[str, set[str]] = field(default_factory=dict)  # node -> names of ours there
     _closed: dict[str, set[int]] = field(default_factory=dict)  # node -> places that others use, as last told
@@ -29,27 +29,27 @@ class Sight:
     def is_ours(self, pod: Pod) -> bool:
         return pod.namespace == self.namespace and pod.is_gantlines and identity_of(pod.name) is not None
 
-    def is_guests(self, pod: Pod) -> bool:
-        """Whether a guest has made it. One that waits for us counts, too: its object may be seen a moment later."""
+    def is_of_workload(self, pod: Pod) -> bool:
+        """Whether a workload has made it. One that waits for us counts, too: its object may be seen a moment later."""
         here = pod.namespace == self.namespace and bool(pod.owner) and identity_of(pod.name) is None
         return here and (pod.owner in self.owners or (pod.is_gantlines and not pod.node))
 
     def made_by(self, owner: str) -> list[Pod]:
         return [self.pods[name] for name in self._made.get(owner, ())]
 
-    def see_guest(self, guest: Guest) -> bool:
+    def see_workload(self, workload: Workload) -> bool:
         """Something was read of an object; whether it is newer than what is known."""
-        known = self.guests.get(guest.uid)
-        if known is not None and known.version > guest.version:
+        known = self.workloads.get(workload.uid)
+        if known is not None and known.version > workload.version:
             return False
-        self.guests[guest.uid] = guest
-        self.owners.add(guest.uid)
+        self.workloads[workload.uid] = workload
+        self.owners.add(workload.uid)
         return True
 
     def see_pod(self, pod: Pod, is_gone: bool = False) -> bool:
         """Something was read of a pod; whether it is newer than what is known."""
         known = self.pods.get(pod.name)
-        if not self.is_ours(pod) and not self.is_guests(pod):
+        if not self.is_ours(pod) and not self.is_of_workload(pod):
             if known is not None and known.uid == pod.uid:  # it waited for us, and belongs to no object that was taken in
                 self._drop(known)
             if pod.node:

@@ -16,12 +16,12 @@ from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Verb
 from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
 from gantline.live.runners.kubernetes.pods_and_nodes import identity_of
-from gantline.live.runners.kubernetes.workload_lifecycle import Admission
+from gantline.live.runners.kubernetes.workload_lifecycle import WorkloadLifecycle
 from gantline.live.runners.runner_context import Task
 
 
 @dataclass
-class PodExecution(Admission):
+class PodExecution(WorkloadLifecycle):
     """One order at a time, in the runner's thread."""
 
     waiting: dict[str, Order] = field(default_factory=dict)  # orders that may not be carried out yet, by job
@@ -35,17 +35,17 @@ class PodExecution(Admission):
             if gang.over:
                 continue
             self.live[gang.job] = gang
-            self.host(gang)
+            self.note_workload(gang)
             gang.since = time.monotonic()
-            gang.seen = {name for name in gang.names if name in self.sight.pods}
+            gang.seen = {name for name in gang.names if name in self.cache.pods}
             if gang.generation != self.generation:  # an earlier life of the store has begun it
                 gang.is_stopping = True
             elif row is None:
                 gang.is_stopping, gang.grace = True, 1
-            elif not gang.seen and gang.is_bound and not gang.is_stopping and not gang.guest:
+            elif not gang.seen and gang.is_bound and not gang.is_stopping and not gang.workload:
                 gang.verdict = GangEnd(News.FAILED, None, "its pods were gone when the service came back", Fault.ENGINE)
             self.settle(gang)
-        for pod in list(self.sight.pods.values()):
+        for pod in list(self.cache.pods.values()):
             self.clear(pod)
 
     def carry_out(self, order: Order) -> None:
@@ -93,14 +93,14 @@ class PodExecution(Admission):
             return
         del self.waiting[task.job]
         gang = PodGang(task.job, order.epoch, self._folder(task.job, order.epoch), order.row, order.devices, order=order)
-        gang.guest, gang.generation = launch.object, self.generation
+        gang.workload, gang.generation = launch.object, self.generation
         gang.places = self.contact.by_node(order.devices)
         if not gang.places and order.node >= 0:
             gang.places = {self.contact.cluster().nodes[order.node].name: []}
         gang.resumed = order.done if launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
         gang.resumes, gang.stopped_exit, gang.since = launch.resumes, launch.stopped_exit, time.monotonic()
         self.gangs[task.job] = self.live[task.job] = gang
-        self.host(gang)
+        self.note_workload(gang)
         gang.write_order()
         self.settle(gang)
 
@@ -110,12 +110,12 @@ class PodExecution(Admission):
         if any(one.job != job and one.row not in order.mates and wanted & set(one.devices) for one in self.live.values()):
             return True
         title = self.contact.task(order.row).launch.object
-        if title and any(one.guest == title for one in self.live.values()):
+        if title and any(one.workload == title for one in self.live.values()):
             return True  # its object was submitted anew, and still runs as it was
         mates = {one.job for one in self.live.values() if one.row in order.mates}
         for node, places in self.contact.by_node(order.devices).items():
-            for pod in self.sight.ours_on(node):
-                owner = self.hosts.get(pod.owner, "") if pod.owner else (identity_of(pod.name) or ("",))[0]
+            for pod in self.cache.ours_on(node):
+                owner = self.job_of_workload.get(pod.owner, "") if pod.owner else (identity_of(pod.name) or ("",))[0]
                 if owner not in mates and set(pod.places) & set(places):
                     return True
         return False

@@ -18,6 +18,9 @@ from gantline.live.runners.runner_events import Ending
 
 _LINES = 20  # of the output that an end carries
 _TAIL = 8192  # bytes in which they are looked for
+_KEPT = (
+    "devices", "places", "resumed", "believed", "resumes", "stopped_exit", "is_stopping", "grace", "is_bound", "generation",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,24 +58,24 @@ class PodGang:
     since: float = 0.0  # when it was made, by the monotonic clock
     is_running: bool = False  # that all its pods run was told
     over: bool = False
-    guest: str = ""  # KIND/NAME/UID of the object that makes its pods; empty: we make them
-    members: dict[str, str] = field(default_factory=dict)  # of a guest: its pods that were seen, and their first containers
-    promised: dict[str, tuple[str, list[int]]] = field(default_factory=dict)  # of a guest: where pods are being bound to
+    workload: str = ""  # KIND/NAME/UID of the object that makes its pods; empty: we make them
+    members: dict[str, str] = field(default_factory=dict)  # of a workload: its pods that were seen, and their first containers
+    promised: dict[str, tuple[str, list[int]]] = field(default_factory=dict)  # of a workload: where pods are being bound to
     generation: str = ""  # the life of the store in which it was begun
 
     @property
-    def guest_uid(self) -> str:
-        return self.guest.rpartition("/")[2]
+    def workload_uid(self) -> str:
+        return self.workload.rpartition("/")[2]
 
     @property
     def outputs(self) -> list[tuple[str, str]]:
         """The pods and containers that print."""
-        return sorted(self.members.items()) if self.guest else [(name, "main") for name in self.names]
+        return sorted(self.members.items()) if self.workload else [(name, "main") for name in self.names]
 
     @property
     def names(self) -> list[str]:
         """Its pods, in the order of its nodes."""
-        if self.guest:
+        if self.workload:
             return sorted(self.members)
         return [f"{gang_name(self.job, self.epoch)}.{number}" for number in range(len(self.places))]
 
@@ -83,20 +86,8 @@ class PodGang:
     # --- its folder -----------------------------------------------------------------------------------------------------
     def write_order(self) -> None:
         make_private(self.folder)
-        kept = (
-            "devices",
-            "places",
-            "resumed",
-            "believed",
-            "resumes",
-            "stopped_exit",
-            "is_stopping",
-            "grace",
-            "is_bound",
-            "guest",
-            "generation",
-        )
-        write_json(str(self.folder / "order.json"), {name: getattr(self, name) for name in kept})
+        kept = {name: getattr(self, name) for name in _KEPT}
+        write_json(str(self.folder / "order.json"), {**kept, "guest": self.workload})
 
     def write_end(self) -> None:
         """Nothing of it is left, and this is how it ended."""
@@ -115,7 +106,7 @@ class PodGang:
         one = PodGang(job, epoch, folder)
         order, state = read_json(str(folder / "order.json")), read_json(str(folder / "state.json"))
         for name, value in (order if isinstance(order, dict) else {}).items():
-            setattr(one, name, tuple(value) if name == "devices" else value)
+            setattr(one, "workload" if name == "guest" else name, tuple(value) if name == "devices" else value)
         if isinstance(state, dict) and state.get("phase") == "over":
             one.generation = str(state.get("generation", one.generation))
             news = {"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(state.get("cause")), News.FAILED)
@@ -131,7 +122,7 @@ class PodGang:
         whole = len(codes) == len(pods)
         if self.verdict is not None:
             return self.verdict
-        if self.guest:
+        if self.workload:
             return GangEnd(News.STOPPED)
         if whole and bad == 0 and self.stopped_exit != 0:
             return GangEnd(News.FINISHED, 0)  # it had done all its work before it could stop

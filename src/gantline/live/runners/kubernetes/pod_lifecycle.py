@@ -16,27 +16,27 @@ from gantline.core.inputs import Fault, Report
 from gantline.engine.executor import News
 from gantline.live.runners.kubernetes.access import Object, path_of
 from gantline.live.runners.kubernetes.client import ApiClient, ApiError
-from gantline.live.runners.kubernetes.cluster_cache import Sight
+from gantline.live.runners.kubernetes.cluster_cache import ClusterCache
 from gantline.live.runners.kubernetes.gang import GangEnd, PodGang, judge
 from gantline.live.runners.kubernetes.logs import LogCopies, LogCopy
 from gantline.live.runners.kubernetes.manifests import PodTerms, manifests, meeting_point
 from gantline.live.runners.kubernetes.pods_and_nodes import Pod, identity_of, read_pod
-from gantline.live.runners.kubernetes.write_queue import Done, Writes
+from gantline.live.runners.kubernetes.write_queue import Done, WriteQueue
 from gantline.live.runners.runner_context import Contact
-from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews, NodeState
+from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, RunnerEvents
 
 _LATE_LOGS = 5.0  # seconds that the end of a gang waits for the rest of its output
 
 
 @dataclass
-class Upkeep:
+class PodLifecycle:
     """All gangs: the newest of each job."""
 
     home: Path
     contact: Contact
     client: ApiClient
-    sight: Sight
-    writes: Writes
+    cache: ClusterCache
+    writes: WriteQueue
     logs: LogCopies
     terms: PodTerms
     timeout: float  # seconds after which a gang is given back whose pods do not all run
@@ -55,7 +55,7 @@ class Upkeep:
         if self._nodes or self._reports:
             nodes, reports = tuple(self._nodes), tuple(self._reports)
             self._nodes, self._reports = [], []
-            self.contact.tell(Bulletin(nodes, reports))
+            self.contact.tell(RunnerEvents(nodes, reports))
 
     def repeat(self, gang: PodGang) -> None:
         """Say what it is, if it is anything yet."""
@@ -73,10 +73,10 @@ class Upkeep:
     # --- events ---------------------------------------------------------------------------------------------------------
     def saw_pod(self, pod: Pod, is_gone: bool = False) -> None:
         """A pod has changed."""
-        if not self.sight.see_pod(pod, is_gone):
+        if not self.cache.see_pod(pod, is_gone):
             return
-        if not self.sight.is_ours(pod) and not self.sight.is_guests(pod):
-            self._nodes += self.sight.taken(pod.node) if pod.node else []
+        if not self.cache.is_ours(pod) and not self.cache.is_of_workload(pod):
+            self._nodes += self.cache.taken(pod.node) if pod.node else []
             return
         gang = self._gang_of(pod)
         if gang is not None:
@@ -95,9 +95,9 @@ class Upkeep:
             if news.name in gang.places:
                 self.settle(gang)
         if news.state is not NodeState.LOST:
-            self._nodes += self.sight.taken(news.name)
-        elif news.name not in self.sight.nodes:
-            for pod in [pod for pod in self.sight.pods.values() if pod.node == news.name]:
+            self._nodes += self.cache.taken(news.name)
+        elif news.name not in self.cache.nodes:
+            for pod in [pod for pod in self.cache.pods.values() if pod.node == news.name]:
                 self.clear(pod)
 
     def look(self) -> None:
@@ -152,7 +152,7 @@ class Upkeep:
 
     def _make(self, gang: PodGang, pods: dict[str, Pod | None]) -> None:
         assert gang.order is not None
-        resource = next((self.sight.nodes[node].resource for node in gang.places if node in self.sight.nodes), "")
+        resource = next((self.cache.nodes[node].resource for node in gang.places if node in self.cache.nodes), "")
         if len(pods) > 1:
             point = meeting_point(self.terms, gang.job, gang.epoch)
             name = point["metadata"]["name"]
@@ -197,7 +197,7 @@ class Upkeep:
         for pod in pods.values():
             if pod is not None:
                 self.clear(pod)
-        if len(gang.places) > 1 and not gang.guest:
+        if len(gang.places) > 1 and not gang.workload:
             name = meeting_point(self.terms, gang.job, gang.epoch)["metadata"]["name"]
             self.writes.begin(name, partial(self.client.delete, self._path("services", name)), lambda answer, refusal: None)
         self.repeat(gang)
@@ -205,12 +205,12 @@ class Upkeep:
 
     def clear(self, pod: Pod) -> None:
         """Remove a pod of ours that belongs to no gang which is there: its end is written down, or its time is over."""
-        if self._gang_of(pod) is not None or not self.sight.is_ours(pod):
+        if self._gang_of(pod) is not None or not self.cache.is_ours(pod):
             return
         if not pod.is_deleted:
             grace = 1 if pod.node and not pod.is_over else 0
             self.writes.begin(pod.name, partial(self._delete, pod, grace), self._saw(pod))
-        elif pod.is_held and (pod.is_over or pod.node not in self.sight.nodes):
+        elif pod.is_held and (pod.is_over or pod.node not in self.cache.nodes):
             freed = {"metadata": {"uid": pod.uid, "finalizers": None}}
             self.writes.begin(pod.name, partial(self.client.merge, self._path("pods", pod.name), freed), self._saw(pod))
 
@@ -222,10 +222,10 @@ class Upkeep:
         return gang if gang is not None and owner is not None and gang.epoch == owner[1] else None
 
     def _pods(self, gang: PodGang) -> dict[str, Pod | None]:
-        return {name: self.sight.pods.get(name) for name in gang.names}
+        return {name: self.cache.pods.get(name) for name in gang.names}
 
     def _lost(self, gang: PodGang) -> set[str]:
-        return {node for node in gang.places if not self.sight.is_standing(node)}
+        return {node for node in gang.places if not self.cache.is_standing(node)}
 
     def _copy(self, gang: PodGang) -> LogCopy:
         most = self.contact.task(gang.row).launch.log_bytes if gang.row >= 0 else 1 << 20
@@ -236,13 +236,13 @@ class Upkeep:
 
         def done(answer: Object | None, refusal: ApiError | None) -> None:
             if refusal is not None and refusal.code == 404 and gang.is_leaving:
-                if (known := self.sight.pods.get(name)) is not None:
-                    self.sight.see_pod(known, is_gone=True)
+                if (known := self.cache.pods.get(name)) is not None:
+                    self.cache.see_pod(known, is_gone=True)
             elif refusal is not None and not gang.is_leaving:
                 fault = Fault.JOB if refusal.code == 422 else Fault.ENGINE
                 gang.verdict = GangEnd(News.FAILED, None, f"{refusal.where}: {refusal.what}", fault)
             elif answer is not None and answer.get("kind") == "Pod":
-                self.sight.see_pod(read_pod(answer))
+                self.cache.see_pod(read_pod(answer))
             elif answer is not None:
                 (gang.seen if answer.get("kind") == "Service" else gang.bound).add(name)
             self.settle(gang)

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster as a runner: one thread carries out orders (`execution.py`), two watches keep what is known current (`sight.py`)."""
+"""A Kubernetes cluster as a runner: a thread carries out orders (`execution`), watches keep what is known current (`cluster_cache`)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from gantline.engine.executor import Can, Order
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.access import Object, find_access, path_of
 from gantline.live.runners.kubernetes.client import ApiClient, Follower
-from gantline.live.runners.kubernetes.cluster_cache import Sight
+from gantline.live.runners.kubernetes.cluster_cache import ClusterCache
 from gantline.live.runners.kubernetes.execution import PodExecution
 from gantline.live.runners.kubernetes.gang import PodGang
 from gantline.live.runners.kubernetes.lease_and_rights import Leadership, LostLeaseError, check_rights
 from gantline.live.runners.kubernetes.logs import LogCopies
 from gantline.live.runners.kubernetes.manifests import PodTerms
 from gantline.live.runners.kubernetes.pods_and_nodes import identity_of, read_node, read_pod
-from gantline.live.runners.kubernetes.workload_controller import Intake, follow_guests, kinds_served
-from gantline.live.runners.kubernetes.workloads import Guest, GuestKind
-from gantline.live.runners.kubernetes.write_queue import Writes
+from gantline.live.runners.kubernetes.workload_controller import WorkloadController, follow_workloads, kinds_served
+from gantline.live.runners.kubernetes.workloads import Workload, WorkloadKind
+from gantline.live.runners.kubernetes.write_queue import WriteQueue
 from gantline.live.runners.local.kept import KeptJobs, KeptOutput
 from gantline.live.runners.registry import OPTIONS, RunnerOption
 from gantline.live.runners.runner import Runner
-from gantline.live.runners.runner_context import Contact, Premises
+from gantline.live.runners.runner_context import Contact, RunnerContext
 from gantline.live.runners.runner_events import KeptIncarnation, Present
 
 _LOG = logging.getLogger("gantline.live")
@@ -52,21 +52,23 @@ class KubernetesRunner(Runner):
         slots: bool,
         timeout: float,
         minor: int = _OLDEST,
-        kinds: Sequence[GuestKind] = (),
+        kinds: Sequence[WorkloadKind] = (),
     ) -> None:
         self.home, self.client, self.terms, self.slots, self.timeout = Path(home).absolute(), client, terms, slots, timeout
         self.minor, self.generation = minor, ""
-        self.sight, self.kept = Sight(terms.namespace), KeptJobs(self.home)
+        self.cache, self.kept = ClusterCache(terms.namespace), KeptJobs(self.home)
         self.logs = LogCopies(client, terms.namespace)
         self.lease = Leadership(client, terms.namespace, terms.home, self._lost_lease)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._work: PodExecution | None = None
-        self._intake: Intake | None = None
+        self._controller: WorkloadController | None = None
         self._adopted: list[PodGang] = []
         self._thread: threading.Thread | None = None
         nodes = Follower(client, path_of("nodes"), self._see_node, self._only_nodes)
-        guests = follow_guests(client, terms.namespace, kinds, minor, self._see_guest, self._only_guests)  # before the pods of theirs
-        self.followers = (nodes, *guests, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
+        workloads = follow_workloads(
+            client, terms.namespace, kinds, minor, self._see_workload, self._only_workloads
+        )  # before the pods of theirs
+        self.followers = (nodes, *workloads, Follower(client, path_of("pods"), self._see_pod, self._only_pods))
 
     @classmethod
     def check(cls, devices: str | None, options: Mapping[str, str]) -> Sequence[str]:
@@ -77,18 +79,18 @@ class KubernetesRunner(Runner):
         return ()
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
-        cls.check(premises.devices, premises.options)
-        options = premises.options
+    def open(cls, context: RunnerContext) -> Self:
+        cls.check(context.devices, context.options)
+        options = context.options
         access = find_access(options.get("kubeconfig", ""), options.get("context", ""), options.get("namespace", ""))
         client = ApiClient(access)
         minor = check_version(client)
         check_rights(client, access.namespace)
         terms = PodTerms(
-            access.namespace, _identity(premises.home), premises.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
+            access.namespace, _identity(context.home), context.url, options.get("image", ""), options.get("checkpoints", "").rstrip("/")
         )
-        runner = cls(premises.home, client, terms, premises.devices == "cpu", _seconds(options), minor, kinds_served(client))
-        runner.generation = premises.generation
+        runner = cls(context.home, client, terms, context.devices == "cpu", _seconds(options), minor, kinds_served(client))
+        runner.generation = context.generation
         runner.lease.acquire()
         runner.lease.start()
         for follower in runner.followers:
@@ -129,11 +131,11 @@ class KubernetesRunner(Runner):
 
     @property
     def cluster(self) -> Cluster:
-        return self.sight.cluster
+        return self.cache.cluster
 
     @property
     def drained(self) -> Mapping[str, str]:
-        return self.sight.drained
+        return self.cache.drained
 
     # --- beginning and end ----------------------------------------------------------------------------------------------
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
@@ -149,20 +151,20 @@ class KubernetesRunner(Runner):
         return [self._present(gang) for gang in self._adopted]
 
     def _present(self, gang: PodGang) -> Present:
-        starts = [pod.started for name in gang.names if (pod := self.sight.pods.get(name)) is not None and pod.started is not None]
+        starts = [pod.started for name in gang.names if (pod := self.cache.pods.get(name)) is not None and pod.started is not None]
         named = tuple(f"{node}:{place}" for node, places in gang.places.items() for place in places)
         since = max(starts) - self.client.skew if len(starts) == len(gang.names) and starts else None
         return Present(gang.job, gang.epoch, () if gang.over else named, since, gang.over)
 
     def attach(self, contact: Contact) -> None:
-        writes = Writes(self.client, self._inbox.put, lambda: self.lease.is_held)
-        self._work = work = PodExecution(self.home, contact, self.client, self.sight, writes, self.logs, self.terms, self.timeout)
-        work.slots, work.generation, self._intake = self.slots, self.generation, Intake(work, self.minor)
-        for node in self.sight.nodes.values():
+        writes = WriteQueue(self.client, self._inbox.put, lambda: self.lease.is_held)
+        self._work = work = PodExecution(self.home, contact, self.client, self.cache, writes, self.logs, self.terms, self.timeout)
+        work.slots, work.generation, self._controller = self.slots, self.generation, WorkloadController(work, self.minor)
+        for node in self.cache.nodes.values():
             if node.node.gpus:
                 work.saw_node(node.news)
         work.begin(self._adopted)
-        self._intake.begin()
+        self._controller.begin()
         work.flush()
         self._thread = threading.Thread(target=self._watched, name="gantline-runner", daemon=True)
         self._thread.start()
@@ -179,8 +181,8 @@ class KubernetesRunner(Runner):
         if self._thread is not None:
             self._inbox.put(None)
             self._thread.join()
-        if self._work is not None and self._intake is not None:
-            self._intake.close()
+        if self._work is not None and self._controller is not None:
+            self._controller.close()
             self._work.writes.close()
         self.lease.release()
         self.client.close()
@@ -265,40 +267,40 @@ class KubernetesRunner(Runner):
     def _see_node(self, value: Object, is_gone: bool) -> None:
         node = read_node(value, self.slots)
         if self._work is None:
-            self.sight.see_node(node)
+            self.cache.see_node(node)
         elif is_gone:
-            self._inbox.put(lambda: self._execution.saw_node(self.sight.lose_node(node.name)))
+            self._inbox.put(lambda: self._execution.saw_node(self.cache.lose_node(node.name)))
         else:
-            self._inbox.put(lambda: self._execution.saw_node(self.sight.see_node(node)))
+            self._inbox.put(lambda: self._execution.saw_node(self.cache.see_node(node)))
 
     def _see_pod(self, value: Object, is_gone: bool) -> None:
         pod = read_pod(value)
         if self._work is None:
-            self.sight.see_pod(pod, is_gone)
+            self.cache.see_pod(pod, is_gone)
         else:
             self._inbox.put(lambda: self._execution.saw_pod(pod, is_gone))
 
-    def _see_guest(self, guest: Guest, is_gone: bool) -> None:
-        if self._intake is None:
-            self.sight.see_guest(guest)
+    def _see_workload(self, workload: Workload, is_gone: bool) -> None:
+        if self._controller is None:
+            self.cache.see_workload(workload)
         else:
-            self._inbox.put(partial(self._intake.saw, guest, is_gone))
+            self._inbox.put(partial(self._controller.saw, workload, is_gone))
 
-    def _only_guests(self, kind: GuestKind, uids: set[str], version: int) -> None:
-        if self._intake is not None:
-            self._inbox.put(partial(self._intake.absent, kind, uids, version))
+    def _only_workloads(self, kind: WorkloadKind, uids: set[str], version: int) -> None:
+        if self._controller is not None:
+            self._inbox.put(partial(self._controller.absent, kind, uids, version))
 
     def _only_nodes(self, uids: set[str], version: int) -> None:
         def drop() -> None:
-            for name in self.sight.absent_nodes(uids):
-                self._execution.saw_node(self.sight.lose_node(name))
+            for name in self.cache.absent_nodes(uids):
+                self._execution.saw_node(self.cache.lose_node(name))
 
         if self._work is not None:
             self._inbox.put(drop)
 
     def _only_pods(self, uids: set[str], version: int) -> None:
         def drop() -> None:
-            for pod in self.sight.absent_pods(uids, version):
+            for pod in self.cache.absent_pods(uids, version):
                 self._execution.saw_pod(pod, True)
 
         if self._work is not None:
@@ -306,7 +308,7 @@ class KubernetesRunner(Runner):
 
     def _refuse_strangers(self) -> None:
         """Pods of another home would be taken for this one's: numbers of jobs begin at 1 in each."""
-        other = [pod for pod in self.sight.pods.values() if pod.home != self.terms.home and identity_of(pod.name) is not None]
+        other = [pod for pod in self.cache.pods.values() if pod.home != self.terms.home and identity_of(pod.name) is not None]
         if other:
             what = f"namespace {self.terms.namespace} has {len(other)} pods of another service's jobs, such as {other[0].name}"
             raise RefusedError(what, where="--namespace", fix="use that service's --home, another namespace, or delete them")

@@ -16,85 +16,85 @@ from gantline.engine.executor import News
 from gantline.live.runners.kubernetes.access import Object
 from gantline.live.runners.kubernetes.client import ApiError
 from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
-from gantline.live.runners.kubernetes.pod_lifecycle import Upkeep
+from gantline.live.runners.kubernetes.pod_lifecycle import PodLifecycle
 from gantline.live.runners.kubernetes.pods_and_nodes import MARK, Pod
-from gantline.live.runners.kubernetes.workloads import Guest
-from gantline.live.runners.kubernetes.write_queue import GuestChanges
+from gantline.live.runners.kubernetes.workloads import Workload
+from gantline.live.runners.kubernetes.write_queue import WorkloadChanges
 
 
 @dataclass
-class Admission(Upkeep):
-    """Gangs of pods that we make (`Upkeep`), and those of guests."""
+class WorkloadLifecycle(PodLifecycle):
+    """Gangs of pods that we make (`PodLifecycle`), and those of workloads."""
 
     slots: bool = False
-    hosts: dict[str, str] = field(default_factory=dict)  # uid of a guest -> its job
+    job_of_workload: dict[str, str] = field(default_factory=dict)  # uid of a workload -> its job
     look_at: Callable[[str], None] = lambda uid: None  # called with the uid of an object whose gang is over
-    changes: GuestChanges = field(init=False)  # `Intake` makes it
+    changes: WorkloadChanges = field(init=False)  # `WorkloadController` makes it
 
-    def host(self, gang: PodGang) -> None:
-        """A gang that is a guest's was made, or found."""
-        if gang.guest:
-            self.hosts[gang.guest_uid] = gang.job
+    def note_workload(self, gang: PodGang) -> None:
+        """A gang that is a workload's was made, or found."""
+        if gang.workload:
+            self.job_of_workload[gang.workload_uid] = gang.job
 
-    def gang_of_guest(self, uid: str) -> PodGang | None:
-        return self.live.get(self.hosts.get(uid, ""))
+    def gang_of_workload(self, uid: str) -> PodGang | None:
+        return self.live.get(self.job_of_workload.get(uid, ""))
 
-    # --- the next step of a guest ---------------------------------------------------------------------------------------
+    # --- the next step of a workload ---------------------------------------------------------------------------------------
     def settle(self, gang: PodGang) -> None:
-        if not gang.guest or gang.over:
+        if not gang.workload or gang.over:
             super().settle(gang)
             return
-        guest, pods = self.sight.guests.get(gang.guest_uid), self._pods(gang)
+        workload, pods = self.cache.workloads.get(gang.workload_uid), self._pods(gang)
         gang.seen |= set(pods)
-        if not gang.is_leaving and guest is not None:  # None: it was deleted by hand, and its job is being cancelled
-            gang.verdict = self._judge(gang, guest, pods) or self._late(gang, guest, pods)
+        if not gang.is_leaving and workload is not None:  # None: it was deleted by hand, and its job is being cancelled
+            gang.verdict = self._judge(gang, workload, pods) or self._late(gang, workload, pods)
         if gang.is_leaving:
-            self._suspend(gang, guest, pods)
-        elif guest is not None:
-            self._admit(gang, guest, pods)
+            self._suspend(gang, workload, pods)
+        elif workload is not None:
+            self._admit(gang, workload, pods)
 
-    def _judge(self, gang: PodGang, guest: Guest, pods: dict[str, Pod | None]) -> GangEnd | None:
+    def _judge(self, gang: PodGang, workload: Workload, pods: dict[str, Pod | None]) -> GangEnd | None:
         """Why it cannot go on, or that it has ended."""
-        ended, why = guest.end
+        ended, why = workload.end
         if ended == "finished":
             return GangEnd(News.FINISHED, 0)
         if ended:
-            codes = [pod.exit for pod in self.sight.made_by(guest.uid) if pod.exit]
+            codes = [pod.exit for pod in self.cache.made_by(workload.uid) if pod.exit]
             return GangEnd(News.FAILED, codes[0] if codes else 1, why)
         there = [pod for pod in pods.values() if pod is not None]
         if lost := self._lost(gang) & {pod.node for pod in there}:
             return GangEnd(News.FAILED, None, f"node {min(lost)} is lost", Fault.NODE)
         return next((GangEnd(News.FAILED, 1, why, Fault.JOB) for pod in there if (why := pod.cannot_start)), None)
 
-    def _late(self, gang: PodGang, guest: Guest, pods: dict[str, Pod | None]) -> GangEnd | None:
+    def _late(self, gang: PodGang, workload: Workload, pods: dict[str, Pod | None]) -> GangEnd | None:
         if gang.is_running or time.monotonic() < gang.since + self.timeout:
             return None
         run = sum(pod is not None and pod.runs for pod in pods.values())
-        what = f"{guest.expected - run} of {guest.expected} pods did not start within {self.timeout:g} s, so the gang is given back"
+        what = f"{workload.expected - run} of {workload.expected} pods did not start within {self.timeout:g} s, so the gang is given back"
         return GangEnd(News.FAILED, None, what, Fault.ENGINE)
 
-    def _admit(self, gang: PodGang, guest: Guest, pods: dict[str, Pod | None]) -> None:
-        if guest.is_suspended and self._left(gang, pods):
+    def _admit(self, gang: PodGang, workload: Workload, pods: dict[str, Pod | None]) -> None:
+        if workload.is_suspended and self._left(gang, pods):
             return  # its controller still removes pods of an earlier life, which may be anywhere
-        if not guest.is_admitted(gang.epoch):
-            self._change(gang, guest, guest.admit(guest.sizes(len(gang.devices)), gang.epoch))
+        if not workload.is_admitted(gang.epoch):
+            self._change(gang, workload, workload.admit(workload.sizes(len(gang.devices)), gang.epoch))
             return
-        if guest.counts != guest.given:  # its owner wants another number: the gang's own stays while it runs
-            self._change(gang, guest, guest.admit(guest.given or guest.sizes(len(gang.devices)), gang.epoch))
+        if workload.counts != workload.given:  # its owner wants another number: the gang's own stays while it runs
+            self._change(gang, workload, workload.admit(workload.given or workload.sizes(len(gang.devices)), gang.epoch))
             return
         for pod in pods.values():
             waits = pod is not None and not pod.node and not pod.is_deleted and pod.name not in gang.promised
             if pod is not None and waits and (place := self._place(gang, pod, pods)) is not None:
                 self._bind(gang, pod, *place)
         run = sum(pod is not None and (pod.runs or pod.phase == "Succeeded") for pod in pods.values())
-        if not gang.is_running and run and run >= guest.expected:
+        if not gang.is_running and run and run >= workload.expected:
             gang.is_running = True
             self._copy(gang)  # its controller removes pods as soon as it is suspended
             self.repeat(gang)
 
     def _place(self, gang: PodGang, pod: Pod, pods: dict[str, Pod | None]) -> tuple[str, list[int]] | None:
         """A node of the gang that has as many free devices as a pod asks for; None: there is none while another pod of it is there."""
-        resource = next((self.sight.nodes[node].resource for node in gang.places if node in self.sight.nodes), "")
+        resource = next((self.cache.nodes[node].resource for node in gang.places if node in self.cache.nodes), "")
         count = round(pod.uses.get(resource, 0.0) + 0.499)
         used: dict[str, set[int]] = {}
         for node, places in gang.promised.values():
@@ -121,17 +121,17 @@ class Admission(Upkeep):
 
         self.writes.begin(pod.name, partial(self.client.create, f"{self._path('pods', pod.name)}/binding", value), done)
 
-    def _suspend(self, gang: PodGang, guest: Guest | None, pods: dict[str, Pod | None]) -> None:
+    def _suspend(self, gang: PodGang, workload: Workload | None, pods: dict[str, Pod | None]) -> None:
         """Its controller removes the pods; those of an object that is gone are removed here."""
         left = self._left(gang, pods)
-        if guest is None:
+        if workload is None:
             for pod in left:
                 if not pod.is_deleted:
                     self.writes.begin(pod.name, partial(self._delete, pod, gang.grace), self._saw(pod))
-        elif not guest.is_suspended and not guest.end[0]:
-            self._change(gang, guest, guest.hold(why=gang.verdict.why if gang.verdict is not None else None))
+        elif not workload.is_suspended and not workload.end[0]:
+            self._change(gang, workload, workload.hold(why=gang.verdict.why if gang.verdict is not None else None))
             return
-        if not left and gang.guest not in self.writes.under_way:
+        if not left and gang.workload not in self.writes.under_way:
             self._conclude(gang, pods, self._lost(gang))
 
     def _left(self, gang: PodGang, pods: dict[str, Pod | None]) -> list[Pod]:
@@ -139,7 +139,7 @@ class Admission(Upkeep):
         lost = self._lost(gang)
         return [pod for pod in pods.values() if pod is not None and not pod.is_over and pod.node not in lost]
 
-    def _change(self, gang: PodGang, guest: Guest, change: Object) -> None:
+    def _change(self, gang: PodGang, workload: Workload, change: Object) -> None:
         """Write to the object; the gang is settled again with the answer."""
 
         def refused(refusal: ApiError) -> None:
@@ -147,23 +147,23 @@ class Admission(Upkeep):
                 gang.verdict = GangEnd(News.FAILED, 1, f"{refusal.where}: {refusal.what}", Fault.JOB)
                 self.settle(gang)
 
-        self.changes.make(guest, change, refused)
+        self.changes.make(workload, change, refused)
 
     def _close(self, gang: PodGang) -> None:
         super()._close(gang)
-        if gang.guest:
+        if gang.workload:
             self.flush()  # how it ended is told before anything that is asked because of it
-            self.look_at(gang.guest_uid)
+            self.look_at(gang.workload_uid)
 
     # --- whose pod it is ------------------------------------------------------------------------------------------------
     def _pods(self, gang: PodGang) -> dict[str, Pod | None]:
-        if not gang.guest:
+        if not gang.workload:
             return super()._pods(gang)
-        there = [pod for pod in self.sight.made_by(gang.guest_uid) if not (pod.is_over and pod.phase != "Succeeded")]
+        there = [pod for pod in self.cache.made_by(gang.workload_uid) if not (pod.is_over and pod.phase != "Succeeded")]
         found: dict[str, Pod | None] = {pod.name: pod for pod in sorted(there, key=lambda pod: pod.name)}
         gang.members |= {pod.name: pod.container for pod in there}
         gang.promised = {name: place for name, place in gang.promised.items() if (pod := found.get(name)) is not None and not pod.node}
         return found
 
     def _gang_of(self, pod: Pod) -> PodGang | None:
-        return self.gang_of_guest(pod.owner) if self.sight.is_guests(pod) else super()._gang_of(pod)
+        return self.gang_of_workload(pod.owner) if self.cache.is_of_workload(pod) else super()._gang_of(pod)

@@ -23,7 +23,7 @@ _ENDS = {"Complete": "finished", "Succeeded": "finished", "Failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
-class GuestKind:
+class WorkloadKind:
     """A kind of such objects."""
 
     name: str
@@ -38,9 +38,9 @@ class GuestKind:
 
 
 KINDS = (
-    GuestKind("Job", "jobs", "batch/v1"),
-    GuestKind("PyTorchJob", "pytorchjobs", "kubeflow.org/v1", "pytorchReplicaSpecs"),
-    GuestKind("MPIJob", "mpijobs", "kubeflow.org/v1", "mpiReplicaSpecs"),
+    WorkloadKind("Job", "jobs", "batch/v1"),
+    WorkloadKind("PyTorchJob", "pytorchjobs", "kubeflow.org/v1", "pytorchReplicaSpecs"),
+    WorkloadKind("MPIJob", "mpijobs", "kubeflow.org/v1", "mpiReplicaSpecs"),
 )
 
 
@@ -64,10 +64,10 @@ class PodRole:
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class Workload:
     """One object."""
 
-    kind: GuestKind
+    kind: WorkloadKind
     value: Shown
     by_parallelism: bool = False  # its API server does not know ``suspend`` of a Job
 
@@ -196,7 +196,7 @@ class Guest:
     def _are_by_role(self, found: object) -> bool:
         return are_counts(found, *(() if self.kind.replicas else ("",)))
 
-    def renewed(self, value: Shown) -> Guest:
+    def renewed(self, value: Shown) -> Workload:
         """The same object, as an answer shows it."""
         return replace(self, value=value)
 
@@ -211,7 +211,7 @@ class Guest:
         return all(role.spec.get("schedulerName") == SCHEDULER for role in self.roles)
 
     @property
-    def spoilt(self) -> str:
+    def unreadable(self) -> str:
         """Said to its owner where what is noted of the fields that are changed here was edited by hand and cannot be read."""
         if _MADE not in self.notes or self._before:
             return ""
@@ -262,7 +262,7 @@ class Guest:
 
         def made(role: PodRole) -> Object:
             names = role.spec.get("schedulerName")
-            if names == SCHEDULER and (role.name in kept or self.spoilt):
+            if names == SCHEDULER and (role.name in kept or self.unreadable):
                 names = scheduler_of(kept.get(role.name) or {})
             return {"replicas": role.pods, "template": {"spec": {"schedulerName": names}}}
 
@@ -275,7 +275,7 @@ class Guest:
         return found if are_fields_of_owner(found := noted(self.notes, _MADE), self.kind.replicas) else {}
 
     def sizes(self, devices: int) -> dict[str, int]:
-        """How many pods of each role use so many devices, as it was submitted: those of the elastic role change, the others stay."""
+        """How many pods of each role use so many devices, as it was submitted: those of the elastic role change, the others admission."""
         pods, each = dict(self.asked.get("pods") or self.wanted), self.asked.get("devices") or {}
         asked, role = sum(count * each.get(name, 0) for name, count in pods.items()), self.elastic_role
         if role is not None and devices != asked and each.get(role.name):
@@ -333,7 +333,7 @@ def are_counts(value: object, *roles: str) -> bool:
 
 
 def are_fields_of_owner(value: Object, replicas: str) -> bool:
-    """Whether these are the fields that a service changes (`Guest.hold`), of an object whose roles are in the field `replicas`."""
+    """Whether these are the fields that a service changes (`Workload.hold`), of an object whose roles are in the field `replicas`."""
     if not replicas:
         return is_count(value.get("parallelism")) and _is_flag(value.get("suspend"))
     policy, roles = value.get("runPolicy"), value.get(replicas)

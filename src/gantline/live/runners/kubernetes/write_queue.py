@@ -13,7 +13,7 @@ from functools import partial
 from gantline.core.errors import GantlineError
 from gantline.live.runners.kubernetes.access import Object
 from gantline.live.runners.kubernetes.client import ApiClient, ApiError, AwayError
-from gantline.live.runners.kubernetes.workloads import Guest
+from gantline.live.runners.kubernetes.workloads import Workload
 
 _THREADS = 8
 _PAUSE = 0.5  # seconds before a write is repeated that the server could not take
@@ -21,7 +21,7 @@ _PAUSE = 0.5  # seconds before a write is repeated that the server could not tak
 Done = Callable[[Object | None, ApiError | None], None]
 
 
-class Writes:
+class WriteQueue:
     """Writes under way. `post` brings what follows back to the thread that asked."""
 
     def __init__(self, client: ApiClient, post: Callable[[Callable[[], None]], None], may_write: Callable[[], bool]) -> None:
@@ -88,64 +88,64 @@ _TOO_OFTEN = (
 
 
 @dataclass
-class GuestChanges:
+class WorkloadChanges:
     """Of all objects. What is called back is called in the thread that asked."""
 
     client: ApiClient
-    writes: Writes
-    saw: Callable[[Guest], None]  # an object as it is now, changed or not: what is to be done is decided from it
-    lost: Callable[[Guest], None]  # it is gone
+    writes: WriteQueue
+    saw: Callable[[Workload], None]  # an object as it is now, changed or not: what is to be done is decided from it
+    lost: Callable[[Workload], None]  # it is gone
     _late: dict[str, int] = field(default_factory=dict)  # uid -> changes in a row that came too late
 
-    def make(self, guest: Guest, change: Object, refused: Callable[[ApiError], None]) -> None:
+    def make(self, workload: Workload, change: Object, refused: Callable[[ApiError], None]) -> None:
         """Change an object, unless a change of it is under way; `refused` is called if it can never be changed like that."""
 
         def done(answer: Object | None, refusal: ApiError | None) -> None:
             if refusal is not None and refusal.code == _CONFLICT:
-                self._look_again(guest)
+                self._look_again(workload)
             elif refusal is not None and refusal.code != _GONE:
                 refused(refusal)
             else:
                 if "resourceVersion" in change["metadata"]:
-                    self._late.pop(guest.uid, None)
-                self._now(guest)(answer, refusal)
+                    self._late.pop(workload.uid, None)
+                self._now(workload)(answer, refusal)
 
-        self.writes.begin(guest.title, partial(self.client.merge, guest.path, change), done)
+        self.writes.begin(workload.title, partial(self.client.merge, workload.path, change), done)
 
-    def ask_after(self, guest: Guest) -> None:
+    def ask_after(self, workload: Workload) -> None:
         """Read an object, which may be gone, also while a change of it is under way."""
-        self.writes.begin(f"{guest.title}?", partial(self._read, guest), self._now(guest))
+        self.writes.begin(f"{workload.title}?", partial(self._read, workload), self._now(workload))
 
-    def _look_again(self, guest: Guest) -> None:
+    def _look_again(self, workload: Workload) -> None:
         """No other change of it is begun meanwhile: it would come too late as well."""
-        late = self._late[guest.uid] = self._late.get(guest.uid, 0) + 1
-        self.writes.begin(guest.title, partial(self._read if late < _TRIES else self._tell, guest), self._now(guest))
+        late = self._late[workload.uid] = self._late.get(workload.uid, 0) + 1
+        self.writes.begin(workload.title, partial(self._read if late < _TRIES else self._tell, workload), self._now(workload))
 
-    def _read(self, guest: Guest) -> Object:
+    def _read(self, workload: Workload) -> Object:
         try:
-            return self.client.get(guest.path)
+            return self.client.get(workload.path)
         except ApiError as error:
             if error.code == _GONE:
                 raise
-            raise AwayError(f"{guest.title} cannot be read: {error.what}", where=error.where) from None  # it is asked again
+            raise AwayError(f"{workload.title} cannot be read: {error.what}", where=error.where) from None  # it is asked again
 
-    def _tell(self, guest: Guest) -> Object:
+    def _tell(self, workload: Workload) -> Object:
         """Say at the object why it takes so long; the answer is the object as it is now."""
         time.sleep(_LATE_PAUSE)
         try:
-            return self.client.merge(guest.path, guest.mark(conflict=_TOO_OFTEN))
+            return self.client.merge(workload.path, workload.mark(conflict=_TOO_OFTEN))
         except ApiError:
-            return self._read(guest)
+            return self._read(workload)
 
-    def _now(self, guest: Guest) -> Done:
+    def _now(self, workload: Workload) -> Done:
         def done(answer: Object | None, refusal: ApiError | None) -> None:
-            now = guest.renewed(answer) if answer is not None else None
-            if now is not None and now.uid == guest.uid:
+            now = workload.renewed(answer) if answer is not None else None
+            if now is not None and now.uid == workload.uid:
                 self.saw(now)
             elif now is not None or (refusal is not None and refusal.code == _GONE):  # another object has its name, or none
-                self._late.pop(guest.uid, None)
-                self.lost(guest)
+                self._late.pop(workload.uid, None)
+                self.lost(workload)
             else:
-                _LOG.warning("%s could not be read: %s", guest.title, refusal)
+                _LOG.warning("%s could not be read: %s", workload.title, refusal)
 
         return done

@@ -26,7 +26,7 @@ from gantline.live.runners.local.incarnation import Incarnation, Incarnations, L
 from gantline.live.runners.local.orders import Writer, tell_terms
 from gantline.live.runners.local.slices import SliceCrashes
 from gantline.live.runners.runner_context import Contact, NoAccountError, Task
-from gantline.live.runners.runner_events import Bulletin, Ending, NodeNews
+from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents
 
 _LEAST = 60.0  # seconds that a job has at least to switch, once everything is there for it
 JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready
@@ -71,17 +71,17 @@ class Execution:
     orders: deque[Order | Loss] = field(default_factory=deque)
     waiting: dict[str, Order] = field(default_factory=dict)  # starts that may not be carried out yet, by job
     join_limit: float = JOIN_LIMIT
-    _told: list[tuple[Report, Ending | None]] | None = field(default=None)  # what is to be told together
+    _pending: list[tuple[Report, Ending | None]] | None = field(default=None)  # what is to be told together
 
     @contextmanager
     def together(self, nodes: Iterable[NodeNews]) -> Iterator[None]:
         """What is reported meanwhile is told at once, behind what has become of the nodes."""
-        self._told = []
+        self._pending = []
         try:
             yield
         finally:
-            told, self._told = self._told, None
-            self.contact.tell(Bulletin(tuple(nodes), tuple(told)))
+            reports, self._pending = self._pending, None
+            self.contact.tell(RunnerEvents(tuple(nodes), tuple(reports)))
 
     def begin(self) -> None:
         """Say what has become of incarnations that were adopted; those of jobs that the engine has forgotten end."""
@@ -230,11 +230,11 @@ class Execution:
             self._say({"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(cause), News.FAILED), one)
 
     def _say(self, news: News, one: Incarnation) -> None:
-        told = report_of(one, news, self.contact.task(one.row).saved, self.contact.clock)
-        if self._told is not None:
-            self._told.append(told)
+        report = report_of(one, news, self.contact.task(one.row).saved, self.contact.clock)
+        if self._pending is not None:
+            self._pending.append(report)
         else:
-            self.contact.tell(Bulletin(reports=(told,)))
+            self.contact.tell(RunnerEvents(reports=(report,)))
 
 
 # An incarnation goes on with other devices: what is written for it, how newcomers start, and when the switch is

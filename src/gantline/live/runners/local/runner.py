@@ -23,7 +23,7 @@ from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.orders import Writer
 from gantline.live.runners.local.slices import Mps, SliceCrashes, check_slices, unbounded
 from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, Premises
+from gantline.live.runners.runner_context import Contact, RunnerContext
 
 _APART = "jobs of other users run as their own accounts (see gantline user)"
 _TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"
@@ -61,11 +61,11 @@ class LocalRunner(KeeperRunner):
         return [found] if found else []
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
-        runner = cls(premises.home, premises.devices, premises.url, premises.preload, storage_of(premises.options))
-        runner.known.generation = premises.generation
-        runner.accounts = LocalAccounts(premises.apart, premises.owner, premises.named)
-        if os.getuid() == 0 and premises.apart:
+    def open(cls, context: RunnerContext) -> Self:
+        runner = cls(context.home, context.devices, context.url, context.preload, storage_of(context.options))
+        runner.known.generation = context.generation
+        runner.accounts = LocalAccounts(context.apart, context.owner, context.named)
+        if os.getuid() == 0 and context.apart:
             runner.closing = Closing.find(runner.machine, runner.groups)
         return runner
 

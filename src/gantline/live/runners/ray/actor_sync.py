@@ -1,6 +1,6 @@
 """Carries orders of incarnations to their keepers, and state and output of these back into the home.
 
-Two threads. One does errands that need Ray's control store, which may be away for a while: devices and keepers are asked for and given back
+Two threads. One does tasks that need Ray's control store, which may be away for a while: devices and keepers are asked for and given back
 there, one after the other. The other receives news, which come from keepers directly.
 
 An end is written down before its keeper is ended, and told after the devices are given back.
@@ -37,7 +37,7 @@ _AGAIN = 1.0  # seconds before something that failed is tried again
 
 
 @dataclass
-class Delivery:
+class FollowedKeeper:
     """An incarnation with a keeper, and how much of its output is here."""
 
     one: RayIncarnation
@@ -48,22 +48,22 @@ class Delivery:
     state: Values = field(default_factory=dict)
 
 
-class Courier:
+class ActorSync:
     """`ring` is called when something has arrived."""
 
     def __init__(self, prefix: str, ring: Callable[[], None], packages: Packages) -> None:
-        from gantline.live.runners.ray import actors  # the module that needs Ray: whoever makes a courier has found it
+        from gantline.live.runners.ray import actors  # the module that needs Ray: whoever makes a sync has found it
 
         self.prefix, self.ring, self._packages, self._actors = prefix, ring, packages, actors
         self.node_of: Callable[[str], RayNode | None] = lambda name: None
-        self._doubtful: dict[str, Delivery] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
-        self._held: dict[str, Delivery] = {}  # by name
+        self._doubtful: dict[str, FollowedKeeper] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
+        self._held: dict[str, FollowedKeeper] = {}  # by name
         self._single: dict[str, set[str]] = {}  # devices of an incarnation that Ray holds one by one, so that some can be given back
         self._there: set[str] | None = None  # keepers that were there at the roll call
         self._asking, self._is_closed = threading.Lock(), False
-        self._errands: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._mail: queue.Queue[tuple[Delivery, Handle] | None] = queue.Queue()
-        self._silent: deque[tuple[float, Delivery]] = deque()  # keepers that did not answer, and when each is asked again
+        self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._answers: queue.Queue[tuple[FollowedKeeper, Handle] | None] = queue.Queue()
+        self._silent: deque[tuple[float, FollowedKeeper]] = deque()  # keepers that did not answer, and when each is asked again
         self._threads = [
             threading.Thread(target=work, name=f"gantline-ray-{work.__name__[1:]}", daemon=True) for work in (self._run, self._receive)
         ]
@@ -78,8 +78,8 @@ class Courier:
         end = time.monotonic() + patience
         with self._asking:
             self._is_closed = True
-        self._errands.put(None)
-        self._mail.put(None)
+        self._tasks.put(None)
+        self._answers.put(None)
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, end - time.monotonic()))
@@ -87,7 +87,7 @@ class Courier:
     # --- out ------------------------------------------------------------------------------------------------------------
     def begin(self, one: RayIncarnation) -> None:
         """Ask for devices and a keeper."""
-        self._errands.put(partial(self._begin, one))
+        self._tasks.put(partial(self._begin, one))
 
     def send(self, one: RayIncarnation) -> None:
         """Let the keeper know the order as it is now; one that has no keeper yet begins with it."""
@@ -97,11 +97,11 @@ class Courier:
 
     def hold(self, one: RayIncarnation, devices: Sequence[str]) -> None:
         """Let an incarnation have these devices and no others, where Ray holds each of them by itself."""
-        self._errands.put(partial(self._hold, one, tuple(devices)))
+        self._tasks.put(partial(self._hold, one, tuple(devices)))
 
-    def call_back(self, one: RayIncarnation, state: Values) -> None:
+    def end_keeper(self, one: RayIncarnation, state: Values) -> None:
         """End its keeper, wherever that is, and give its devices back; then it is what `state` says."""
-        self._errands.put(partial(self._end, one, state))
+        self._tasks.put(partial(self._end, one, state))
 
     def shortage(self, one: RayIncarnation) -> str:
         """Which of its nodes cannot be had."""
@@ -109,7 +109,7 @@ class Courier:
         return f"node {gone[0]} is not there" if gone else f"other programs of the cluster use devices of {', '.join(one.order['nodes'])}"
 
     # --- after a restart ------------------------------------------------------------------------------------------------
-    def call_roll(self) -> None:
+    def find_keepers(self) -> None:
         """Find out which keepers are there."""
         self._there = self._actors.names(self.prefix)
         for group in self._actors.groups(self.prefix):
@@ -133,19 +133,19 @@ class Courier:
         for name in (self._actors.names(self.prefix) | self._actors.groups(self.prefix)) - kept:
             self._actors.release(name)
 
-    # --- errands --------------------------------------------------------------------------------------------------------
+    # --- tasks --------------------------------------------------------------------------------------------------------
     def _run(self) -> None:
-        while (errand := self._errands.get()) is not None:
+        while (task := self._tasks.get()) is not None:
             while not self._is_closed:
                 try:
-                    errand()
+                    task()
                     break
                 except Exception:
                     _LOG.exception("Ray did not do what it was asked; it is asked again")
                     time.sleep(_AGAIN)
 
     def _begin(self, one: RayIncarnation) -> None:
-        if one.called_back or one.over:
+        if one.is_being_ended or one.over:
             return
         nodes = [self.node_of(name) for name in one.order["nodes"]]
         if any(node is None for node in nodes):
@@ -192,21 +192,21 @@ class Courier:
     # --- in -------------------------------------------------------------------------------------------------------------
     def _follow(self, one: RayIncarnation, actor: Handle) -> None:
         log = Log(str(one.folder / "log"), int(one.order.get("log_bytes", 64 << 20)))
-        held = Delivery(one, actor, log, int(read_json(str(one.folder / "fetched")) or 0))
+        held = FollowedKeeper(one, actor, log, int(read_json(str(one.folder / "fetched")) or 0))
         self._held[one.name] = held
         self._ask(held)
 
-    def _ask(self, held: Delivery) -> None:
+    def _ask(self, held: FollowedKeeper) -> None:
         over = held.state.get("phase") == "over"
         with self._asking:
             if self._is_closed:
                 return
             reference = held.actor.news.remote(held.version, held.offset, 0.0 if over else _WAIT)
-            reference.future().add_done_callback(lambda answer: self._mail.put((held, answer)))
+            reference.future().add_done_callback(lambda answer: self._answers.put((held, answer)))
 
     def _receive(self) -> None:
-        while (mail := self._next_mail()) is not None:
-            held, answer = mail
+        while (answered := self._next_answer()) is not None:
+            held, answer = answered
             if self._held.get(held.one.name) is not held:
                 continue  # it was called back
             try:
@@ -214,7 +214,7 @@ class Courier:
             except Exception as error:
                 self._miss(held, error)
 
-    def _next_mail(self) -> tuple[Delivery, Handle] | None:
+    def _next_answer(self) -> tuple[FollowedKeeper, Handle] | None:
         """The next answer; keepers that gave none are asked again meanwhile."""
         while True:
             wait = self._silent[0][0] - time.monotonic() if self._silent else None
@@ -222,9 +222,9 @@ class Courier:
                 self._ask(self._silent.popleft()[1])
                 continue
             with suppress(queue.Empty):
-                return self._mail.get(timeout=wait)
+                return self._answers.get(timeout=wait)
 
-    def _take(self, held: Delivery, news: KeeperNews) -> None:
+    def _take(self, held: FollowedKeeper, news: KeeperNews) -> None:
         one = held.one
         if news.output:
             held.log.write(news.output)
@@ -241,7 +241,7 @@ class Courier:
                 self._doubtful[one.name] = held
             else:
                 held.actor.dismiss.remote()
-                self._errands.put(partial(self._end, one, held.state))
+                self._tasks.put(partial(self._end, one, held.state))
             return
         if is_new:
             write_json(str(one.folder / "state.json"), held.state, lasting=False)
@@ -249,12 +249,12 @@ class Courier:
             self.ring()
         self._ask(held)
 
-    def _miss(self, held: Delivery, error: Exception) -> None:
+    def _miss(self, held: FollowedKeeper, error: Exception) -> None:
         """No answer: the keeper cannot be reached for a while, or is gone."""
         from ray.exceptions import ActorDiedError, RuntimeEnvSetupError
 
         if isinstance(error, RuntimeEnvSetupError):
-            self._errands.put(partial(self._end, held.one, broken(error)))
+            self._tasks.put(partial(self._end, held.one, broken(error)))
             return
         if not isinstance(error, ActorDiedError):
             _LOG.warning("no news of %s: %s", held.one.name, str(error).splitlines()[0])
@@ -272,7 +272,7 @@ class Courier:
             why = f"node {min(nodes & set(held.one.order['nodes']))} is lost"
             state = {**held.state, "phase": "over", "cause": "failed", "exit": None, "fault": "node", "why": why}
             done = threading.Event()
-            self._errands.put(partial(self._end, held.one, state, done.set))
+            self._tasks.put(partial(self._end, held.one, state, done.set))
             done.wait(_PATIENCE)
             found.append((held.one, state))
         return found
@@ -284,4 +284,4 @@ class Courier:
             if "node" in faults or faults == {"engine"}:
                 del self._doubtful[held.one.name]
                 fault = "node" if "node" in faults else "engine"
-                self._errands.put(partial(self._end, held.one, {**held.state, "fault": fault}))
+                self._tasks.put(partial(self._end, held.one, {**held.state, "fault": fault}))

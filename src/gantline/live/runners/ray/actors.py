@@ -13,7 +13,7 @@ from ray.util.placement_group import PlacementGroup, get_current_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gantline.live.runners.ray.connection import NAMESPACE, Handle
-from gantline.live.runners.ray.node_agent import Hands, KeeperNews, SpreadGang
+from gantline.live.runners.ray.node_agent import KeeperNews, NodeAgent, SpreadGang
 from gantline.live.runners.ray.packages import broken
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LOOK = 0.2  # seconds between looks for something that is about to be made
 _CALLS = 8  # that a keeper answers at once: one waits for news while an order comes
 
 
-class HandsActor(Hands):
+class NodeAgentActor(NodeAgent):
     """A gang on one node, or a node's part of one."""
 
     def __init__(self, name: str, order: Values) -> None:
@@ -87,7 +87,7 @@ class SpreadGangActor(SpreadGang):
         """An actor in another bundle of the placement group in which this actor runs; Ray ends it with this one."""
         group = get_current_placement_group()
         options = {"max_concurrency": _CALLS, **_environment(order)}
-        return FarPart(_in_bundle(HandsActor, group, bundle, order["bundles"][bundle], options).remote(name, order))
+        return FarPart(_in_bundle(NodeAgentActor, group, bundle, order["bundles"][bundle], options).remote(name, order))
 
 
 def begin(name: str, order: Values, nodes: Sequence[str], bundles: Sequence[Mapping[str, float]]) -> Handle:
@@ -95,8 +95,8 @@ def begin(name: str, order: Values, nodes: Sequence[str], bundles: Sequence[Mapp
     options = {"name": name, "namespace": NAMESPACE, "lifetime": "detached", "max_concurrency": _CALLS, **_environment(order)}
     if order.get("one_by_one"):  # an actor that lives in a bundle would end with it
         there = NodeAffinitySchedulingStrategy(nodes[0], soft=False)
-        return ray.remote(HandsActor).options(num_cpus=0, scheduling_strategy=there, **options).remote(_folder(name), order)
-    kind = HandsActor if len(nodes) == 1 else SpreadGangActor
+        return ray.remote(NodeAgentActor).options(num_cpus=0, scheduling_strategy=there, **options).remote(_folder(name), order)
+    kind = NodeAgentActor if len(nodes) == 1 else SpreadGangActor
     return _in_bundle(kind, _reserve(name, nodes, bundles), 0, bundles[0], options).remote(_folder(name), order)
 
 

@@ -1,4 +1,4 @@
-"""One incarnation of a job on a Ray cluster. Its folder in the home has what an actor's folder has: the courier carries it to and fro."""
+"""One incarnation of a job on a Ray cluster. Its folder in the home has what an actor's folder has: the sync carries it to and fro."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ START_LIMIT = 120.0  # seconds that Ray has to find the devices and to start a k
 _NEVER_BEGAN = 1.0  # seconds after which one that shall stop before it has begun is called back
 
 
-class Carrier(Protocol):
-    """What goes between an incarnation and its keeper (`courier.Courier`)."""
+class KeeperSync(Protocol):
+    """What goes between an incarnation and its keeper (`sync.ActorSync`)."""
 
     prefix: str  # of the names of all keepers of this home
 
@@ -42,7 +42,7 @@ class Carrier(Protocol):
 
     def adopt(self, one: RayIncarnation) -> bool: ...
 
-    def call_back(self, one: RayIncarnation, state: Values) -> None: ...
+    def end_keeper(self, one: RayIncarnation, state: Values) -> None: ...
 
     def shortage(self, one: RayIncarnation) -> str: ...
 
@@ -51,17 +51,17 @@ class Carrier(Protocol):
 class RayIncarnation(Incarnation):
     """One incarnation, under one epoch."""
 
-    courier: Carrier = field(kw_only=True)
+    sync: KeeperSync = field(kw_only=True)
     checkpoints: Path = field(kw_only=True)
     arrived: Values | None = None  # a state that has not been read yet
     begun: float = field(default_factory=time.monotonic)
-    called_back: bool = False
+    is_being_ended: bool = False
     is_settled: bool = False  # it has no other devices than those that it runs on
 
     @property
     def name(self) -> str:
         """Of its keeper and its placement group."""
-        return f"{self.courier.prefix}{self.job}/{self.folder.name}"
+        return f"{self.sync.prefix}{self.job}/{self.folder.name}"
 
     @property
     def start_limit(self) -> float:
@@ -77,7 +77,7 @@ class RayIncarnation(Incarnation):
         """Write the order down, and ask Ray for devices and a keeper."""
         make_private(self.folder)
         self.write_order()
-        self.courier.begin(self)
+        self.sync.begin(self)
 
     def write_order(self, **news: Any) -> None:
         super().write_order(serial=int(self.order.get("serial", 0)) + 1, **news)
@@ -85,7 +85,7 @@ class RayIncarnation(Incarnation):
     def announce(self, grant: Values, /, **news: object) -> None:
         """The actor brings the grant into the folder that the job sees, once the devices are there."""
         super().announce(grant, **news, grant=grant)
-        self.courier.hold(self, [*self.order["device_names"], *grant["devices"]])
+        self.sync.hold(self, [*self.order["device_names"], *grant["devices"]])
         self.is_settled = False
 
     def settle(self, devices: Sequence[str]) -> None:
@@ -94,7 +94,7 @@ class RayIncarnation(Incarnation):
             self.write_order(device_names=list(devices))
         elif self.is_settled:
             return
-        self.courier.hold(self, devices)
+        self.sync.hold(self, devices)
         self.is_settled = True
 
     def look_again(self) -> None:
@@ -114,7 +114,7 @@ class RayIncarnation(Incarnation):
 
     def signal(self, number: int) -> None:
         if number == signal.SIGHUP:
-            self.courier.send(self)
+            self.sync.send(self)
 
     def read(self) -> bool:
         if self.seen < 0:  # what an earlier service has written down
@@ -130,11 +130,11 @@ class RayIncarnation(Incarnation):
         return True
 
     def keeper_gone(self) -> bool:
-        return False  # the courier says so by a state
+        return False  # the sync says so by a state
 
     def abandoned(self) -> bool:
         """Whether an earlier service left no keeper: asked once, at the roll call."""
-        if self.courier.adopt(self):
+        if self.sync.adopt(self):
             return False
         lost = {"phase": "over", "cause": "failed", "exit": None, "fault": "engine", "why": "its keeper is not there any more"}
         self.state = {**self.state, **lost} if self.state or self.order else self.state
@@ -143,18 +143,18 @@ class RayIncarnation(Incarnation):
 
     def hurry(self) -> None:
         """Call back what does not begin, or does not stop, in time."""
-        if self.over or self.called_back:
+        if self.over or self.is_being_ended:
             return
         now = time.monotonic()
         if self.stopping and now > self.stopping + (float(self.order.get("grace", 10.0)) + OVERDUE if self.state else _NEVER_BEGAN):
-            self._call_back({"cause": "stopped", "forced": bool(self.state)})
+            self._end_keeper({"cause": "stopped", "forced": bool(self.state)})
         elif not self.state and now > self.begun + self.start_limit:
-            why = f"Ray did not start it within {self.start_limit:g} s: {self.courier.shortage(self)}"
-            self._call_back({"cause": "failed", "fault": "engine", "why": why})
+            why = f"Ray did not start it within {self.start_limit:g} s: {self.sync.shortage(self)}"
+            self._end_keeper({"cause": "failed", "fault": "engine", "why": why})
 
-    def _call_back(self, end: Values) -> None:
-        self.called_back = True
-        self.courier.call_back(self, {**self.state, "phase": "over", "exit": None, **end})
+    def _end_keeper(self, end: Values) -> None:
+        self.is_being_ended = True
+        self.sync.end_keeper(self, {**self.state, "phase": "over", "exit": None, **end})
 
     def mark(self) -> int:
         return int(self.state.get("mark", -1))
@@ -167,7 +167,7 @@ class RayIncarnation(Incarnation):
             super().forget()
 
     def _watch_again(self) -> None:
-        """The courier does."""
+        """The sync does."""
 
 
 # What is written into the order of an incarnation on a Ray cluster: as on one machine, and its nodes with what it

@@ -46,7 +46,7 @@ class KeeperNews(NamedTuple):
     output: bytes
 
 
-class Hands:
+class NodeAgent:
     """One node's part of a gang, or all of a gang on one node. Calls come from several threads."""
 
     def __init__(self, name: str, order: Values, address: str) -> None:
@@ -220,7 +220,7 @@ class Tail:
             kept.close()
 
 
-# The keeper of a gang on several nodes: an actor on the first of them, which has an actor with `Hands` on each of
+# The keeper of a gang on several nodes: an actor on the first of them, which has an actor with `NodeAgent` on each of
 # the others.
 #
 # These belong to it: Ray ends them when it ends. A gang runs whole or not at all: where one part fails or is lost,
@@ -240,7 +240,7 @@ class GangPart(Protocol):
     def dismiss(self) -> None: ...
 
 
-class SpreadGang(Hands):
+class SpreadGang(NodeAgent):
     """All parts as one: it is asked and answers as a gang on one node does."""
 
     _parts: list[GangPart]
@@ -253,7 +253,7 @@ class SpreadGang(Hands):
         self._log = Log(str(self.folder / "log"), int(order.get("log_bytes", 64 << 20)))
         self._asked_stop = self._ended_all = False
         self._order = dict(order)
-        own = Hands(f"{self.name}.0", self._part(order, 0), self.address)
+        own = NodeAgent(f"{self.name}.0", self._part(order, 0), self.address)
         self._parts = [own, *(self.far(f"{self.name}.{k}", self._part(order, k), k) for k in range(1, len(order["parts"])))]
         self._states: list[Values] = [{} for _ in self._parts]
         for number in range(len(self._parts)):

@@ -1,4 +1,4 @@
-"""A Ray cluster as a runner: one thread carries out orders, one watches nodes, and a courier goes between keepers and the home."""
+"""A Ray cluster as a runner: one thread carries out orders, one watches nodes, and a sync goes between keepers and the home."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gantline.live.runners.local.incarnation import Incarnations
 from gantline.live.runners.local.isolation import Groups
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.slices import Mps
-from gantline.live.runners.ray.actor_sync import Courier
+from gantline.live.runners.ray.actor_sync import ActorSync
 from gantline.live.runners.ray.connection import OneService, OwnCluster, connect, load
 from gantline.live.runners.ray.incarnation import RayExecution, RayIncarnation, RayKeepers, RayWriter
 from gantline.live.runners.ray.nodes import RayNodes, check_devices
 from gantline.live.runners.ray.packages import Packages
 from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, Premises
+from gantline.live.runners.runner_context import Contact, RunnerContext
 from gantline.live.runners.runner_events import NodeNews, NodeState, Present
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class RayRunner(HomeRunner):
         self._lease.take()
         self._bell = threading.Event()
         self.packages = Packages(folder / "packages")
-        self.courier = Courier(f"{_identity(folder)}/", self._bell.set, self.packages)
-        self.courier.node_of = self.nodes.present.get
-        self.known = Incarnations(partial(RayIncarnation, courier=self.courier, checkpoints=self.checkpoints))
+        self.sync = ActorSync(f"{_identity(folder)}/", self._bell.set, self.packages)
+        self.sync.node_of = self.nodes.present.get
+        self.known = Incarnations(partial(RayIncarnation, sync=self.sync, checkpoints=self.checkpoints))
         self.kept = KeptJobs(self.home)
         self._orders = deque()
         self._node_news: deque[tuple[list[NodeNews], list[tuple[RayIncarnation, Values]]]] = deque()
@@ -93,12 +93,12 @@ class RayRunner(HomeRunner):
         return ()
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
-        given = premises.options
+    def open(cls, context: RunnerContext) -> Self:
+        given = context.options
         folder = given.get("ray-checkpoints")
         address = given.get("ray-address") or os.environ.get("RAY_ADDRESS", "")
-        runner = cls(premises.home, premises.devices, premises.url, address, Path(folder) if folder else None)
-        runner.known.generation = premises.generation
+        runner = cls(context.home, context.devices, context.url, address, Path(folder) if folder else None)
+        runner.known.generation = context.generation
         return runner
 
     def notes(self) -> Sequence[str]:
@@ -111,9 +111,9 @@ class RayRunner(HomeRunner):
         return self.nodes.cluster
 
     def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
-        self.courier.call_roll()
+        self.sync.find_keepers()
         present = super().roll_call(is_over)
-        self.courier.tidy_up()
+        self.sync.tidy_up()
         return present
 
     def attach(self, contact: Contact) -> None:
@@ -124,7 +124,7 @@ class RayRunner(HomeRunner):
             by_node=contact.by_node, resource=lambda name: self.nodes.resource(name),
         )  # fmt: skip
         self._execution = RayExecution(self.home, contact, self.known, writer, RayKeepers(), self._orders)
-        self.courier.start()
+        self.sync.start()
         for thread in self._threads:
             thread.start()
 
@@ -152,7 +152,7 @@ class RayRunner(HomeRunner):
             self._worker.join()
         if self._watcher.is_alive():
             self._watcher.join(_LEAVE)
-        self.courier.close(_LEAVE)
+        self.sync.close(_LEAVE)
         self._ray.shutdown()
         if self._own is not None and getattr(self, "_stops_cluster", False):
             self._own.stop()
@@ -193,10 +193,10 @@ class RayRunner(HomeRunner):
                 if self._closed.is_set():
                     return
                 if news := self.nodes.see(listed):
-                    over = self.courier.lose({one.name for one in news if one.state is NodeState.LOST})
+                    over = self.sync.lose({one.name for one in news if one.state is NodeState.LOST})
                     self._node_news.append((news, over))
                     self._bell.set()
-                self.courier.settle(self.nodes.verdict)
+                self.sync.settle(self.nodes.verdict)
                 self._lease.prolong()
                 self.packages.tidy_up(self._contact.to_run)
             except Exception:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BEAT = 3.0  # seconds between two signs of life, in both directions
 LEASE = 30.0  # seconds of silence after which a part ends its ranks, and after which its gang is given up
 _MARK = b"gantline! "
-_TOLD = ("phase", "cause", "exit", "forced", "revision", "lost", "why", "mark")
+_REPORTED = ("phase", "cause", "exit", "forced", "revision", "lost", "why", "mark")
 _PIECE = select.PIPE_BUF  # bytes for which a pipe that takes some has room
 _LONGEST = 300  # characters of a reason: Slurm keeps lines whole up to 1 kB
 
@@ -55,7 +55,7 @@ def news_in(line: bytes) -> Values | None:
 
 def in_short(state: Values) -> Values:
     """What the gang needs to know of the state of a part."""
-    found = {name: state[name] for name in _TOLD if name in state}
+    found = {name: state[name] for name in _REPORTED if name in state}
     return found | ({"why": str(found["why"])[:_LONGEST]} if "why" in found else {})
 
 

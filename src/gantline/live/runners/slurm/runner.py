@@ -22,7 +22,7 @@ from gantline.live.runners.local.isolation import Groups
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.slices import Mps
 from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, Premises
+from gantline.live.runners.runner_context import Contact, RunnerContext
 from gantline.live.runners.runner_events import NodeNews, NodeState
 from gantline.live.runners.slurm.allocation import DRAINS, ServiceStep, SlurmAllocation, SlurmNodes, check_devices, find_allocation
 from gantline.live.runners.slurm.commands import SlurmAway, answering, check_installed
@@ -70,11 +70,11 @@ class SlurmRunner(KeeperRunner):
         return ()
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
-        given = premises.options
+    def open(cls, context: RunnerContext) -> Self:
+        given = context.options
         folder = given.get("slurm-checkpoints")
-        runner = cls(premises.home, premises.devices, premises.url, given.get("slurm-job", ""), Path(folder) if folder else None)
-        runner.known.generation = premises.generation
+        runner = cls(context.home, context.devices, context.url, given.get("slurm-job", ""), Path(folder) if folder else None)
+        runner.known.generation = context.generation
         return runner
 
     def notes(self) -> Sequence[str]:

@@ -233,7 +233,7 @@ def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
 
 def _passed_over(scheduler: Scheduler) -> list[str]:
     """What jobs request that the present policy does not give them."""
-    parts = [job.id for job in scheduler.book.jobs.values() if job.launch.part < 1.0 and not job.ended]
+    parts = [job.id for job in scheduler.registry.jobs.values() if job.launch.part < 1.0 and not job.ended]
     policy = scheduler.loop.engine.policy
     if not parts or policy.shares_devices:
         return []

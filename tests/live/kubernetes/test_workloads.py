@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import RefusedError
-from gantline.live.runners.kubernetes.workload_spec import asks_of, spec_of_guest
-from gantline.live.runners.kubernetes.workloads import KINDS, Guest
+from gantline.live.runners.kubernetes.workload_spec import asks_of, spec_of_workload
+from gantline.live.runners.kubernetes.workloads import KINDS, Workload
 
 JOB, PYTORCH = KINDS[0], KINDS[1]
 ELASTIC = {"gantline.io/min-gpus": "1", "gantline.io/max-gpus": "4"}
@@ -26,17 +26,17 @@ def head() -> dict[str, Any]:
     return {**named, "labels": {"gantline.io/queue": "q"}, "annotations": dict(ELASTIC)}
 
 
-def plain(by_parallelism: bool, **spec: Any) -> Guest:
+def plain(by_parallelism: bool, **spec: Any) -> Workload:
     value = {"metadata": head(), "spec": {"parallelism": 2, "completions": 2, "template": template("gantline"), **spec}}
-    return Guest(JOB, value, by_parallelism)
+    return Workload(JOB, value, by_parallelism)
 
 
-def pytorch(scheduler: str = "", **policy: Any) -> Guest:
+def pytorch(scheduler: str = "", **policy: Any) -> Workload:
     roles = {"Master": {"replicas": 1, "template": template(scheduler)}, "Worker": {"replicas": 2, "template": template(scheduler)}}
-    return Guest(PYTORCH, {"metadata": head(), "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
+    return Workload(PYTORCH, {"metadata": head(), "spec": {"pytorchReplicaSpecs": roles, **({"runPolicy": policy} if policy else {})}})
 
 
-GUESTS = {
+WORKLOADS = {
     "a Job of a server that can suspend it": lambda: plain(False, suspend=False),
     "a Job that its owner made suspended": lambda: plain(False, suspend=True),
     "a Job of a server that cannot": lambda: plain(True),
@@ -71,54 +71,54 @@ def merged(value: Any, change: Any) -> Any:
     return found
 
 
-def after(guest: Guest, change: dict[str, Any]) -> Guest:
-    return guest.renewed(merged(guest.value, change))
+def after(workload: Workload, change: dict[str, Any]) -> Workload:
+    return workload.renewed(merged(workload.value, change))
 
 
-def submitted(guest: Guest) -> Guest:
+def submitted(workload: Workload) -> Workload:
     """Held, with what it asks for written at it."""
-    return after(guest, guest.hold(asked=json.dumps(asks_of(guest, slots=True))))
+    return after(workload, workload.hold(asked=json.dumps(asks_of(workload, slots=True))))
 
 
-@pytest.fixture(params=GUESTS)
-def guest(request: pytest.FixtureRequest) -> Guest:
-    found: Guest = GUESTS[request.param]()
+@pytest.fixture(params=WORKLOADS)
+def workload(request: pytest.FixtureRequest) -> Workload:
+    found: Workload = WORKLOADS[request.param]()
     return found
 
 
-def test_held_it_is_suspended_and_asks_for_the_same(guest: Guest) -> None:
-    held = submitted(guest)
+def test_held_it_is_suspended_and_asks_for_the_same(workload: Workload) -> None:
+    held = submitted(workload)
     assert held.is_suspended
     assert held.names_us
-    assert asks_of(held, slots=True) == asks_of(guest, slots=True)
+    assert asks_of(held, slots=True) == asks_of(workload, slots=True)
 
 
-def test_admitted_with_more_devices_and_held_again_it_still_asks_for_the_same(guest: Guest) -> None:
-    held = submitted(guest)
+def test_admitted_with_more_devices_and_held_again_it_still_asks_for_the_same(workload: Workload) -> None:
+    held = submitted(workload)
     asked = sum(held.wanted.values())
     runs = after(held, held.admit(held.sizes(asked + 1), epoch=3))
     assert sum(runs.counts.values()) == asked + 1
     assert runs.is_admitted(3)
     assert not runs.is_admitted(2)
     for one in (runs, after(runs, runs.hold())):
-        assert asks_of(one, slots=True) == asks_of(guest, slots=True)
+        assert asks_of(one, slots=True) == asks_of(workload, slots=True)
 
 
-def test_let_go_it_is_as_its_owner_made_it(guest: Guest) -> None:
-    before = copy.deepcopy(guest.value)
-    held = submitted(guest)
+def test_let_go_it_is_as_its_owner_made_it(workload: Workload) -> None:
+    before = copy.deepcopy(workload.value)
+    held = submitted(workload)
     runs = after(held, held.admit(held.sizes(1 + sum(held.wanted.values())), epoch=1))
     for one in (held, runs, after(runs, runs.hold())):
         left = after(one, one.release())
         spec = {key: value for key, value in left.value["spec"].items() if value != {}}
         assert (left.value["metadata"], spec) == (before["metadata"], before["spec"])
-    assert guest.release() == {}
+    assert workload.release() == {}
 
 
-def test_a_number_that_its_owner_writes_while_it_runs_is_what_it_asks_for(guest: Guest) -> None:
-    held = submitted(guest)
+def test_a_number_that_its_owner_writes_while_it_runs_is_what_it_asks_for(workload: Workload) -> None:
+    held = submitted(workload)
     runs = after(held, held.admit(held.sizes(sum(held.wanted.values())), epoch=1))
-    more = {"parallelism": 4} if guest.kind is JOB else {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}
+    more = {"parallelism": 4} if workload.kind is JOB else {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}
     edited = after(runs, {"spec": more})
     assert edited.counts != edited.given
     assert 4 in asks_of(edited, slots=True)["pods"].values()
@@ -128,36 +128,36 @@ def test_a_number_that_its_owner_writes_while_it_runs_is_what_it_asks_for(guest:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"Worker": "two"}', '{"Worker": 2}'])
-def test_annotations_that_were_edited_by_hand_say_nothing(guest: Guest, text: str) -> None:
-    spoilt = after(guest, {"metadata": {"annotations": {f"gantline.io/{name}": text for name in ("given", "asked", "made")}}})
-    assert (spoilt.given if guest.kind is JOB else {}, spoilt.asked) == ({}, {})
-    assert asks_of(spoilt, slots=True) == asks_of(guest, slots=True)
+def test_annotations_that_were_edited_by_hand_say_nothing(workload: Workload, text: str) -> None:
+    unreadable = after(workload, {"metadata": {"annotations": {f"gantline.io/{name}": text for name in ("given", "asked", "made")}}})
+    assert (unreadable.given if workload.kind is JOB else {}, unreadable.asked) == ({}, {})
+    assert asks_of(unreadable, slots=True) == asks_of(workload, slots=True)
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[1]", *map(json.dumps, SPOILT)])
-def test_one_whose_noted_fields_were_spoilt_is_answered_and_can_be_held_admitted_and_let_go(guest: Guest, text: str) -> None:
-    held = submitted(guest)
+def test_one_whose_noted_fields_were_spoilt_is_answered_and_can_be_held_admitted_and_let_go(workload: Workload, text: str) -> None:
+    held = submitted(workload)
     runs = after(held, held.admit(held.sizes(1 + sum(held.wanted.values())), epoch=1))
     for one in (held, runs):
-        spoilt = after(one, {"metadata": {"annotations": {"gantline.io/made": text}}})
-        assert "gantline.io/made cannot be read" in spoilt.spoilt
-        assert asks_of(spoilt, slots=True) == asks_of(guest, slots=True)  # as it was submitted
-        for change in (spoilt.hold(), spoilt.admit(spoilt.sizes(2), epoch=2)):
-            mended = after(spoilt, change)
-            assert mended.spoilt == ""
-            assert asks_of(mended, slots=True) == asks_of(guest, slots=True)
-        left = after(spoilt, spoilt.release())
+        unreadable = after(one, {"metadata": {"annotations": {"gantline.io/made": text}}})
+        assert "gantline.io/made cannot be read" in unreadable.unreadable
+        assert asks_of(unreadable, slots=True) == asks_of(workload, slots=True)  # as it was submitted
+        for change in (unreadable.hold(), unreadable.admit(unreadable.sizes(2), epoch=2)):
+            mended = after(unreadable, change)
+            assert mended.unreadable == ""
+            assert asks_of(mended, slots=True) == asks_of(workload, slots=True)
+        left = after(unreadable, unreadable.release())
         assert not left.is_suspended
-        assert left.counts == guest.counts
+        assert left.counts == workload.counts
         assert not left.kind.replicas or not left.names_us
 
 
-def test_changes_of_what_its_owner_writes_too_are_of_one_version_only(guest: Guest) -> None:
-    held = submitted(guest)
-    for change in (guest.hold(), held.admit(held.sizes(2), epoch=1), held.release()):
+def test_changes_of_what_its_owner_writes_too_are_of_one_version_only(workload: Workload) -> None:
+    held = submitted(workload)
+    for change in (workload.hold(), held.admit(held.sizes(2), epoch=1), held.release()):
         assert change["metadata"]["resourceVersion"] == "1"
-    assert "resourceVersion" not in guest.mark(refused="why")["metadata"]  # nothing but annotations of ours
-    assert "spec" not in guest.mark(refused="why")
+    assert "resourceVersion" not in workload.mark(refused="why")["metadata"]  # nothing but annotations of ours
+    assert "spec" not in workload.mark(refused="why")
 
 
 @pytest.mark.parametrize("written", ["two", -1, True, 1.5])
@@ -165,14 +165,14 @@ def test_a_number_of_pods_that_is_none_is_named_and_nothing_else_is_done(written
     odd = after(pytorch("gantline"), {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": written}}}})
     assert asks_of(odd, slots=True)["pods"] == {"Master": 1, "Worker": 0}
     with pytest.raises(RefusedError, match=r"PyTorchJob train: pytorchReplicaSpecs.Worker.replicas is .*, no whole number \(correct it"):
-        spec_of_guest(odd, [], slots=True)
+        spec_of_workload(odd, [], slots=True)
 
 
 def test_a_role_that_is_none_is_named() -> None:
     odd = pytorch("gantline")
     odd.value["spec"]["pytorchReplicaSpecs"]["Worker"] = 3
     with pytest.raises(RefusedError, match=r"pytorchReplicaSpecs.Worker is 3, without a template"):
-        spec_of_guest(odd, [], slots=True)
+        spec_of_workload(odd, [], slots=True)
 
 
 def test_while_it_runs_a_number_that_cannot_be_read_counts_as_the_one_it_was_given() -> None:
