@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.live.kubernetes.test_guests import merged, pytorch
+from tests.live.kubernetes.test_workloads import merged, pytorch
 
 from gantline.live.runners.kubernetes import write_queue as changes
 from gantline.live.runners.kubernetes.client import ApiError
