@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.project.test_named_commands import unknown
 
-from gantline.live.runners import RUNNERS, options_of
+from gantline.live.runners.registry import RUNNERS, options_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "gantline"
