@@ -6,12 +6,12 @@ import gzip
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
+import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-
-if TYPE_CHECKING:
-    import polars as pl
+from gantline.traces.write import FORMATS, write_frame
 
 
 def check_table_target(path: Path | None, option: str, source: str | Path = "") -> None:
@@ -20,8 +20,6 @@ def check_table_target(path: Path | None, option: str, source: str | Path = "") 
         return
     if source and path.exists() and Path(source).exists() and path.samefile(source):
         raise RefusedError(f"'{path}' is what is read", where=option, fix="choose another name: it would be lost")
-    from gantline.traces.write import FORMATS
-
     if not path.name.endswith(FORMATS):
         raise UsageError(f"'{path.name}' names no known format", where=option, fix="end it in " + ", ".join(FORMATS))
     check_folder(path, option)
@@ -59,10 +57,6 @@ def check_run_target(path: Path | None, replace: bool, option: str = "--out") ->
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame by the ending of its name; what is not known is left empty."""
-    import polars.selectors as cs
-
-    from gantline.traces.write import write_frame
-
     write_frame(frame.with_columns(cs.float().fill_nan(None)), path)
 
 

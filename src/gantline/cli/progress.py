@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 Tick = Callable[[float, int, int], None]
 
 
@@ -15,9 +18,6 @@ def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs ended"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task, step, shown = bar.add_task(verb, total=total), max(total // 500, 1), 0
@@ -37,9 +37,6 @@ def stories() -> Iterator[Callable[[int, int, str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda number, total, name: bar.update(task, completed=number, total=total, description=name)

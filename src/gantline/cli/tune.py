@@ -8,16 +8,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gantline.cli.arguments import PolicyName, settings_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.run_options import RunOptions, Seeds, Workers, seeds_of
-
-if TYPE_CHECKING:
-    from gantline.lab.experiment.tuning.tuned import Tuned
+from gantline.cli.many_runs import write_figures
+from gantline.cli.options import RunOptions, Seeds, Workers, seeds_of
+from gantline.core.objective import parse_objectives
+from gantline.lab.experiment.tuning.space import read_space
+from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
+from gantline.lab.experiment.tuning.tuned import Tuned, charts_of_search
 
 _SHOWN = 10  # trials in the table for people
 
@@ -66,12 +70,6 @@ def tune(
     output: Form = "table",
 ) -> int:
     """Search for the parameters of a policy that make an objective small on some workloads, and try them on others."""
-    from gantline.cli.sweeping import write_figures
-    from gantline.core.objective import parse_objectives
-    from gantline.lab.experiment.tuning.figures import charts_of_search
-    from gantline.lab.experiment.tuning.space import read_space
-    from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
-
     wanted = parse_objectives(objective, "--objective")
     space = read_space(policy, settings_of(set_))
     bases = [options.base(one) for one in trace]
@@ -109,9 +107,6 @@ def _watched() -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task("trials", total=None)

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
 from gantline.lab.experiment.grid import Case
-from gantline.lab.experiment.outcome import FAILED, Outcome
+from gantline.lab.experiment.records import FAILED, Outcome
 from gantline.lab.experiment.sweep import OnOutcome
 
 
@@ -17,9 +20,6 @@ def progress(title: str) -> Iterator[OnOutcome | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task(title, total=None)

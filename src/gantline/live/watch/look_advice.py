@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.lab.experiment.advice import Advice
-from gantline.lab.experiment.python import Policies, advise, choices_of
+from gantline.lab.experiment.api import Policies, advise, choices_of
 from gantline.live.watch.look_as_trace import as_trace
 from gantline.live.watch.watched import ClusterLook
 from gantline.simulator.signature import with_options

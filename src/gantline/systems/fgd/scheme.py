@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.lab.experiment.filling.scheme import FillOrder, FillScheme
+from gantline.lab.experiment.cluster_filling import FillOrder, FillScheme
 from gantline.systems.fgd.go_random import GoRandom
 
 _BEFORE_RANKS = 10

@@ -19,8 +19,23 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.report.figures.label_room import NAME_OF_A_POINT, drop_names, spread_names
-from gantline.lab.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
-from gantline.lab.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line, Panel, Points, Raster, spread_apart
+from gantline.lab.report.figures.panels import (
+    LIGHT,
+    Axis,
+    Bars,
+    Box,
+    Drawing,
+    Layer,
+    Line,
+    Panel,
+    Points,
+    Raster,
+    Theme,
+    dash,
+    mark,
+    series_colour,
+    spread_apart,
+)
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
 _LINE_OF_TEXT = 90

@@ -8,8 +8,8 @@ from gantline.core.errors import GantlineError
 from gantline.core.json_text import loads
 from gantline.lab.experiment.folder import read_results
 from gantline.lab.experiment.records import kept_run
-from gantline.lab.report.doubts import doubts_of_run
 from gantline.lab.report.metrics import METRICS, measure, tracked_window
+from gantline.lab.report.run_warnings import doubts_of_run
 from gantline.lab.report.rundir import plain
 from gantline.live.service.results.folder import Result, ResultsFolder
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from gantline.core.cluster_json import encode_cluster
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.fields import key_values
-from gantline.lab.questions.shares import SHARES
+from gantline.lab.questions.forecast import SHARES
 from gantline.live.history import LIMITS, history_rows
 from gantline.live.service.asking import ForecastDraws, shared_changes, shared_forecast, shared_what_if
 from gantline.live.service.context import Context

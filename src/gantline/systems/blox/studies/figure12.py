@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.lab.experiment.charts import points_against
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.sweep import Sweep
 from gantline.lab.report.figures import Chart, jct_against_load
 from gantline.systems.blox.studies.workload import LOAD, blox_setting, figure_table

@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.systems.blox.studies.workload import LOAD, blox_setting, figure_table
 
 _LOADS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)

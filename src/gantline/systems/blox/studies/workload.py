@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce.study import Scale
+from gantline.lab.experiment.reproduction import Scale
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 LOAD = "trace.jobs_per_hour"
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.systems.elasticflow.studies.ablation import PAPER, POLICIES, WHOLE
 
 _OTHERS = {"edf": "than EDF", "edf, admission": "than EDF with admission", "elasticflow, all let in": "than elasticity without admission"}

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 _PARTS: dict[str, dict[str, Any]] = {
     "neither": {"loans": "none", "elastic": False},

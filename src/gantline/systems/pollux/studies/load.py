@@ -10,9 +10,9 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 JOBS = "trace.jobs"
 WORKLOADS = (3, 5)

@@ -9,9 +9,9 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import WITHIN, Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import WITHIN, Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 _KNOB: dict[Scale, tuple[float, ...]] = {"full": (0.0, 0.4, 0.8, 1.0), "small": (0.0, 0.8)}
 _LEASES = (300, 2400)

@@ -9,8 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import RATE, Claim, ClaimTerms, Scale, Study, elastic_setting
 from gantline.lab.experiment.sweep import Sweep
 
 _COSTS = (1, 30, 120)
