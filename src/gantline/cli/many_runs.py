@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from gantline.cli.console import Column, Sheet, printable, say, show
 from gantline.cli.options import Backends
+from gantline.cli.progress import runs_of_a_sweep
 from gantline.lab.experiment.grid import Case
 from gantline.lab.experiment.messages import notes_of, warnings_of
-from gantline.lab.experiment.progress import progress
 from gantline.lab.experiment.records import DONE, Outcome
 from gantline.lab.experiment.results import SHOWN, means_of, spread
 from gantline.lab.experiment.sweep import Sweep, run_sweep, with_common_warmup
@@ -38,7 +38,7 @@ def _run_watched(cases: Sequence[Case], folder: Path, where: Backends, *, keep_r
         for text in jobs.notes:
             say(f"note: {printable(text)}")
     done = 0
-    with progress("running") as show:
+    with runs_of_a_sweep() as show:
 
         def notice(finished: int, total: int, case: Case, outcome: Outcome) -> None:
             nonlocal done

@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.lab.whole_files import write_whole
 from gantline.traces.write import FORMATS, write_frame
 
 
@@ -47,12 +48,12 @@ def check_page_target(path: Path | None, option: str) -> None:
         raise UsageError(f"'{path.name}' is not the name of a page", where=option, fix="end it in .html")
 
 
-def check_run_target(path: Path | None, replace: bool, option: str = "--out") -> None:
+def check_run_target(path: Path | None, replace: bool) -> None:
     """Refuse to write a run over something else."""
     if path is None or replace or not path.exists():
         return
     if not path.is_dir() or any(path.iterdir()):
-        raise RefusedError(f"'{path}' exists already", where=option, fix="choose another name, or add --replace")
+        raise RefusedError(f"'{path}' exists already", where="--out", fix="choose another name, or add --replace")
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
@@ -62,14 +63,13 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 def write_lines(lines: Iterable[str], path: Path) -> None:
     """Write lines of text, compressed if the name ends in .gz."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+
+    def fill(draft: Path) -> None:
         with draft.open("wb") as raw:
             packed = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if path.name.endswith(".gz") else raw
             for line in lines:
                 packed.write(line.encode() + b"\n")
             if packed is not raw:
                 packed.close()
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+
+    write_whole(path, fill)

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
 from gantline.cli.live.connection import HomeOption, connect
-from gantline.cli.progress import stories
+from gantline.cli.progress import counted
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy, parameters
 from gantline.engine.assembly.guard import asked, guard_of
@@ -90,7 +90,7 @@ def check_policy(
     output: Form = "table",
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
-    with stories() as tick:
+    with counted("") as tick:
         report = run_suite(
             load_policy(name, settings_of(set_)),
             limit=time_of(limit, "--limit", above=True) or math.inf,

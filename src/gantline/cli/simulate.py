@@ -123,8 +123,8 @@ def simulate(
     if verify_skips and find(spec, "regime", place).with_round(spec.round).round <= 0:
         raise UsageError("without rounds there is nothing to skip", where="--verify-skips", fix="add --round 60")
     jobs = options.load(trace, spec.seed, speeds)
-    for note in jobs.notes:
-        note(note)
+    for text in jobs.notes:
+        note(text)
     with simulated_jobs(len(jobs)) as tick:
         lost = LostTurnWords()
         run = run_simulation(jobs, place, chosen, on_progress=tick, on_lost=lost, record=record is not None, spec=spec)
@@ -138,7 +138,7 @@ def simulate(
         outputs.write_lines(record_lines(run, opened(policy)[0], jobs, place, asked), record)
     _write(run, jobs_out, allocations_out, out, replace)
     if explain_loop:
-        explain_loop(run.summary)
+        say_which_loop(run.summary)
     show_summary(run, output)
     return code
 
@@ -183,7 +183,7 @@ def note(text: str) -> None:
     say(f"note: {text}")
 
 
-def explain_loop(summary: dict[str, Any]) -> None:
+def say_which_loop(summary: dict[str, Any]) -> None:
     """Which loop ran, and why no faster one did."""
     for line in LoopReport(summary["loop"], summary["loop_refused"]).lines():
         say(line)

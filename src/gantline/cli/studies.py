@@ -19,7 +19,7 @@ from gantline.lab.experiment.coverage.page import Effort, coverage_page
 from gantline.lab.experiment.grid import policies_of
 from gantline.lab.experiment.reproduction import Reproduction, Study, find_study, judge, section, study_names
 from gantline.lab.experiment.reproduction import page as page_of
-from gantline.lab.experiment.whole_files import write_frame, write_text
+from gantline.lab.whole_files import write_frame, write_text
 
 Data = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
-from gantline.lab.experiment.whole_files import write_json
+from gantline.lab.whole_files import write_json
 from gantline.live.watch import held_against, slurm_advice, slurm_recording
 from gantline.live.watch.kubernetes_state import COMMAND
 from gantline.live.watch.sources import look_at_kubernetes, look_at_slurm

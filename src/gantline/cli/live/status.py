@@ -14,6 +14,7 @@ from gantline.cli.console import Form, Sheet, csv_text, is_watched, printable, s
 from gantline.cli.live.connection import HomeOption, WideForm, connect, show_jobs
 from gantline.core.errors import RefusedError
 from gantline.core.units import human_seconds
+from gantline.lab.whole_files import write_text
 
 status_app = App(name="status")
 
@@ -178,9 +179,7 @@ def history(
     if out is None:
         write(text)
     else:
-        draft = out.with_name(out.name + ".part")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(out)
+        write_text(out, text)
         say(f"note: {len(rows)} jobs in {out}")
     for limit in answer["limits"]:
         say(f"note: {limit}")

@@ -21,9 +21,9 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.experiment.intervals import USUAL, change_interval, check_confidence, ratio_error
 from gantline.lab.experiment.results import SweepRuns, doubts_over, same_runs
 from gantline.lab.experiment.verdict import Difference, Over, judged_together, verdict
-from gantline.lab.experiment.whole_files import write_frame, write_text
 from gantline.lab.report.frames import completed
 from gantline.lab.report.metrics import BY_KEY, bounded_slowdown
+from gantline.lab.whole_files import write_frame, write_text
 
 METRICS = ("jct_mean", "jct_p95", "makespan")
 

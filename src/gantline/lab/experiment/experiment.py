@@ -16,7 +16,7 @@ from gantline.lab.experiment.compare import METRICS
 from gantline.lab.experiment.grid import Grid, PolicyChoice
 from gantline.lab.experiment.setting import MANY, Move, Setting, move_policy, move_setting
 from gantline.lab.experiment.trace_source import TraceSource
-from gantline.lab.experiment.whole_files import write_text
+from gantline.lab.whole_files import write_text
 from gantline.traces.files.marked_yaml import Marked, load_marked
 
 VERSION = 1

@@ -23,11 +23,11 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.lab.experiment.digest import program_digest
-from gantline.lab.experiment.whole_files import DiskFullError, is_full, write_json, write_stream
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics import measure_with_steadiness, tracked_window
 from gantline.lab.report.run_warnings import doubts_of
 from gantline.lab.report.rundir import plain, write_run
+from gantline.lab.whole_files import DiskFullError, is_full, write_json, write_stream
 
 FORMAT = "gantline-result"
 VERSION = 1

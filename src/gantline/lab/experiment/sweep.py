@@ -28,9 +28,9 @@ from gantline.lab.experiment.results import SweepRuns, means_of
 from gantline.lab.experiment.running.tasks import Backend, InThisProcess, Task, outcomes
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.sweep_page import render_sweep
-from gantline.lab.experiment.whole_files import DiskFullError
 from gantline.lab.report.figures import Chart
 from gantline.lab.report.html import write_page
+from gantline.lab.whole_files import DiskFullError
 
 OnOutcome = Callable[[int, int, Case, Outcome], None]
 """Called after each run: how many are done, of how many, which case, how it ended."""

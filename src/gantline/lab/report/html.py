@@ -40,6 +40,7 @@ from gantline.lab.report.metrics import Measuring, Window
 from gantline.lab.report.page.answer import answer, doubts_about, folded, notes_about, uneven
 from gantline.lab.report.page.tables import COLUMNS, comparison_table, facts_table, framed, group_tables, job_tables, page_order
 from gantline.lab.report.run_warnings import doubts_of_run
+from gantline.lab.whole_files import write_text
 
 AS_IT_SAYS = Measuring()
 
@@ -54,17 +55,7 @@ def write_page(text: str, out: Path) -> Path:
     out = Path(out)
     if out.is_dir():
         raise UsageError("is a folder", where=str(out), fix="name an .html file in it")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.draft")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(out)
-    except OSError as error:  # the error of a full disk names no file
-        error.filename = str(out)
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-    return out
+    return write_text(out, text)
 
 
 def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", measure_with: Measuring = AS_IT_SAYS) -> str:

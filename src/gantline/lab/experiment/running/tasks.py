@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from gantline.core.errors import GantlineError
 from gantline.lab.experiment.records import DISK_FULL, DONE, FAILED, Outcome, store_result
 from gantline.lab.experiment.setting import Setting, move_setting, run_setting
-from gantline.lab.experiment.whole_files import DiskFullError
+from gantline.lab.whole_files import DiskFullError
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,13 @@ def write_json(path: Path, value: Any) -> Path:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a text."""
-    return _write(path, lambda draft: draft.write_bytes(text.encode()))
+    return write_whole(path, lambda draft: draft.write_bytes(text.encode()))
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> Path:
     """Write a frame as Parquet; numbers that are not known are null, which every reader understands."""
     known = frame.with_columns(cs.float().fill_nan(None))
-    return _write(path, lambda draft: known.write_parquet(draft))
+    return write_whole(path, lambda draft: known.write_parquet(draft))
 
 
 def write_stream(path: Path, frame: pl.DataFrame) -> Path:
@@ -45,7 +45,7 @@ def write_stream(path: Path, frame: pl.DataFrame) -> Path:
 
     A sweep writes one for every run, which may take less time than its file; most are never read, and then whole.
     """
-    return _write(path, lambda draft: frame.write_ipc_stream(draft, compression="lz4"))
+    return write_whole(path, lambda draft: frame.write_ipc_stream(draft, compression="lz4"))
 
 
 def remove_drafts(folder: Path) -> None:
@@ -54,7 +54,8 @@ def remove_drafts(folder: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write(path: Path, fill: Callable[[Path], object]) -> Path:
+def write_whole(path: Path, fill: Callable[[Path], object]) -> Path:
+    """Let `fill` write a draft, and give it its name when it is complete."""
     handle, name = -1, ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
