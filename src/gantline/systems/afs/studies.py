@@ -8,10 +8,9 @@ from dataclasses import replace
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting, mean_by
-from gantline.lab.experiment.reproduce.study import Claim, Scale, Study, claim_terms, mean_by_policy
+from gantline.lab.experiment.reproduction import RATE, Claim, Scale, Study, claim_terms, elastic_setting, mean_by, mean_by_policy
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 _RIGID = ("las", "tiresias", "srtf")
 ELASTIC = ("afs", "equal-share")

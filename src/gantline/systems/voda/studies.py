@@ -7,8 +7,7 @@ from itertools import pairwise
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.lab.experiment.reproduce.study import Claim, Scale, Study, claim_terms, mean_by_policy
+from gantline.lab.experiment.reproduction import RATE, Claim, Scale, Study, claim_terms, elastic_setting, mean_by_policy
 from gantline.lab.experiment.sweep import Sweep
 
 _COSTS = (1, 30, 120)
