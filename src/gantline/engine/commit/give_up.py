@@ -1,16 +1,15 @@
-"""What a plan means for gangs that hold something and share, or name devices: what each gives up before the turns come. Compiled."""
+"""What a plan means for gangs that hold something, and what each gives up before the turns come. Compiled."""
 
 from __future__ import annotations
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine.gang import settle
-from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, NOTHING, STAYS, WAITS
-from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
-from gantline.engine.shared_ask import (
+from gantline.engine.commit.resize_gang import cut_chain, restyle
+from gantline.engine.commit.turns import (
     A_COUNT,
     A_FIRST,
     A_GETS,
@@ -19,9 +18,15 @@ from gantline.engine.shared_ask import (
     A_ROW,
     A_WANTS,
     A_WIDEST,
+    BOUND,
     JOINS,
+    KEEPS,
+    LEAVES,
+    NOTHING,
     OWN_PLACE,
+    PLACED,
     SHARES_NAMED,
+    STAYS,
     UNTOUCHED,
     W_ACT,
     W_CHANGE,
@@ -31,15 +36,18 @@ from gantline.engine.shared_ask import (
     W_KEPT,
     W_OPTION,
     W_SHARED,
-    SharedTurns,
+    WAITS,
+    Turns,
 )
+from gantline.engine.gang import give_back, settle
+from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
 from gantline.engine.shared_gang import TOUCHED, MayShare, keeps_seats, leave_devices, list_devices, restyle_seated, settle_down
 
 _RESOURCES = int(Reason.RESOURCES)
 
 
 @kernel
-def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float, min_run: float) -> None:
+def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float, min_run: float) -> None:
     """What the plan means for each row that holds something; `turns` keeps what that is. Nothing is touched yet."""
     ask, work = turns.ask, turns.work
     at = 0
@@ -52,8 +60,12 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
         if ask[A_OPTION, k] < 0:
             continue
         work[W_OPTION, k], work[W_SHARED, k] = t.I[c.OPTION, row], int(seats.gang[GANG_FIRST, row] >= 0)
-        work[W_HELD, k] = list_devices(t, seats, row, company.had, at)
-        at += work[W_HELD, k]
+        if t.I[c.NODE, row] >= 0:  # a gang without devices
+            company.had[at] = -1 - t.I[c.NODE, row]
+            at += 1
+        else:
+            work[W_HELD, k] = list_devices(t, seats, row, company.had, at)
+            at += work[W_HELD, k]
         seat = seats.gang[GANG_FIRST, row]
         while seat >= 0:
             seats.seat[SEAT_KEPT, seat] = 0
@@ -68,7 +80,7 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
 
 
 @kernel
-def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
+def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
     """A member of a group may stay where it is, if the group has no other devices yet."""
     ask, work, had = turns.ask, turns.work, company.had
     row, option, old = ask[A_ROW, k], ask[A_OPTION, k], work[W_OPTION, k]
@@ -89,11 +101,13 @@ def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Shared
 
 
 @kernel
-def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float, min_run: float) -> None:
+def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float, min_run: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change, kept = work[W_SHARED, k] == 1, LEAVES, 0
-    if wants == JOINS:
+    if wants == PLACED:
+        change = _change_of_placed(t.I, t.OI, row, option)
+    elif wants == JOINS:
         change = STAYS if work[W_CHANGE, k] == STAYS else LEAVES
     elif wants == OWN_PLACE:
         old, spread = work[W_OPTION, k], t.OI[c.O_NODES, option]
@@ -118,15 +132,46 @@ def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
 
 
 @kernel
-def part_with_shared(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float) -> None:
+def _change_of_placed(I: Ints, OI: Ints, row: int, option: int) -> int:
+    """A gang that the engine places stays if it is of the right type, spread and size."""
+    held, spread = I[c.OPTION, row], OI[c.O_NODES, option]
+    need = OI[c.O_GPUS, option]
+    same_kind = OI[c.O_TYPE, held] == OI[c.O_TYPE, option] and (need == 0) == (I[c.NODE, row] >= 0)
+    if not same_kind or (spread > 0 and spread != I[c.SPREAD, row]):
+        return LEAVES
+    if need == I[c.HELD, row]:
+        return STAYS
+    return LEAVES if spread > 0 and I[c.CONSOLIDATE, row] != c.ASKED_TOGETHER else KEEPS
+
+
+@kernel
+def give_up(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
     for k in range(turns.size[0]):
-        if turns.work[W_CHANGE, k] != WAITS and turns.work[W_CHANGE, k] != BOUND:
+        if turns.work[W_CHANGE, k] == WAITS or turns.work[W_CHANGE, k] == BOUND:
+            continue
+        if turns.ask[A_WANTS, k] == PLACED:
+            _part_with_places(t, turns, k, now)
+        else:
             _part_with(t, seats, company, turns, k, now)
 
 
 @kernel
-def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float) -> None:
+def _part_with_places(t: Matrices, turns: Turns, k: int, now: float) -> None:
+    row, option, change = turns.ask[A_ROW, k], turns.ask[A_OPTION, k], turns.work[W_CHANGE, k]
+    if change == STAYS:
+        if t.I[c.OPTION, row] != option:
+            restyle(t, row, option, True)
+        return
+    settle(t.F, t.I, row, now)  # while it still counts as holding everything
+    if change == LEAVES:
+        give_back(t, row)
+    elif t.OI[c.O_GPUS, option] < t.I[c.HELD, row]:
+        cut_chain(t, row, t.OI[c.O_GPUS, option])
+
+
+@kernel
+def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change = work[W_SHARED, k] == 1, work[W_CHANGE, k]
@@ -146,7 +191,7 @@ def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Shared
 
 
 @kernel
-def _common_first(turns: SharedTurns, company: MayShare, k: int) -> int:
+def _common_first(turns: Turns, company: MayShare, k: int) -> int:
     """How many of its devices a gang is to keep."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):
@@ -156,7 +201,7 @@ def _common_first(turns: SharedTurns, company: MayShare, k: int) -> int:
 
 
 @kernel
-def _list_common(turns: SharedTurns, company: MayShare, k: int) -> int:
+def _list_common(turns: Turns, company: MayShare, k: int) -> int:
     """Write down those, in the order in which it has them."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):

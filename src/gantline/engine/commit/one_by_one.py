@@ -1,4 +1,7 @@
-"""The part of a commit that is done one by one: shared and exact devices, parts, shares of the time, gangs with requirements on nodes."""
+"""Changes that are done one by one, whatever they are: parts, shares of the time, trials, gangs with requirements on nodes.
+
+The compiled pass does the same for most plans. A new kind of grant begins here.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import amounts_beside
 from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
@@ -16,6 +19,9 @@ from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
+from gantline.engine.commit.apply import note_granted
+from gantline.engine.commit.request import OTHER, SAME, Request
+from gantline.engine.commit.turns import GRANTED, IN_PART, UNTOUCHED
 from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
@@ -25,13 +31,54 @@ from gantline.engine.kinds.kind import Placed
 from gantline.engine.sharing import Claims, Pools
 from gantline.engine.transitions import Transitions
 from gantline.engine.trial_runs import begins_again
-from gantline.engine.wanted import Wanted, read_entries
+from gantline.engine.wanted import Wanted, divides_time, read_entries, shares_openly
 
 
-class CommitGeneral:
+def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: Request, places: Ints) -> None:
+    """The assignments at these places give up what the plan takes away, take their turns, and are granted what they got."""
+    fluid, t = divides_time(rows, table), grants.state.tables
+    turns = OneByOne(grants, rows, table, places.tolist(), _open_rows(grants, rows, table) if len(places) else frozenset())
+    turns.give_up()
+    for w in turns.wanted.values():
+        turns.turn(w)
+    mine = rows[places]
+    grants.by_row.drop(mine[t.I[c.PHASE][mine] == Phase.PENDING].tolist())  # they have been stopped
+    end = [GRANTED if row in turns.granted else IN_PART if row in turns.in_part else UNTOUCHED for row in mine.tolist()]
+    note_granted(grants, table, asked, places, np.array(end, dtype=np.int64))
+    grants.granted.shares = _shares(grants, rows, table, asked, fluid) if turns.granted.issuperset(rows[fluid].tolist()) else None
+    grants.speeds.pay(*turns.acts())
+    grants.touched |= turns.touched
+
+
+def compare_shares_of_time(grants: Grants, rows: Ints, table: Assignments, asked: Request) -> None:
+    """Shares of the time are given out anew unless all of them are as they were, so that none has to be looked at."""
+    fluid = divides_time(rows, table)
+    if not fluid.any():
+        return
+    grants.speeds.fluid_in_use = True
+    kept, now = grants.granted.shares, _shares(grants, rows, table, asked, fluid)
+    same = kept is not None and all(np.array_equal(a, b) for a, b in zip(kept, now))
+    same = same and set(rows[fluid].tolist()) == grants.rows_with_shares() and not grants.overdrawn()
+    asked.by[: len(rows)][fluid] = SAME if same else OTHER
+
+
+def _shares(grants: Grants, rows: Ints, table: Assignments, asked: Request, fluid: Bools) -> tuple[Ints | Floats, ...]:
+    """The shares of the time of this plan, as they can be compared with those of another."""
+    at = np.flatnonzero(fluid)
+    mine, teams = rows[at], grants.requests.teams(len(rows))
+    return mine, asked.option[at], table.column("share")[at], teams[at], grants.state.tables.I[c.EPOCH][mine]
+
+
+def _open_rows(grants: Grants, rows: Ints, table: Assignments) -> frozenset[int]:
+    """Rows that share without a group: by this plan, or by an earlier one if this plan does not name them."""
+    before = grants.by_row.keys() - set(rows.tolist())
+    return frozenset(rows[shares_openly(rows, table)].tolist()).union(row for row in before if grants.by_row[row].shares_openly)
+
+
+class OneByOne:
     """The assignments at some places of a plan; `granted` are the rows that got all that they were to have."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int], open_rows: frozenset[int] = frozenset()) -> None:
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int], open_rows: frozenset[int]) -> None:
         self.grants = grants
         self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
         self.books, self.fluid = grants.holdings, grants.fluid
