@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.grid import PowerGrid
 from gantline.core.tables import Tables
 from gantline.core.traffic import Traffic
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.models.prices import prices_of
 from gantline.policies.placement.parts.columns import WHOLE, PartNodes, TypicalMix
 from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
@@ -35,7 +34,7 @@ def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping
 def held_by_type(tables: Tables, log: Log) -> dict[str, float]:
     """Device-seconds held of every type, shared ones once."""
     seconds = busy_by_device(log, tables.D.shape[1], -np.inf, np.inf, np.nan)
-    kind = tables.NI[c.N_TYPE][tables.D[c.D_NODE]]
+    kind = tables.NI[Node.TYPE][tables.D[Device.NODE]]
     by_type = np.bincount(kind, weights=seconds, minlength=len(tables.cluster.types))
     return dict(zip(tables.cluster.types, map(float, by_type)))
 
@@ -75,17 +74,17 @@ def _units(tables: Tables) -> Floats:
 def _use(tables: Tables, log: Log) -> tuple[Ints, Floats, Floats, Floats]:
     """Every spell in which a device, or CPUs alone, were held: type, beginning, end, how many. A device that two share counts once."""
     n = log.intervals
-    start, end, count = log.LF[g.L_START, :n], log.LF[g.L_END, :n], log.LI[g.L_COUNT, :n].astype(np.int64)
-    option, node = log.LI[g.L_OPTION, :n], log.LI[g.L_NODE, :n]
+    start, end, count = log.LF[Interval.START, :n], log.LF[Interval.END, :n], log.LI[Interval.COUNT, :n].astype(np.int64)
+    option, node = log.LI[Interval.OPTION, :n], log.LI[Interval.NODE, :n]
     gang = np.repeat(np.arange(n), count)
     place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    device = log.LD[log.LI[g.L_OFFSET, :n][gang] + place].astype(np.int64)
+    device = log.LD[log.LI[Interval.OFFSET, :n][gang] + place].astype(np.int64)
     begin, finish = _once(device, start[gang], end[gang])
     alone = np.flatnonzero((count == 0) & (node >= 0))
-    cpus = tables.options.F[c.O_CPUS][np.maximum(option[alone], 0)]
-    of_node = tables.NI[c.N_TYPE]
+    cpus = tables.options.F[Option.CPUS][np.maximum(option[alone], 0)]
+    of_node = tables.NI[Node.TYPE]
     return (
-        np.concatenate((of_node[tables.D[c.D_NODE][device]], of_node[node[alone]])).astype(np.int64),
+        np.concatenate((of_node[tables.D[Device.NODE][device]], of_node[node[alone]])).astype(np.int64),
         np.concatenate((begin, start[alone])),
         np.concatenate((finish, end[alone])),
         np.concatenate((np.ones(len(device)), cpus)),
@@ -110,10 +109,10 @@ def _once(device: Ints, begin: Floats, finish: Floats) -> tuple[Floats, Floats]:
 def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[str, object]:
     """Entries of the summary of a run on a cluster that names links."""
     n = log.intervals
-    row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (g.L_ROW, g.L_COUNT, g.L_OFFSET))
+    row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (Interval.ROW, Interval.COUNT, Interval.OFFSET))
     found: dict[str, object] = {}
     traffic = Traffic.read(tables.lent.metric, np.arange(tables.F.shape[1]))
-    start, end = log.LF[g.L_START, :n], np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
+    start, end = log.LF[Interval.START, :n], np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
     if apart := cluster.routes.apart():
         found["nodes_apart"] = len(apart)
     steps: list[list[tuple[float, float]]] = [[] for _ in cluster.links]
@@ -126,7 +125,7 @@ def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[s
     found["links"] = [
         {"a": link.a, "b": link.b, "bandwidth": link.bandwidth} | _loads(steps[number], whole) for number, link in enumerate(cluster.links)
     ]
-    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n].astype(np.int64), end - start)
+    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[Interval.OPTION, :n].astype(np.int64), end - start)
     return found
 
 
@@ -144,9 +143,9 @@ def _communication(tables: Tables, traffic: Traffic, row: Ints, option: Ints, se
     """Seconds that jobs held devices beyond what they computed: communication, waiting for links included."""
     held = np.bincount(row, weights=seconds, minlength=tables.F.shape[1])
     rate = np.ones(tables.F.shape[1])
-    rate[row] = np.maximum(tables.options.F[c.O_RATE][option], 1e-300)
+    rate[row] = np.maximum(tables.options.F[Option.RATE][option], 1e-300)
     computes = np.divide(traffic.iteration - traffic.network, traffic.iteration, out=np.ones(len(held)), where=traffic.known)
-    return float(np.maximum(held - tables.F[c.DONE] / rate * computes, 0.0)[traffic.known].sum())
+    return float(np.maximum(held - tables.F[Job.DONE] / rate * computes, 0.0)[traffic.known].sum())
 
 
 # --- fragments: free GPUs that typical jobs could not use, parts included (Weng et al., ATC 2023, section 3.2) ----------
@@ -156,7 +155,7 @@ def asks_for_parts(tables: Tables) -> Bools:
     """Which jobs ask for a part of one GPU."""
     demand = tables.metrics.get("gpu_demand")
     rows = tables.I.shape[1]
-    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.I[c.GPUS] == 1) & (demand > 0.0) & (demand < 1.0)
+    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.I[Job.GPUS] == 1) & (demand > 0.0) & (demand < 1.0)
 
 
 def typical_fragmentation(tables: Tables, log: Log, shares: bool, begin: float, end: float) -> float:
@@ -181,8 +180,8 @@ def typical_fragments(tables: Tables, log: Log, shares: bool, begin: float, end:
 
 def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
     """The typical mix of all jobs, each by the first of its options; a gang larger than every node asks for a whole one."""
-    first, count = tables.I[c.OPTION_FIRST], tables.I[c.OPTION_COUNT]
-    kinds, gpus, cpus = tables.options.I[c.O_TYPE], tables.options.I[c.O_GPUS], tables.options.F[c.O_CPUS]
+    first, count = tables.I[Job.OPTION_FIRST], tables.I[Job.OPTION_COUNT]
+    kinds, gpus, cpus = tables.options.I[Option.TYPE], tables.options.I[Option.GPUS], tables.options.F[Option.CPUS]
     shapes = []
     for row in np.flatnonzero(count > 0).tolist():
         at = int(first[row])
@@ -195,16 +194,18 @@ def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
 def _changes(tables: Tables, log: Log, part: Floats, close: float) -> PartChanges:
     """What the intervals of the log took and gave back."""
     n = log.intervals
-    row, option, count, offset, own = (log.LI[name, :n].astype(np.int64) for name in (g.L_ROW, g.L_OPTION, g.L_COUNT, g.L_OFFSET, g.L_NODE))
-    end = np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
-    beside = WHOLE * tables.options.F[c.O_CPUS][np.maximum(option, 0)]
+    row, option, count, offset, own = (
+        log.LI[name, :n].astype(np.int64) for name in (Interval.ROW, Interval.OPTION, Interval.COUNT, Interval.OFFSET, Interval.NODE)
+    )
+    end = np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
+    beside = WHOLE * tables.options.F[Option.CPUS][np.maximum(option, 0)]
     alone = np.flatnonzero((count == 0) & (own >= 0))  # CPUs of a node
     of = np.repeat(np.arange(n), count)
     devices = log.LD[np.arange(len(of)) + np.repeat(offset - (np.cumsum(count) - count), count)].astype(np.int64)
-    node = tables.D[c.D_NODE][devices].astype(np.int64)
+    node = tables.D[Device.NODE][devices].astype(np.int64)
     all_of = np.concatenate([of, alone])
     return PartChanges.of(
-        log.LF[g.L_START, :n][all_of],
+        log.LF[Interval.START, :n][all_of],
         end[all_of],
         np.concatenate([node, own[alone]]),
         np.concatenate([devices - tables.cluster.first_device[node], np.full(len(alone), -1)]),
@@ -238,17 +239,17 @@ def _spans(log: Log, tables: Tables, rows: int) -> tuple[list[dict[int, None]], 
     """Per row the nodes that it was on; per device (start, end, row) of the gangs that held it."""
     places: list[dict[int, None]] = [{} for _ in range(rows)]
     spans: dict[int, list[tuple[float, float, int]]] = {}
-    node_of = tables.D[c.D_NODE].tolist()
+    node_of = tables.D[Device.NODE].tolist()
     for at in range(int(log.LN[0])):
-        row, first, count = (int(log.LI[name, at]) for name in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
-        start, end = float(log.LF[g.L_START, at]), float(log.LF[g.L_END, at])
+        row, first, count = (int(log.LI[name, at]) for name in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
+        start, end = float(log.LF[Interval.START, at]), float(log.LF[Interval.END, at])
         if start == end:  # withdrawn before it began
             continue
         for device in log.LD[first : first + count].tolist():
             places[row].setdefault(node_of[device])
             spans.setdefault(device, []).append((start, np.inf if np.isnan(end) else end, row))
-        if count == 0 and log.LI[g.L_NODE, at] >= 0:
-            places[row].setdefault(int(log.LI[g.L_NODE, at]))
+        if count == 0 and log.LI[Interval.NODE, at] >= 0:
+            places[row].setdefault(int(log.LI[Interval.NODE, at]))
     return places, spans
 
 

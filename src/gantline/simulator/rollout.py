@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, UsageError
 from gantline.core.inputs import Input, Submit
@@ -26,9 +26,8 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.rules import RunRules
-from gantline.engine.drivers.futures import places as p
 from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, case_of, run_counted
-from gantline.engine.drivers.futures.places import LOAD_LIMIT, FutureCase
+from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
 from gantline.engine.drivers.key_reading import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.from_here import FromHere, Rolled, private_tables
@@ -50,9 +49,9 @@ class Coming(NamedTuple):
 def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
     """The table; None: some input is more than a job with devices and an amount of work."""
     most = max((len(each) for each in futures), default=0)
-    table = np.zeros((len(futures), p.COMING, most))
-    table[:, p.C_ARRIVAL] = np.inf
-    table[:, p.C_NEED] = 1.0
+    table = np.zeros((len(futures), len(Newcomer), most))
+    table[:, Newcomer.ARRIVAL] = np.inf
+    table[:, Newcomer.NEED] = 1.0
     sizes: set[int] = {1} if most else set()
     for number, each in enumerate(futures):
         for place, one in enumerate(sorted(each, key=lambda value: value.time)):
@@ -131,7 +130,7 @@ class Prepared:
         if case is None or self.load_limit == bounds.load_limit:
             return case
         amount = case.amount.copy()
-        amount[LOAD_LIMIT] = self.load_limit
+        amount[FutureAmount.LOAD_LIMIT] = self.load_limit
         return case._replace(amount=amount)
 
     def _case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
@@ -141,7 +140,7 @@ class Prepared:
             return None
         if BEFORE_ANY_CAME not in known:
             instant, tables = private_tables(self.snapshot)
-            tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
+            tables.I[Job.PHASE], tables.I[Job.LOCKED] = FUTURE, 0
             known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
         rows, tables = known[BEFORE_ANY_CAME]
         found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy))

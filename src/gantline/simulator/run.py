@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job, Option
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.engine import log as g
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.engine.refusals import Refused
 from gantline.simulator.figures import sharing_columns
 from gantline.simulator.occupancy import Held, held_by_job
@@ -79,7 +78,7 @@ class Run:
             {
                 "job": pl.Series(t.ids, dtype=pl.String),
                 "arrival": known.arrival,
-                "first_start": F[c.FIRST_START],
+                "first_start": F[Job.FIRST_START],
                 "finish": known.finish,
                 "jct": known.jct,
                 "gpus": known.gpus,
@@ -87,13 +86,13 @@ class Run:
                 "restarts": known.restarts,
                 "queueing": known.queueing,
                 "responsiveness": known.responsiveness,
-                "service": F[c.SERVICE],
+                "service": F[Job.SERVICE],
                 "held": held.seconds,
                 "gpu_seconds": known.gpu_seconds,
                 "work_lost": known.work_lost,
                 "user": _words(t.users, known.user),
-                "queue": _words(t.queues, I[c.QUEUE]),
-                "app": _words(t.apps, I[c.APP]),
+                "queue": _words(t.queues, I[Job.QUEUE]),
+                "app": _words(t.apps, I[Job.APP]),
                 "duration": known.duration,
                 "deadline": known.deadline,
                 "state": _words(STATES, known.state),
@@ -106,7 +105,7 @@ class Run:
         """The run as arrays, for metrics: the same as the frames say, without making them."""
         summary = self.summary
         jobs = self._job_columns
-        spans = spans_of_log(self.log, self.tables.D[c.D_NODE])
+        spans = spans_of_log(self.log, self.tables.D[Device.NODE])
         series = series_columns(jobs, spans, summary["gpus"], summary["joined_gpus"], summary["down_gpus"])
         return RunColumns(jobs, spans, series, summary)
 
@@ -116,7 +115,7 @@ class Run:
 
     @cached_property
     def _jobs_held(self) -> Held:
-        return held_by_job(self.log, self.tables.F[c.FINISH], self.summary["end"]) if self.held is None else self.held
+        return held_by_job(self.log, self.tables.F[Job.FINISH], self.summary["end"]) if self.held is None else self.held
 
     @property
     def reported(self) -> pl.DataFrame:
@@ -133,17 +132,17 @@ class Run:
         LI, LF = log.LI[:, :n], log.LF[:, :n]
         reasons = pl.Series([slug(code) for code in Reason], dtype=pl.String)
         types = pl.Series(t.cluster.types, dtype=pl.String)
-        kind = t.options.I[c.O_TYPE][np.maximum(LI[g.L_OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
+        kind = t.options.I[Option.TYPE][np.maximum(LI[Interval.OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
         frame = pl.DataFrame(
             {
                 "gang": np.arange(n),
-                "job": pl.Series(t.ids, dtype=pl.String).gather(LI[g.L_ROW]),
-                "start": LF[g.L_START],
-                "end": LF[g.L_END],
+                "job": pl.Series(t.ids, dtype=pl.String).gather(LI[Interval.ROW]),
+                "start": LF[Interval.START],
+                "end": LF[Interval.END],
                 "type": types.gather(kind),
-                "gpus": LI[g.L_COUNT].astype(np.int32),
-                "reason": reasons.gather(LI[g.L_REASON]),
-                "node": LI[g.L_NODE].astype(np.int32),
+                "gpus": LI[Interval.COUNT].astype(np.int32),
+                "reason": reasons.gather(LI[Interval.REASON]),
+                "node": LI[Interval.NODE].astype(np.int32),
             }
         )
         held = self._held(LI)
@@ -157,12 +156,12 @@ class Run:
 
     def _held(self, LI: Any) -> pl.DataFrame:
         """Devices and nodes of each interval that has devices."""
-        count, offset = LI[g.L_COUNT].astype(np.int64), LI[g.L_OFFSET].astype(np.int64)
+        count, offset = LI[Interval.COUNT].astype(np.int64), LI[Interval.OFFSET].astype(np.int64)
         first = np.cumsum(count) - count
         at = np.repeat(offset - first, count) + np.arange(int(count.sum()))
         device = self.log.LD[at]
         flat = pl.DataFrame({"gang": np.repeat(np.arange(len(count)), count), "devices": device})
-        flat = flat.with_columns(nodes=pl.Series(self.tables.D[c.D_NODE][device].astype(np.int32)))
+        flat = flat.with_columns(nodes=pl.Series(self.tables.D[Device.NODE][device].astype(np.int32)))
         return flat.group_by("gang", maintain_order=True).agg(pl.col("devices"), pl.col("nodes").unique().sort())
 
     @cached_property

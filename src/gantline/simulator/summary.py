@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 import gantline
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import COMPLETED, FUTURE
@@ -20,9 +20,9 @@ from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.engine import log as g
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation
+from gantline.engine.log import Interval, LogSize
 from gantline.models.estimate_chain import Estimates
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
@@ -39,9 +39,9 @@ def end_of(simulation: Simulation) -> float:
     """
     state = simulation.state
     F, log = state.tables.F, state.log
-    known = np.fmax.reduce(F[c.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[g.L_END, : log.intervals], initial=-np.inf)
+    known = np.fmax.reduce(F[Job.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[Interval.END, : log.intervals], initial=-np.inf)
     last = float(max(known))
-    unfinished = bool((state.tables.I[c.PHASE] < COMPLETED).any())
+    unfinished = bool((state.tables.I[Job.PHASE] < COMPLETED).any())
     return max(state.now, last) if unfinished or last == -np.inf else last
 
 
@@ -51,11 +51,11 @@ def stretch_of(simulation: Simulation, end: float) -> tuple[float, float]:
     if not F.shape[1]:
         return 0.0, end
     if simulation.track is None:
-        return float(F[c.ARRIVAL][0]), end
+        return float(F[Job.ARRIVAL][0]), end
     rows = slice(*simulation.track)
-    last = np.fmax.reduce(F[c.FINISH, rows], initial=-np.inf)
-    unfinished = bool((I[c.PHASE, rows] < COMPLETED).any())
-    return float(F[c.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)
+    last = np.fmax.reduce(F[Job.FINISH, rows], initial=-np.inf)
+    unfinished = bool((I[Job.PHASE, rows] < COMPLETED).any())
+    return float(F[Job.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)
 
 
 # --- jobs before the steady state: MSER-5 (White, Cobb and Spratt, Winter Simulation Conference 2000) -------------------
@@ -118,11 +118,11 @@ def summarise(
     F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
     rows = slice(low, high)
-    arrival, ended = F[c.ARRIVAL, rows], ~np.isnan(F[c.FINISH, rows])
-    finish, jct = _where(ended, F[c.FINISH, rows]), _where(ended, F[c.FINISH, rows] - arrival)
-    respond = F[c.MARK, rows] - arrival
+    arrival, ended = F[Job.ARRIVAL, rows], ~np.isnan(F[Job.FINISH, rows])
+    finish, jct = _where(ended, F[Job.FINISH, rows]), _where(ended, F[Job.FINISH, rows] - arrival)
+    respond = F[Job.MARK, rows] - arrival
     respond = _where(~np.isnan(respond), respond)
-    finished_all = finish if simulation.track is None else F[c.FINISH][~np.isnan(F[c.FINISH])]
+    finished_all = finish if simulation.track is None else F[Job.FINISH][~np.isnan(F[Job.FINISH])]
     middle, p95, p99 = (np.median(jct), *np.percentile(jct, (95, 99))) if len(jct) else (None, None, None)
     regime = state.regime
     end = end_of(simulation)
@@ -149,7 +149,7 @@ def summarise(
         "track": list(simulation.track) if simulation.track else None,
         "completed": len(finished_all),
         "completed_tracked": len(jct),
-        "unfinished": int(np.count_nonzero(I[c.PHASE, rows] < COMPLETED)),
+        "unfinished": int(np.count_nonzero(I[Job.PHASE, rows] < COMPLETED)),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(middle),
@@ -162,11 +162,11 @@ def summarise(
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
         "utilization": _utilization(simulation, cluster, joined, end),
         "gpu_hours": float(held.device_seconds[rows].sum()) / 3600.0,
-        "work_lost": float(F[c.LOST].sum()),
-        "preemptions": int(I[c.PREEMPTIONS].sum()),
+        "work_lost": float(F[Job.LOST].sum()),
+        "preemptions": int(I[Job.PREEMPTIONS].sum()),
         "free_stops": state.costs.free,
         **_wholes_for_parts(state.tables, policy),
-        "restarts": int(I[c.RESTARTS].sum()),
+        "restarts": int(I[Job.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
         "loop": simulation.loop.name,
@@ -194,16 +194,16 @@ def _waited(simulation: Simulation, rows: slice) -> int | None:
     """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
     tables = simulation.state.tables
     F, I = tables.F, tables.I
-    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS, rows] < I[c.MAX_GPUS, rows]).any():
+    if len(tables.cluster.types) > 1 or (I[Job.MIN_GPUS, rows] < I[Job.MAX_GPUS, rows]).any():
         return None
-    late = ~(F[c.FIRST_START, rows] - F[c.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
-    return int((late | (I[c.PREEMPTIONS, rows] > 0)).sum())
+    late = ~(F[Job.FIRST_START, rows] - F[Job.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (I[Job.PREEMPTIONS, rows] > 0)).sum())
 
 
 def what_jobs_held(simulation: Simulation) -> Held:
     """Seconds and device-seconds of every job: those of the log, and those that shares of the time were worth."""
     state = simulation.state
-    held = held_by_job(state.log, state.tables.F[c.FINISH], end_of(simulation))
+    held = held_by_job(state.log, state.tables.F[Job.FINISH], end_of(simulation))
     for row, seconds in simulation.engine.grants.fluid.held.items():
         held.device_seconds[row] += seconds
     return held
@@ -233,7 +233,7 @@ def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
     demand = tables.metrics.get("gpu_demand")
     if demand is None or policy.shares_devices:
         return {}
-    count = int(((tables.I[c.GPUS] == 1) & (demand < 1.0)).sum())
+    count = int(((tables.I[Job.GPUS] == 1) & (demand < 1.0)).sum())
     return {"wholes_for_parts": count} if count else {}
 
 
@@ -283,31 +283,33 @@ def changes_of(simulation: Simulation) -> dict[str, object]:
     """
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals
-    row, reason, count = (log.LI[column, :n] for column in (g.L_ROW, g.L_REASON, g.L_COUNT))
+    row, reason, count = (log.LI[column, :n] for column in (Interval.ROW, Interval.REASON, Interval.COUNT))
     found: dict[str, object] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
         "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
     if len(state.tables.cluster.racks) > 1:
-        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[c.N_RACK])
+        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[Node.RACK])
     if (met := _deadlines_met(simulation)) is not None:
         found["deadline_satisfaction"] = met
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
-    found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[g.L_START, :n], log.LF[g.L_END, :n])
+    found["time_lost"] = (
+        None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[Interval.START, :n], log.LF[Interval.END, :n])
+    )
     return found
 
 
 def _deadlines_met(simulation: Simulation) -> float | None:
     """The share of deadlines that were met, of those met or missed by the end of the run; None: there are none."""
     state = simulation.state
-    F, phase = state.tables.F, state.tables.I[c.PHASE]
-    due, ended = F[c.DEADLINE], phase == COMPLETED
+    F, phase = state.tables.F, state.tables.I[Job.PHASE]
+    due, ended = F[Job.DEADLINE], phase == COMPLETED
     if np.isnan(due).all():
         return None
-    met = ended & (F[c.FINISH] <= due)
+    met = ended & (F[Job.FINISH] <= due)
     there = ~np.isnan(due) & (phase != FUTURE)
-    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[c.FINISH], initial=0.0))))
+    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[Job.FINISH], initial=0.0))))
     judged = int((there & met).sum() + missed.sum())
     return float((there & met).sum() / judged) if judged else None
 
@@ -317,12 +319,12 @@ def spanning(simulation: Simulation, place: Any) -> int:
 
     Devices are numbered node by node, so where they rise within an interval, and places with them, its two ends are enough.
     """
-    log, node = simulation.state.log, place[simulation.state.tables.D[c.D_NODE]]
-    row, first, count = (log.LI[column, : log.intervals] for column in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
+    log, node = simulation.state.log, place[simulation.state.tables.D[Device.NODE]]
+    row, first, count = (log.LI[column, : log.intervals] for column in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
     wide = np.flatnonzero(count > 1)
     if not len(wide):
         return 0
-    held, begins, size = log.LD[: log.LN[g.DEVICES]], first[wide], count[wide]
+    held, begins, size = log.LD[: log.LN[LogSize.DEVICES]], first[wide], count[wide]
     spans = node[held[begins]] != node[held[begins + size - 1]]
     jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
     jobs[row[wide[spans]]] = True

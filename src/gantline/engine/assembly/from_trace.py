@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError, TraceError, near
@@ -50,7 +50,7 @@ def end_by_loss(tables: Tables, jobs: Trace, rule: EndingRule) -> Bools | None:
         what = f"a window of {rule.window} reports is never full: a simulated job reports its loss {REPORTS} times"
         raise RefusedError(what, where="--end-by", fix=f"use a window below {REPORTS}, such as {replace(rule, window=WINDOW)}")
     parts = _ends(cells, rule)
-    tables.F[c.WORK, : len(parts)] *= parts
+    tables.F[Job.WORK, : len(parts)] *= parts
     return np.asarray(parts < 1.0)
 
 

@@ -6,20 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.columns import Job, Option
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
-from gantline.engine import settings as s
-from gantline.engine.dense import devices as d
-from gantline.engine.dense import records as r
-from gantline.engine.dense.devices import Devices, forget, lend, lowest
+from gantline.engine.dense.devices import ChainLink, Devices, NodeRow, forget, lend, lowest
 from gantline.engine.dense.heap import DUE, HEAPS, LEVEL, RANK, Heaps, drop, put, put_no_later
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.records import RECORD_INTS, Record, Records
 from gantline.engine.gang import price
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
+from gantline.engine.settings import Amount
 
 _FINISHED = int(Reason.FINISHED)
 
@@ -49,12 +46,12 @@ def set_due(jobs: Records, h: Heaps, row: int) -> None:
     """When the row, left alone, is done or its estimate proves too low."""
     f = jobs.f
     at = np.inf
-    if f[row, r.RATE] > 0.0:
-        goal = f[row, r.WORK]
-        if f[row, r.DONE] < f[row, r.ESTIMATE] < goal:
-            goal = f[row, r.ESTIMATE]
-        at = f[row, r.SINCE] + (goal - f[row, r.DONE]) / f[row, r.RATE]
-    f[row, r.DUE] = at
+    if f[row, Record.RATE] > 0.0:
+        goal = f[row, Record.WORK]
+        if f[row, Record.DONE] < f[row, Record.ESTIMATE] < goal:
+            goal = f[row, Record.ESTIMATE]
+        at = f[row, Record.SINCE] + (goal - f[row, Record.DONE]) / f[row, Record.RATE]
+    f[row, Record.DUE] = at
     put_no_later(h, DUE, row, at)
 
 
@@ -66,10 +63,10 @@ def next_due(jobs: Records, h: Heaps) -> float:
     """
     while h.size[DUE] > 0:
         row = h.row[DUE, 0]
-        if jobs.i[row, r.STATE] != RUNNING:
+        if jobs.i[row, Record.STATE] != RUNNING:
             drop(h, DUE, row)
-        elif jobs.f[row, r.DUE] > h.key[DUE, 0]:
-            put(h, DUE, row, jobs.f[row, r.DUE])
+        elif jobs.f[row, Record.DUE] > h.key[DUE, 0]:
+            put(h, DUE, row, jobs.f[row, Record.DUE])
         else:
             return float(h.key[DUE, 0])
     return np.inf
@@ -79,43 +76,43 @@ def next_due(jobs: Records, h: Heaps) -> float:
 def settle(jobs: Records, row: int, now: float) -> None:
     """Bring what moves with time up to `now`."""
     f = jobs.f
-    ran = now - f[row, r.SINCE]
+    ran = now - f[row, Record.SINCE]
     if ran > 0.0:
-        f[row, r.DONE] += f[row, r.RATE] * ran
-        f[row, r.SERVICE] += ran
-        f[row, r.GPUTIME] += jobs.i[row, r.NEED] * ran
-        f[row, r.SINCE] = now
+        f[row, Record.DONE] += f[row, Record.RATE] * ran
+        f[row, Record.SERVICE] += ran
+        f[row, Record.GPUTIME] += jobs.i[row, Record.NEED] * ran
+        f[row, Record.SINCE] = now
 
 
 @kernel
 def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
-    need, spread = i[row, r.NEED], ds.chain[link, d.LINKS]
-    option = i[row, r.OPTION]
-    rate = setting.OF[c.O_RATE, option]
+    need, spread = i[row, Record.NEED], ds.chain[link, ChainLink.LINKS]
+    option = i[row, Record.OPTION]
+    rate = setting.OF[Option.RATE, option]
     if spread > 1:  # on more nodes than it must?
-        i[row, r.SPANNED] = 1
-        size = ds.node[d.SIZE, ds.chain[link, d.NODE]]
+        i[row, Record.SPANNED] = 1
+        size = ds.node[NodeRow.SIZE, ds.chain[link, ChainLink.NODE]]
         if spread > (need + size - 1) // size:
-            rate = setting.OF[c.O_RATE_SPREAD, option]
-    waited = now - f[row, r.SINCE]
+            rate = setting.OF[Option.RATE_SPREAD, option]
+    waited = now - f[row, Record.SINCE]
     if waited > 0.0:
-        f[row, r.WAITED] += waited
-    cost = setting.SF[s.S_RESUME]
-    if i[row, r.STARTS] == 0:
-        cost = setting.SF[s.S_START]
-        f[row, r.FIRST_START] = now
+        f[row, Record.WAITED] += waited
+    cost = setting.SF[Amount.RESUME]
+    if i[row, Record.STARTS] == 0:
+        cost = setting.SF[Amount.START]
+        f[row, Record.FIRST_START] = now
     if moved:
-        cost = setting.SF[s.S_MOVE]
-    i[row, r.STARTS] += 1
-    i[row, r.STATE] = RUNNING
-    i[row, r.SEGMENT] = link
-    i[row, r.SPREAD] = spread
-    i[row, r.WHY] = 0
-    f[row, r.LAST_START] = now
-    f[row, r.RATE] = rate
-    f[row, r.SINCE] = now + price(cost, need, setting.SF)
+        cost = setting.SF[Amount.MOVE]
+    i[row, Record.STARTS] += 1
+    i[row, Record.STATE] = RUNNING
+    i[row, Record.SEGMENT] = link
+    i[row, Record.SPREAD] = spread
+    i[row, Record.WHY] = 0
+    f[row, Record.LAST_START] = now
+    f[row, Record.RATE] = rate
+    f[row, Record.SINCE] = now + price(cost, need, setting.SF)
     set_due(jobs, h, row)
     _open(jobs, ds, log, row, now)
 
@@ -125,33 +122,33 @@ def _open(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float) -> Non
     """Log that the row holds its devices from now on."""
     at, end = log.LN[0], log.LN[1]
     i = jobs.i
-    i[row, r.INTERVAL] = at
-    log.LI[g.L_ROW, at] = row
-    log.LI[g.L_OPTION, at] = i[row, r.OPTION]
-    log.LI[g.L_REASON, at] = 0
-    log.LI[g.L_OFFSET, at] = end
-    log.LI[g.L_COUNT, at] = i[row, r.NEED]
-    log.LI[g.L_NODE, at] = -1
-    log.LF[g.L_START, at] = now
-    log.LF[g.L_END, at] = np.nan
-    link = i[row, r.SEGMENT]
+    i[row, Record.INTERVAL] = at
+    log.LI[Interval.ROW, at] = row
+    log.LI[Interval.OPTION, at] = i[row, Record.OPTION]
+    log.LI[Interval.REASON, at] = 0
+    log.LI[Interval.OFFSET, at] = end
+    log.LI[Interval.COUNT, at] = i[row, Record.NEED]
+    log.LI[Interval.NODE, at] = -1
+    log.LF[Interval.START, at] = now
+    log.LF[Interval.END, at] = np.nan
+    link = i[row, Record.SEGMENT]
     while link >= 0:
-        mask, first = ds.chain[link, d.MASK], ds.node[d.FIRST, ds.chain[link, d.NODE]]
+        mask, first = ds.chain[link, ChainLink.MASK], ds.node[NodeRow.FIRST, ds.chain[link, ChainLink.NODE]]
         while mask != 0:
             log.LD[end] = first + lowest(mask)
             mask &= mask - 1
             end += 1
-        link = ds.chain[link, d.NEXT]
+        link = ds.chain[link, ChainLink.NEXT]
     log.LN[0] = at + 1
     log.LN[1] = end
 
 
 @kernel
 def _close(jobs: Records, log: LoopLog, row: int, now: float, reason: int) -> None:
-    at = jobs.i[row, r.INTERVAL]
-    log.LF[g.L_END, at] = now
-    log.LI[g.L_REASON, at] = reason
-    jobs.i[row, r.INTERVAL] = -1
+    at = jobs.i[row, Record.INTERVAL]
+    log.LF[Interval.END, at] = now
+    log.LI[Interval.REASON, at] = reason
+    jobs.i[row, Record.INTERVAL] = -1
 
 
 @kernel
@@ -159,14 +156,14 @@ def halt(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float, reason:
     """The row stops on purpose, with its work saved; its devices have been lent already. The heaps are left to the caller."""
     settle(jobs, row, now)
     _close(jobs, log, row, now, reason)
-    forget(ds, jobs.i[row, r.SEGMENT])
-    jobs.f[row, r.RATE] = 0.0
-    jobs.f[row, r.SINCE] = now
-    jobs.i[row, r.STATE] = PENDING
-    jobs.i[row, r.STOPS] += 1
-    jobs.i[row, r.WHY] = reason
-    jobs.i[row, r.SEGMENT] = -1
-    jobs.i[row, r.SPREAD] = 0
+    forget(ds, jobs.i[row, Record.SEGMENT])
+    jobs.f[row, Record.RATE] = 0.0
+    jobs.f[row, Record.SINCE] = now
+    jobs.i[row, Record.STATE] = PENDING
+    jobs.i[row, Record.STOPS] += 1
+    jobs.i[row, Record.WHY] = reason
+    jobs.i[row, Record.SEGMENT] = -1
+    jobs.i[row, Record.SPREAD] = 0
 
 
 @kernel
@@ -174,15 +171,15 @@ def complete(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, row: int, at: f
     """The row has finished."""
     settle(jobs, row, at)
     f = jobs.f
-    f[row, r.DONE] = f[row, r.WORK]
-    f[row, r.FINISH] = at
-    f[row, r.RATE] = 0.0
+    f[row, Record.DONE] = f[row, Record.WORK]
+    f[row, Record.FINISH] = at
+    f[row, Record.RATE] = 0.0
     _close(jobs, log, row, at, _FINISHED)
-    link = jobs.i[row, r.SEGMENT]
+    link = jobs.i[row, Record.SEGMENT]
     lend(ds, link)
     forget(ds, link)
-    jobs.i[row, r.SEGMENT] = -1
-    jobs.i[row, r.STATE] = COMPLETED
+    jobs.i[row, Record.SEGMENT] = -1
+    jobs.i[row, Record.STATE] = COMPLETED
     drop(h, DUE, row)
     if h.size[RANK] > 0:  # the heaps of a policy that never stops a gang are empty
         drop(h, RANK, row)
@@ -197,31 +194,31 @@ _ARRIVED = int(Reason.ARRIVED)
 def to_lines(F: Floats, I: Ints, lane_of: Ints, f: Floats, i: Ints32) -> None:
     """Write the lines of all rows, none of which has arrived, into uninitialised memory."""
     for row in range(f.shape[0]):
-        f[row, r.WORK] = F[c.WORK, row]
-        f[row, r.DONE] = F[c.DONE, row]
-        f[row, r.SINCE] = 0.0
-        f[row, r.RATE] = 0.0
-        f[row, r.ESTIMATE] = F[c.ESTIMATE, row]
-        f[row, r.SERVICE] = F[c.SERVICE, row]
-        f[row, r.GPUTIME] = F[c.GPUTIME, row]
-        f[row, r.ARRIVAL] = F[c.ARRIVAL, row]
-        f[row, r.KEY] = 0.0
-        f[row, r.FIRST_START] = np.nan
-        f[row, r.LAST_START] = np.nan
-        f[row, r.WAITED] = 0.0
-        f[row, r.FINISH] = np.nan
-        f[row, r.ADMITTED] = np.nan
-        f[row, r.PRIORITY] = F[c.PRIORITY, row]
-        f[row, r.DUE] = 0.0
-        for number in range(r.I_COUNT):
+        f[row, Record.WORK] = F[Job.WORK, row]
+        f[row, Record.DONE] = F[Job.DONE, row]
+        f[row, Record.SINCE] = 0.0
+        f[row, Record.RATE] = 0.0
+        f[row, Record.ESTIMATE] = F[Job.ESTIMATE, row]
+        f[row, Record.SERVICE] = F[Job.SERVICE, row]
+        f[row, Record.GPUTIME] = F[Job.GPUTIME, row]
+        f[row, Record.ARRIVAL] = F[Job.ARRIVAL, row]
+        f[row, Record.KEY] = 0.0
+        f[row, Record.FIRST_START] = np.nan
+        f[row, Record.LAST_START] = np.nan
+        f[row, Record.WAITED] = 0.0
+        f[row, Record.FINISH] = np.nan
+        f[row, Record.ADMITTED] = np.nan
+        f[row, Record.PRIORITY] = F[Job.PRIORITY, row]
+        f[row, Record.DUE] = 0.0
+        for number in range(RECORD_INTS):
             i[row, number] = 0
-        i[row, r.NEED] = I[c.GPUS, row]
-        i[row, r.LANE] = lane_of[row]
-        i[row, r.OPTION] = I[c.OPTION_FIRST, row]
-        i[row, r.SEGMENT] = -1
-        i[row, r.INTERVAL] = -1
+        i[row, Record.NEED] = I[Job.GPUS, row]
+        i[row, Record.LANE] = lane_of[row]
+        i[row, Record.OPTION] = I[Job.OPTION_FIRST, row]
+        i[row, Record.SEGMENT] = -1
+        i[row, Record.INTERVAL] = -1
         for heap in range(HEAPS):
-            i[row, r.AT + heap] = -1
+            i[row, Record.AT + heap] = -1
 
 
 @kernel
@@ -232,39 +229,39 @@ def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats
     """
     spanned = 0
     for row in range(f.shape[0]):
-        state, starts = i[row, r.STATE], i[row, r.STARTS]
-        F[c.DONE, row] = f[row, r.DONE]
-        F[c.SINCE, row] = f[row, r.SINCE]
-        F[c.ESTIMATE, row] = f[row, r.ESTIMATE]
-        F[c.SERVICE, row] = f[row, r.SERVICE]
-        F[c.GPUTIME, row] = f[row, r.GPUTIME]
-        F[c.WAITED, row] = f[row, r.WAITED]
-        F[c.FIRST_START, row] = f[row, r.FIRST_START]
-        F[c.LAST_START, row] = f[row, r.LAST_START]
-        F[c.FINISH, row] = f[row, r.FINISH]
-        F[c.ADMITTED, row] = f[row, r.ADMITTED]
-        F[c.KEY, row] = f[row, r.KEY]
-        F[c.SAFE, row] = f[row, r.WORK] if state == COMPLETED else f[row, r.DONE]
-        I[c.PHASE, row] = state
-        I[c.EPOCH, row] = starts
-        I[c.SPREAD, row] = i[row, r.SPREAD]
-        if i[row, r.STOPS] > 0:
-            I[c.PREEMPTIONS, row] = i[row, r.STOPS]
+        state, starts = i[row, Record.STATE], i[row, Record.STARTS]
+        F[Job.DONE, row] = f[row, Record.DONE]
+        F[Job.SINCE, row] = f[row, Record.SINCE]
+        F[Job.ESTIMATE, row] = f[row, Record.ESTIMATE]
+        F[Job.SERVICE, row] = f[row, Record.SERVICE]
+        F[Job.GPUTIME, row] = f[row, Record.GPUTIME]
+        F[Job.WAITED, row] = f[row, Record.WAITED]
+        F[Job.FIRST_START, row] = f[row, Record.FIRST_START]
+        F[Job.LAST_START, row] = f[row, Record.LAST_START]
+        F[Job.FINISH, row] = f[row, Record.FINISH]
+        F[Job.ADMITTED, row] = f[row, Record.ADMITTED]
+        F[Job.KEY, row] = f[row, Record.KEY]
+        F[Job.SAFE, row] = f[row, Record.WORK] if state == COMPLETED else f[row, Record.DONE]
+        I[Job.PHASE, row] = state
+        I[Job.EPOCH, row] = starts
+        I[Job.SPREAD, row] = i[row, Record.SPREAD]
+        if i[row, Record.STOPS] > 0:
+            I[Job.PREEMPTIONS, row] = i[row, Record.STOPS]
         if starts > 1:
-            I[c.RESTARTS, row] = starts - 1
+            I[Job.RESTARTS, row] = starts - 1
         if starts > 0:
-            F[c.MARK, row] = f[row, r.FIRST_START] + credit
+            F[Job.MARK, row] = f[row, Record.FIRST_START] + credit
         if state == RUNNING:
-            F[c.RATE, row] = f[row, r.RATE]
-            F[c.DUE, row] = f[row, r.DUE]
-            I[c.INTERVAL, row] = i[row, r.INTERVAL]
-            I[c.HELD, row] = i[row, r.NEED]
-            I[c.OPTION, row] = i[row, r.OPTION]
+            F[Job.RATE, row] = f[row, Record.RATE]
+            F[Job.DUE, row] = f[row, Record.DUE]
+            I[Job.INTERVAL, row] = i[row, Record.INTERVAL]
+            I[Job.HELD, row] = i[row, Record.NEED]
+            I[Job.OPTION, row] = i[row, Record.OPTION]
         # why it waits: what was found for it, or for the one in front of it that asks for as much
-        why = i[row, r.WHY]
-        if state == PENDING and why == _ARRIVED and why_of_lane[i[row, r.LANE]] != 0:
-            why = why_of_lane[i[row, r.LANE]]
+        why = i[row, Record.WHY]
+        if state == PENDING and why == _ARRIVED and why_of_lane[i[row, Record.LANE]] != 0:
+            why = why_of_lane[i[row, Record.LANE]]
         if why != 0:
-            I[c.REASON, row] = why
-        spanned += i[row, r.SPANNED]
+            I[Job.REASON, row] = why
+        spanned += i[row, Record.SPANNED]
     return spanned

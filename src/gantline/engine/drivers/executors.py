@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.phases import RUNNING
 from gantline.core.rng import stream
@@ -65,7 +65,7 @@ class Prompt:
         found, self._reports = self._reports, []
         for row, seen, at in zip(*self._ends()):
             if seen <= now:
-                end = Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[c.WORK, row]))
+                end = Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[Job.WORK, row]))
                 self._ended[int(row)] = end
                 found.append(end)
                 self._alive[row] = -1
@@ -84,9 +84,9 @@ class Prompt:
         """Rows that run, when the end of each is seen (when it is due, and done), and when it is."""
         self._make_room()
         F, I, rows = self.state.tables.F, self.state.tables.I, self.state.running_rows
-        rows = rows[(I[c.PHASE][rows] == RUNNING) & (self._alive[rows] == I[c.EPOCH][rows]) & (F[c.RATE][rows] > 0.0)]
-        at = F[c.SINCE][rows] + (F[c.WORK][rows] - F[c.DONE][rows]) / F[c.RATE][rows]
-        return rows, np.maximum(F[c.DUE][rows], at), at
+        rows = rows[(I[Job.PHASE][rows] == RUNNING) & (self._alive[rows] == I[Job.EPOCH][rows]) & (F[Job.RATE][rows] > 0.0)]
+        at = F[Job.SINCE][rows] + (F[Job.WORK][rows] - F[Job.DONE][rows]) / F[Job.RATE][rows]
+        return rows, np.maximum(F[Job.DUE][rows], at), at
 
 
 # --- a recorded run, folded again ---------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class TrueWork:
     tables: Tables
 
     def __getitem__(self, row: int) -> float:
-        return float(self.tables.F[c.WORK, row])
+        return float(self.tables.F[Job.WORK, row])
 
 
 Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
@@ -160,19 +160,19 @@ class MeasuredExecutor(FaultyExecutor):
             if t.performance is None or not devices:
                 return 0.0
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
-            return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
+            return float(t.performance.leave(t.ids[row], t.models[t.I[Job.MODEL, row]], kind, len(devices), now))
 
         def truth(order: Order) -> Order:
-            job, model = t.ids[order.row], t.models[t.I[c.MODEL, order.row]]
+            job, model = t.ids[order.row], t.models[t.I[Job.MODEL, order.row]]
             kind = t.cluster.nodes[int(t.cluster.device_node[order.devices[0]])].type
             rate = t.performance.goes(job, model, kind, len(order.devices), order.rate)
             return replace(order, rate=rate, pause=t.performance.takes(job, order.pause))
 
         does_otherwise = t.performance is not None and t.performance.does_otherwise
         found = cls(TrueWork(t), leave=leave, truth=truth if does_otherwise else None)
-        found._saved = {row: float(t.F[c.SAFE, row]) for row in state.rows.tolist()}
+        found._saved = {row: float(t.F[Job.SAFE, row]) for row in state.rows.tolist()}
         for row in state.running_rows.tolist():
-            found.running[row] = int(t.I[c.EPOCH, row]), float(t.F[c.DONE, row]), float(t.F[c.SINCE, row])
+            found.running[row] = int(t.I[Job.EPOCH, row]), float(t.F[Job.DONE, row]), float(t.F[Job.SINCE, row])
         return found
 
     def send(self, order: Order, now: float) -> None:
@@ -255,7 +255,7 @@ def faulty(state: State, option: str) -> Executor:
     """An executor with faults that are drawn from a seed."""
     if not option.isdigit():
         raise UsageError(f"'{option}' is not a seed", where="--executor", fix="write faulty:1")
-    return FaultyExecutor(state.tables.F[c.WORK].copy(), faults_of(int(option)), int(option))
+    return FaultyExecutor(state.tables.F[Job.WORK].copy(), faults_of(int(option)), int(option))
 
 
 def faults_of(seed: int) -> Faults:

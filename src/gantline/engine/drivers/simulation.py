@@ -15,18 +15,17 @@ from typing import Any, NamedTuple, cast
 
 from gantline.core.policy import OrderPolicy, runs_by_key
 from gantline.engine import beside_reasons
-from gantline.engine import lists as ls
-from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.executors import EXECUTORS, make_executor
 from gantline.engine.drivers.key_reading import Within, plainly, read_key
-from gantline.engine.drivers.loop_clock import ASK, CUT, DONE, STALLED, LoopBounds, LoopEnd, as_priorities
+from gantline.engine.drivers.loop_clock import LoopBounds, LoopEnd, Outcome, as_priorities
 from gantline.engine.drivers.record_loop import run_on_records
 from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
 from gantline.engine.drivers.table_loop import run_asking_keys, run_asking_plans, run_on_tables
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor
+from gantline.engine.lists import RowCount
 
 LOOPS = ("records", "tables", "questions", "steps", "imitation")  # the fastest first
 
@@ -55,7 +54,7 @@ def report_on(name: str, *whys: str) -> LoopReport:
     return LoopReport(name, {loop: whys[min(place, len(whys) - 1)] for place, loop in enumerate(faster)})
 
 
-def run_compiled(engine: Engine, bounds: lc.LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
+def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
     """Run to the end, or as far as compiled code supports this policy and this run; None: not at all.
 
     `obstacle` is what has to be done in Python between two decisions of this run.
@@ -117,13 +116,13 @@ class Simulation(Stepping):
             self.run_stepwise()
         else:
             self._observed = self.state.now
-            if ending.code == CUT:
+            if ending.code == Outcome.CUT:
                 self.cut()
-            elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self.stalled() and not self.tracked_ended():
+            elif ending.code == Outcome.DONE and self.state.lists.number[RowCount.WAITING] and self.stalled() and not self.tracked_ended():
                 self.give_up("jobs wait that the policy never lets run")
-            elif ending.code == STALLED:
+            elif ending.code == Outcome.STALLED:
                 self.give_up()
-            elif ending.code == ASK:
+            elif ending.code == Outcome.ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
         beside_reasons.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
