@@ -17,7 +17,7 @@ from gantline.engine.assembly.guard import asked, guard_of
 from gantline.engine.imitations.registry import read_in
 from gantline.lab.conformance import check_policy as run_suite
 from gantline.policies.registry import find_policy, policy_names
-from gantline.simulator.key_form import key_form
+from gantline.simulator.simulate import key_form
 from gantline.traces.files.policies import load_policy, opened, policy_class, policy_of
 
 app = App(name="policy")

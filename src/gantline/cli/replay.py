@@ -12,7 +12,7 @@ from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
 from gantline.cli.live.connection import need_libraries
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.engine.drivers.replay_check import Replayed
+from gantline.engine.drivers.journal import Replayed
 from gantline.lab.questions.validity import clock_error
 from gantline.live.scheduler.archive import Archive
 from gantline.live.scheduler.replay import RecordedRun, replay_store

@@ -24,7 +24,7 @@ from gantline.core.reasons import Reason, sentence
 from gantline.core.units import human_seconds
 from gantline.engine.assembly.finders import find, usual_cluster, with_found
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.compiled import LoopReport
+from gantline.engine.drivers.simulation import LoopReport
 from gantline.engine.lost_turns import Incident
 from gantline.lab.report.frames import span_of
 from gantline.lab.report.metrics import per_group, per_type
@@ -43,9 +43,9 @@ from gantline.lab.report.rundir import write_run
 from gantline.lab.report.terminal import run_summary
 from gantline.simulator.in_blocks import simulate_in_blocks
 from gantline.simulator.occupancy import held_by_job
-from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 from gantline.simulator.replay import record_lines
 from gantline.simulator.run import Run
+from gantline.simulator.series import let_in, lost_gpu_time, queue_steps
 from gantline.simulator.simulate import simulate as run_simulation
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster

@@ -34,7 +34,7 @@ from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import HOLD_BACK, SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned
-from gantline.simulator.signature import with_options
+from gantline.simulator.simulate import with_options
 from gantline.traces.files.policies import is_policy
 from gantline.traces.trace import Trace
 

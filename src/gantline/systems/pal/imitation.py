@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.reasons import Reason
-from gantline.engine.assembly.device_speeds import classes_of
+from gantline.engine.assembly.from_trace import classes_of
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import Interval, write_intervals, write_jobs
 from gantline.policies.placement.bins import speed_bins

@@ -13,7 +13,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.profiles import profiles_of, profiles_summary
+from gantline.engine.imitations.registry import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
 from gantline.models.goodput.measured import Application, Profiles
 from gantline.policies.node_classes import NodeClass, node_classes
