@@ -51,7 +51,7 @@ def write_log(
     log.LN[:] = n, total
 
 
-class Interval(NamedTuple):
+class HeldInterval(NamedTuple):
     """A job held these devices from begin to end."""
 
     row: int
@@ -62,7 +62,7 @@ class Interval(NamedTuple):
     option: int = -1  # row of its option; below zero: its first
 
 
-def write_intervals(simulation: Simulation, intervals: Iterable[Interval]) -> None:
+def write_intervals(simulation: Simulation, intervals: Iterable[HeldInterval]) -> None:
     """Write them as they come, which is in the order of their beginnings."""
     held = list(intervals)
     row, begin, end, devices, reason, option = zip(*held) if held else ((),) * 6

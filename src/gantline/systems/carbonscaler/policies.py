@@ -240,7 +240,7 @@ class CarbonScaler(Policy):
         for pool in pools(snapshot):
             known = memory.get("plans", {})
             kept = {str(row): known[str(row)] for row in pool.of(snapshot.jobs.rows).tolist() if str(row) in known}
-            grants, planned, late = _Desk(self, signal, pool, kept).decide()
+            grants, planned, late = _PoolPlanner(self, signal, pool, kept).decide()
             shared.append((pool, grants))
             plans.update(planned)
             notes += [f"job '{snapshot.jobs.ids[job]}' cannot meet its deadline and runs as wide as it may" for job in late]
@@ -248,7 +248,7 @@ class CarbonScaler(Policy):
         return plan_of(snapshot, shared, valid_until=until, memory={"plans": plans}, notes=tuple(notes))
 
 
-class _Desk:
+class _PoolPlanner:
     """One decision for the jobs that compete for one device type."""
 
     def __init__(self, policy: CarbonScaler, signal: Signal, pool: Pool, known: dict[str, Any]) -> None:
@@ -257,11 +257,11 @@ class _Desk:
         self.cost = max(facts.costs.start, facts.costs.resume, facts.costs.resize, facts.costs.move)
         power = facts.grid.power.get(pool.snapshot.cluster.types[pool.kind])
         self.watts = 1.0 if power is None else power.busy
-        self.now = pool.snapshot.now
+        self.now, self.left = pool.snapshot.now, pool.of(pool.snapshot.jobs.remaining)
 
     def decide(self) -> tuple[Ints, dict[str, Any], list[int]]:
         """Devices of each job now, the plans to remember, and the jobs whose deadline was just given up."""
-        rows, left = [str(row) for row in self.pool.of(self.pool.snapshot.jobs.rows).tolist()], self._left()
+        rows = [str(row) for row in self.pool.of(self.pool.snapshot.jobs.rows).tolist()]
         ends = {row: self._deadline(place, row) for place, row in enumerate(rows)}
         slots = Slots.until(self.signal, self.now, max(ends.values(), default=self.now), self.cost)
         room = np.full(len(slots), self.pool.capacity)
@@ -269,7 +269,7 @@ class _Desk:
         late = []
         grants = np.zeros(len(rows), dtype=np.int64)
         for place, row in enumerate(rows):
-            work = float(left[place])
+            work = float(self.left[place])
             sizes = self._stands(slots, room, place, row, work) or self._anew(slots, room, place, work, ends[row])
             if sizes is None:  # no plan meets the deadline
                 if not self.known.get(row, {}).get("late"):
@@ -316,10 +316,6 @@ class _Desk:
         rising = [k for k in range(len(sizes)) if k == 0 or speeds[k] > max(speeds[:k])]
         return ServerProfile([sizes[k] for k in rising], [speeds[k] for k in rising], [sizes[k] * self.watts for k in rising])
 
-    def _left(self) -> Floats:
-        left: Floats = self.pool.of(self.pool.snapshot.jobs.remaining)
-        return left
-
     def _deadline(self, place: int, row: str) -> float:
         """The job's own, or the one that its slack gives it when it comes."""
         jobs = self.pool.snapshot.jobs
@@ -332,5 +328,5 @@ class _Desk:
         if not profile.servers:  # nothing that it could run on is there now
             return self.now + self.signal.step
         speed = max((t for n, t in zip(profile.servers, profile.throughput) if n <= max(asked, profile.servers[0])), default=1.0)
-        length = float(self._left()[place]) / speed + 2.0 * self.cost
+        length = float(self.left[place]) / speed + 2.0 * self.cost
         return self.now + length * (1.0 + self.policy.slack) + self.signal.step

@@ -13,7 +13,7 @@ import polars as pl
 from gantline.core.errors import TraceError
 from gantline.models.cycle_periods import Stages, usable
 from gantline.models.stage_cycles import ALONE, ITERATION, STAGES
-from gantline.systems.muri.models import RestartOverheads
+from gantline.systems.muri.traces import RestartOverheads
 from gantline.traces.trace import Trace
 
 # Jobs as Muri's simulator sees them: so many iterations, each a cycle of three stages, and what an event costs them.

@@ -35,7 +35,6 @@ class MeasuredType:
     def __init__(self, application: Application, kind: str, *, hybrid: bool, stages: int = 0) -> None:
         self.kind, self.hybrid = kind, hybrid
         self._times: StepTimes = application.on(kind)
-        self._job_most: dict[Shape, float] = {}
         pipeline = Pipeline.measured(self._times, stages) if hybrid else None
         self.times = (pipeline or self._times).seconds
         self.unit, self.single = (pipeline.stages, pipeline.single) if pipeline else (1, self._times.single)
@@ -50,16 +49,11 @@ class MeasuredType:
         """The largest local batch of a job on this shape: that of its rows, or of scalability rows at least as large."""
         if self.hybrid:
             return self.local_most
-        found = self._job_most.get(shape)
-        if found is None:
-            rows, wide = self._times.placements.get(least_rotation(shape)), self._times.scalability
-            wide = wide[(wide[:, 0] >= len(shape)) & (wide[:, 1] >= sum(shape))]
-            if rows is not None:
-                found = float(rows[-1, 0])
-            else:
-                found = float(wide[:, 2].max()) if len(wide) else self.local_most
-            self._job_most[shape] = found
-        return found
+        rows, wide = self._times.placements.get(least_rotation(shape)), self._times.scalability
+        if rows is not None:
+            return float(rows[-1, 0])
+        wide = wide[(wide[:, 0] >= len(shape)) & (wide[:, 1] >= sum(shape))]
+        return float(wide[:, 2].max()) if len(wide) else self.local_most
 
     def clipped(self, local: float, gpus: int) -> float:
         """No local batch above what was measured with that many GPUs."""
@@ -198,7 +192,6 @@ class SiaJob:
         self.seconds = 0.0
         self.first_start = np.nan
         self.finish = np.nan
-        self._noise: dict[tuple[float, int], tuple[float, float]] = {}
 
     @property
     def restarts(self) -> int:
@@ -285,17 +278,11 @@ class SiaJob:
         replicas = sum(shape) // measured.unit
         step, sync = measured.times(shape, self.local)
         total = replicas * self.local * (self.accumulation + 1)
-        self.noise = self._noise_at(float(total))
+        self.noise = self.training.noise(total, self.epoch)
         if self.asked.kind != "rigid":  # beliefs about rigid jobs are never read
             self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
         worth = gain(*self.noise, total / self.training.base)
         return float(worth / (step + self.accumulation * (step - sync)) / self.charges.slowdown)
-
-    def _noise_at(self, total: float) -> tuple[float, float]:
-        key = total, self.epoch
-        if key not in self._noise:
-            self._noise[key] = self.training.noise(total, self.epoch)
-        return self._noise[key]
 
 
 # What Sia's simulator charges for a (re)start, what its policy believes that to cost, and a slowdown fitted to its authors' cluster.
