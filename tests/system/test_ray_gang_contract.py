@@ -12,7 +12,7 @@ from tests.system.test_ray_contract import end_all
 
 from gantline.lab.conformance.gang_bench import GangBench
 from gantline.lab.conformance.gangs import GangContract
-from gantline.live.ray.runner import RayRunner
+from gantline.live.runners.ray.runner import RayRunner
 
 
 @pytest.fixture(scope="module")

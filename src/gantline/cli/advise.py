@@ -15,7 +15,7 @@ from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gantline.lab.experiment.setting import Setting
-    from gantline.live.watch.look_as_trace import LookedAt
+    from gantline.live.watch.look_advice import LookedAt
 
 _SEEDS_OF_A_GENERATOR = 5
 
@@ -57,7 +57,7 @@ class AdviseOptions(RunOptions):
         for where, value in named.items():
             if value:
                 raise UsageError("a look shows the jobs and the cluster", where=where, fix=f"leave {where} out, or --watch")
-        from gantline.live.watch.look_as_trace import as_trace
+        from gantline.live.watch.look_advice import as_trace
         from gantline.live.watch.sources import look
 
         return as_trace(look(self.watch))

@@ -47,9 +47,8 @@ def run_profile(
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
     """
-    from gantline.live.local.devices import find_machine
-    from gantline.live.profiling import measure_job, measure_pairs
-    from gantline.live.trials import Trials
+    from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+    from gantline.live.runners.local.devices import find_machine
     from gantline.models.bundle import Bundle
     from gantline.traces.files.bundles import read_bundle, write_bundle
 
@@ -91,8 +90,8 @@ def profile_company(
     """
     from dataclasses import replace
 
-    from gantline.live.company import measure_company
-    from gantline.live.local.devices import find_machine
+    from gantline.live.profiling.colocation_profiling import measure_company
+    from gantline.live.runners.local.devices import find_machine
     from gantline.models.bundle import Bundle, Profile
     from gantline.traces.files.bundles import read_bundle, write_bundle
 
@@ -127,7 +126,7 @@ def learn_lives(
     from dataclasses import replace
 
     from gantline.cli.replay import fold_home
-    from gantline.live.recorded_run import RecordedRun
+    from gantline.live.scheduler.replay import RecordedRun
     from gantline.models.life_spread import spread_of_lives
     from gantline.traces.files.bundles import read_bundle, write_bundle
     from gantline.traces.files.policies import code_named
@@ -158,7 +157,7 @@ def profile_epochs(
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
     """
-    from gantline.live.epoch_runs import time_epochs
+    from gantline.live.profiling.epochs import time_epochs
     from gantline.traces.files.epoch_table import write_epochs
 
     if not command:
@@ -198,8 +197,7 @@ def apply_profile(
     """
     import yaml
 
-    from gantline.live.profiled import profiled
-    from gantline.live.spec_file import read_spec
+    from gantline.live.jobs.spec_file import profiled, read_spec
     from gantline.traces.files.bundles import default_bundle, read_bundle
 
     known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)

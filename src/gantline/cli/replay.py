@@ -15,7 +15,7 @@ from gantline.traces.files.given_code import GivenCode
 
 if TYPE_CHECKING:
     from gantline.engine.drivers.replay_check import Replayed
-    from gantline.live.recorded_run import RecordedRun
+    from gantline.live.scheduler.replay import RecordedRun
 
 app = App(
     name="replay",
@@ -98,7 +98,7 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code:
 
     need_libraries()
     from gantline.lab.questions.validity import clock_error
-    from gantline.live.recorded_run import RecordedRun
+    from gantline.live.scheduler.replay import RecordedRun
     from gantline.traces.files.bundles import read_bundle
 
     run = RecordedRun()
@@ -125,8 +125,8 @@ def fold_home(home: Path, url: str = "", run: RecordedRun | None = None, code: G
 
     need_libraries()
     from gantline.core.errors import NotFoundError
-    from gantline.live.archive import Archive
-    from gantline.live.replay import replay_store
+    from gantline.live.scheduler.archive import Archive
+    from gantline.live.scheduler.replay import replay_store
     from gantline.live.service.home import Home
     from gantline.live.store import SqlStore
 

@@ -113,7 +113,7 @@ def kubernetes(
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force."""
-    from gantline.live.watch.kubernetes_state import COMMAND
+    from gantline.live.watch.kubernetes_snapshot import COMMAND
     from gantline.live.watch.sources import look_at_kubernetes
 
     if script and (from_ is not None or out is not None or kubeconfig or context):

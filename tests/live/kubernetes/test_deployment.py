@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gantline.cli.live.up import app
-from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy" / "kubernetes"

@@ -29,7 +29,7 @@ def backup(
     """Copy the store of a service into a file; the service goes on meanwhile."""
     need_libraries()
     from gantline.live.service.home import Home
-    from gantline.live.store.backup import back_up
+    from gantline.live.store.connection import back_up
 
     size = back_up(store or os.environ.get("GANTLINE_STORE", "") or Home.find(home).store, file)
     print(file)

@@ -29,7 +29,7 @@ def repair(
     """Find what keeps a service from starting, set it aside and say so."""
     need_libraries()
     from gantline.live.service.home import Home
-    from gantline.live.service.mending import mend
+    from gantline.live.service.repair import mend
 
     found = mend(Home.find(home), store or os.environ.get("GANTLINE_STORE", ""), dry_run=dry_run)
     if not found:

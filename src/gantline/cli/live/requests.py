@@ -56,7 +56,7 @@ def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
 @resize.default
 def resize_job(id: Ids, gpus: Annotated[str, Parameter(help="How many devices: 4, or 2:8.")], /, *, home: HomeOption = None) -> None:
     """Let a job ask for another number of devices; the policy decides when it gets them."""
-    from gantline.live.amounts import sizes
+    from gantline.live.jobs.amounts import sizes
 
     low, high = sizes(gpus, "GPUS")
     with connect(home) as client:

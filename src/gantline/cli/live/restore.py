@@ -32,7 +32,7 @@ def restore(
     """Put a backup in the place of the store, and say what is lost."""
     need_libraries()
     from gantline.live.service.home import Home
-    from gantline.live.service.restoring import restore as put_back
+    from gantline.live.service.repair import restore as put_back
 
     found = put_back(Home.find(home), file, store or os.environ.get("GANTLINE_STORE", ""))
     say(f"note: the store has the {found.jobs} jobs of the backup; new ones have numbers from {found.newest + 1} on")

@@ -93,7 +93,7 @@ def submit(
 ) -> None:
     """Submit a job, or an array of them; prints the id."""
     with connect(home) as client:
-        from gantline.live.spec_file import spec_of
+        from gantline.live.jobs.spec_file import spec_of
 
         value = _base(words)
         fields = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
@@ -148,7 +148,7 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
     if of_file and len(words) > 1:
         raise UsageError(f"a file, and '{words[1]}' behind it", where="submit", fix="name the file alone, or put the command after --")
     if of_file:
-        from gantline.live.spec_file import read_spec
+        from gantline.live.jobs.spec_file import read_spec
 
         return read_spec(Path(words[0])).to_json()
     return {"run": list(words)}

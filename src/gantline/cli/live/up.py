@@ -20,12 +20,12 @@ from gantline.cli.live.connection import HomeOption, need_libraries
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
 
 if TYPE_CHECKING:
-    from gantline.live.service.options import Options
+    from gantline.live.service.home import Options
 
 
 def _of_executors() -> str:
     """The options that executors of this package have of their own."""
-    from gantline.live.runners import RUNNERS, options_of
+    from gantline.live.runners.registry import RUNNERS, options_of
 
     lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
     return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
@@ -124,9 +124,8 @@ def up(
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
-    from gantline.live.losses import rule_of
-    from gantline.live.service.home import Home
-    from gantline.live.service.options import Options
+    from gantline.live.scheduler.progress import rule_of
+    from gantline.live.service.home import Home, Options
     from gantline.traces.files.policies import load_policy
 
     where = store or os.environ.get("GANTLINE_STORE", "")
@@ -155,8 +154,7 @@ def up(
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.live.runner_options import checked
-    from gantline.live.runners import RUNNERS, find_runner, options_of
+    from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
 
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:

@@ -30,7 +30,7 @@ def view(
 ) -> None:
     """Show finished simulations on the pages of the dashboard, until Ctrl-C."""
     need_libraries()
-    from gantline.live.service.results.viewing import view_server
+    from gantline.live.service.viewer import view_server
     from gantline.traces.files.given_code import only_given
 
     found = view_server(folder, port)

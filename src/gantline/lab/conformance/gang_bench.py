@@ -11,13 +11,12 @@ from pathlib import Path
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import Order, Report
-from gantline.live.bulletins import Bulletin, Ending, NodeNews
-from gantline.live.clock import WallClock
-from gantline.live.file_locks import is_locked
-from gantline.live.launch import Launch
-from gantline.live.premises import Contact, Task
-from gantline.live.roll_call import Present
-from gantline.live.runner import Runner
+from gantline.live.host import is_locked
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Ending, NodeNews, Present, RunnerEvents
+from gantline.live.scheduler.loop_thread import WallClock
 
 #: A rank holds a lock for as long as it lives, notes its start, then its environment, for which tests wait, prints two lines, and goes on
 #: until the board says that it shall end. When it is stopped it notes that it has saved; the second rank takes a while for that.
@@ -77,12 +76,12 @@ class GangBench(ABC):
     def _task(self, row: int) -> Task:
         return Task(f"{row + 1}", self.launches[row])
 
-    def _receive(self, bulletin: Bulletin) -> None:
-        for news in bulletin.nodes:
+    def _receive(self, events: RunnerEvents) -> None:
+        for news in events.nodes:
             self.nodes.append(news)
             if news.node is not None and news.name not in {node.name for node in self._cluster.nodes}:
                 self._cluster = Cluster((*self._cluster.nodes, news.node))
-        for report, ending in bulletin.reports:
+        for report, ending in events.reports:
             self.told.append(GangReport(report, ending, tuple(self.alive(report.row))))
 
     def send(self, order: Order) -> None:

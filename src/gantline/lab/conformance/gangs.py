@@ -16,7 +16,7 @@ from unittest import SkipTest
 from gantline.core.inputs import Fault
 from gantline.engine.executor import Can, News, Order, Verb
 from gantline.lab.conformance.gang_bench import GangBench, GangReport
-from gantline.live.bulletins import NodeState
+from gantline.live.runners.runner_events import NodeState
 
 Found = TypeVar("Found")
 _ENDS = (News.STOPPED, News.FINISHED, News.FAILED)

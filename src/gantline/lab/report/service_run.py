@@ -23,7 +23,7 @@ from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, Stored
 from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:
-    from gantline.live.archive import Archive
+    from gantline.live.scheduler.archive import Archive
     from gantline.live.store import SqlStore
 
 _STORE, _ARCHIVE = "gantline.sqlite", "archive"
@@ -39,7 +39,7 @@ def is_service(home: Path) -> bool:
 
 def read_service(home: Path) -> StoredRun:
     """The past of the service with this folder; it may be running."""
-    from gantline.live.archive import Archive
+    from gantline.live.scheduler.archive import Archive
     from gantline.live.store import SqlStore
 
     store = SqlStore.open(os.environ.get("GANTLINE_STORE") or home / _STORE, write=False)
