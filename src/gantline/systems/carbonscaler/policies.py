@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -121,7 +121,7 @@ def _until_done(plan: list[int], slots: list[_Ways], work: float) -> tuple[list[
 
 def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
     """The place in each slot's ways of the best plan; None: no plan is better than the known one."""
-    best, most, bounds = None, known * (1.0 - _EQUAL), _Bounds(slots)
+    best, most, least = None, known * (1.0 - _EQUAL), _bounds(slots)
     done, grams = np.zeros(1), np.zeros(1)
     steps: list[tuple[Ints, Ints]] = []  # of each slot: the state before, and the way taken
     for slot, ways in enumerate(slots):
@@ -131,7 +131,7 @@ def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
             if emitted[state] < most:
                 most, best = float(emitted[state]) * (1.0 - _EQUAL), (*_path(steps, state), way)
         total, spent = (done[:, None] + ways.adds).ravel(), (grams[:, None] + ways.costs).ravel()
-        open_ = np.flatnonzero((total < work) & (spent + bounds.least(slot + 1, work - total) < most))
+        open_ = np.flatnonzero((total < work) & (spent + least(slot + 1, work - total) < most))
         if not len(open_):
             break
         order = open_[np.lexsort((-total[open_], spent[open_]))]
@@ -150,22 +150,18 @@ def _path(steps: list[tuple[Ints, Ints]], state: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-class _Bounds:
-    """The least that work emits in the slots from one on, where servers may be had in fractions."""
+def _bounds(slots: list[_Ways]) -> Callable[[int, Floats], Floats]:
+    """The least that work emits in the slots from one on, where servers may be had in fractions; infinity: they cannot do it."""
+    pieces = [(slot, *piece) for slot, ways in enumerate(slots) for piece in _hull(ways.adds, ways.costs)]
+    of_slot, adds, costs = np.array(sorted(pieces, key=lambda piece: piece[2] / piece[1])).reshape(-1, 3).T
 
-    def __init__(self, slots: list[_Ways]) -> None:
-        pieces = [(slot, *piece) for slot, ways in enumerate(slots) for piece in _hull(ways.adds, ways.costs)]
-        table = np.array(sorted(pieces, key=lambda piece: piece[2] / piece[1])).reshape(-1, 3)
-        self._slot, self._adds, self._costs = table.T
-
-    def least(self, slot: int, work: Floats) -> Floats:
-        """Infinity: the slots cannot do it."""
-        later = self._slot >= slot
-        reach = np.concatenate(([0.0], np.cumsum(self._adds[later])))
-        emits = np.concatenate(([0.0], np.cumsum(self._costs[later])))
-        slack = _EQUAL * reach[-1]
-        found: Floats = np.where(work > reach[-1] + slack, np.inf, np.interp(work, reach, emits))
+    def least(slot: int, work: Floats) -> Floats:
+        later = of_slot >= slot
+        reach, emits = (np.concatenate(([0.0], np.cumsum(each[later]))) for each in (adds, costs))
+        found: Floats = np.where(work > reach[-1] + _EQUAL * reach[-1], np.inf, np.interp(work, reach, emits))
         return found
+
+    return least
 
 
 def _hull(adds: Floats, costs: Floats) -> list[tuple[float, float]]:

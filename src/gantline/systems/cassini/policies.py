@@ -17,7 +17,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import parameter
 from gantline.core.traffic import ITERATION, Traffic
-from gantline.models.circles import Circle, Fit, best_shifts, score_of
+from gantline.models.circles import Fit, best_shifts, score_of
 from gantline.models.link_circles import circle_of
 from gantline.models.link_flows import Flow
 from gantline.models.link_gangs import companies, own_phase, renumbered
@@ -42,9 +42,7 @@ class Company(NamedTuple):
     uncommon: int  # links whose jobs have no common period in the limit
 
 
-@lru_cache(maxsize=1 << 12)
-def _fit(circles: tuple[Circle, ...], capacity: float) -> Fit:
-    return best_shifts(circles, capacity)
+_fit = lru_cache(maxsize=1 << 12)(best_shifts)
 
 
 @lru_cache(maxsize=1 << 12)

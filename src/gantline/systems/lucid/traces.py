@@ -77,8 +77,8 @@ def _listed(path: Path) -> list[str]:
 
 # What Lucid's simulator reads beside the log: configurations measured alone and in pairs, and the predictions of its models.
 #
-# The folder holds ``single_data.csv``, ``colocate_info.csv``, ``venus_sept_ebm_duration_pred.csv`` (lucid), the same with ``lgb`` and
-# ``venus_sept_throughput_pred.csv``. Each is read when a policy asks for it.
+# The folder holds ``single_data.csv``, ``colocate_info.csv``, ``venus_sept_ebm_duration_pred.csv`` (lucid), the same with ``lgb``
+# (qssf) and ``venus_sept_throughput_pred.csv``. Each is read when a policy asks for it.
 
 _UNDISTURBED = ("NeuMF", "ResNet50", "BERT", "Transformer")
 """Networks whose pairs the original takes to run at full speed, whatever its table says."""

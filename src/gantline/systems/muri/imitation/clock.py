@@ -152,9 +152,6 @@ class MuriLives(NamedTuple):
     """What became of the jobs."""
 
     end: list[float]
-    ran: list[float]
-    changes: list[int]  # of its pace
-    done: list[float]  # the part of its iterations
     spells: list[MuriSpell]
     events: int
     now: float
@@ -200,15 +197,7 @@ def run_events(
             job.advance(until - now)
         now = until
     _seat((), seats, now, spells)
-    return MuriLives(
-        end,
-        [job.ran for job in jobs],
-        [job.changes for job in jobs],
-        [1.0 - job.left / job.iterations for job in jobs],
-        spells,
-        events,
-        now,
-    )
+    return MuriLives(end, spells, events, now)
 
 
 def _take_over(groups: Sequence[MuriGroup], before: list[MuriJob], now: float) -> list[MuriJob]:

@@ -31,7 +31,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     assert isinstance(overheads, RestartOverheads)
     jobs = read_jobs(trace, overheads)
     lives = run_events(jobs, _schedule(simulation.engine.policy, jobs, cluster), simulation.until, simulation.on_progress)
-    _write(simulation, lives)
+    _write(simulation, jobs, lives)
     simulation.engine.decisions = lives.events
     if lives.now < simulation.until and np.isnan(lives.end).any():
         what = "jobs wait, each for devices that others have reserved: given up"
@@ -57,7 +57,7 @@ def _schedule(policy: Policy, jobs: list[MuriJob], cluster: Cluster) -> EventSch
     return ThemisSchedule(devices) if policy.name == "themis" else TiresiasSchedule(devices)
 
 
-def _write(simulation: Simulation, lives: MuriLives) -> None:
+def _write(simulation: Simulation, jobs: list[MuriJob], lives: MuriLives) -> None:
     """Starts, ends, service and intervals, in the tables and the log of the run. Time that jobs share counts for each of them."""
     t, n = simulation.state.tables, len(lives.end)
     spells = sorted((spell.begin, job.row, spell.end, spell.devices) for spell in lives.spells for job in spell.members)
@@ -71,8 +71,15 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
         preempted[row] += reason == Reason.PREEMPTED
         pieces[row] += 1
     restarts = [max(count - 1, 0) for count in pieces]
-    write_jobs(simulation, service=lives.ran, first_start=again, finish=lives.end, restarts=restarts, done=lives.done)
+    write_jobs(
+        simulation,
+        service=[job.ran for job in jobs],
+        first_start=again,
+        finish=lives.end,
+        restarts=restarts,
+        done=[1.0 - job.left / job.iterations for job in jobs],
+    )
     t.I[c.PREEMPTIONS] = preempted
-    t.rate_changes = np.array(lives.changes, dtype=np.int64)
+    t.rate_changes = np.array([job.changes for job in jobs], dtype=np.int64)
     simulation.state.now = lives.now
     write_intervals(simulation, reversed(intervals))

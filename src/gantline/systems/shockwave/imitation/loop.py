@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.reasons import Reason
@@ -24,12 +24,13 @@ _NEARLY = 5.0  # tasks that are shorter than a round by more than this are never
 _FAILURES = 5  # in a row, after which a job is dropped
 
 
-class Chooser(Protocol):
+class Chooser(ABC):
     """Which jobs run in the next round."""
 
-    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:  # noqa: B027
         """A round has been closed; called before arrivals are let in."""
 
+    @abstractmethod
     def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         """The jobs to start, in the order in which they get devices."""
 
@@ -164,16 +165,13 @@ class ShockwaveRounds:
 # A recorded schedule: which jobs were started in which round.
 
 
-class RecordedRounds:
+class RecordedRounds(Chooser):
     """Starts in every round the jobs that the table names, as far as they are still present."""
 
     def __init__(self, path: str, jobs: Sequence[ShockwaveJob]) -> None:
         if not path:
             raise UsageError("no table is given", where="policy 'recorded'", fix="--set table=FILE.csv with round,jobs")
         self._rounds = _read(Path(path), len(jobs))
-
-    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
-        """Nothing to learn."""
 
     def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         wanted = self._rounds.get(rounds.passes, ())

@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, steps_per_epoch
-from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds
 from gantline.systems.shockwave.policies import PlanningWindow, fair_window, plan_with_cut, priorities
 
 # How long a job whose batch size changes will still run (Zheng et al.: Shockwave, NSDI 2023, section 5).
@@ -138,7 +138,7 @@ _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
 
 @dataclass
-class Planner:
+class Planner(Chooser):
     """The jobs present, what is believed of them, and the plan in force."""
 
     makespan: float = 1e-3
