@@ -151,7 +151,7 @@ class PolluxInItsSimulator:
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
         """Which job gets which nodes; jobs that are not named get none."""
         policy, nodes, devices = self.policy, len(self.capacity), int(self.capacity.sum())
-        order = sorted(active, key=lambda job: (self.jobs[job].service, self.jobs[job].submit))
+        order = sorted(active, key=lambda job: (self.jobs[job].gpu_seconds, self.jobs[job].submit))
         jobs = [self.jobs[job] for job in order]
         most = np.array([min(max(2 * job.most, 1), MOST_DEVICES, devices, _widest(job)) for job in jobs])
         age, restarts = np.array([now - job.submit for job in jobs]), np.array([job.restarts for job in jobs])

@@ -11,13 +11,12 @@ from typing import Literal
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
-from gantline.models.goodput.efficiency import gain
 from gantline.models.goodput.fit import fit, fit_like_artifact
-from gantline.models.goodput.measured import Application, Shape, StepTimes, Training, least_rotation
+from gantline.models.goodput.measured import Application, Shape, StepTimes, least_rotation
 from gantline.models.goodput.observations import Observations
 from gantline.models.goodput.pipeline import MICRO_BATCHES, Pipeline
 from gantline.models.goodput.speed_model import SpeedModel, step_time
+from gantline.models.goodput.trained_job import TrainedJob
 
 # An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy considers.
 #
@@ -135,7 +134,6 @@ class SiaBelief:
 # One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch.
 
 Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
-_OUT = np.zeros(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ class Charges:
     slowdown: float
 
 
-class SiaJob:
+class SiaJob(TrainedJob):
     """The state of a job."""
 
     def __init__(
@@ -177,112 +175,57 @@ class SiaJob:
         unaware: bool = False,
     ) -> None:
         """With ``unaware`` what is shown on any type goes into one belief."""
+        super().__init__(application.training)
         self.asked, self.application, self.types, self.charges = asked, application, types, charges
-        self.training: Training = application.training
         one = SiaBelief(fitter, application.name, "any type")
         self.beliefs = {kind: one if unaware else SiaBelief(fitter, application.name, kind) for kind in types}
-        self.edges: list[float] = self.training.edges.tolist()
-        self.kind, self.shape = "", ()  # type: str, Shape
-        self.local, self.accumulation = 0, 0
-        self.noise = (0.0, 1.0)
-        self.delay = 0.0
-        self.progress, self.epoch = 0.0, 0
-        self.starts = 0
-        self.gpu_seconds = 0.0
-        self.seconds = 0.0
-        self.first_start = np.nan
-        self.finish = np.nan
+        self.kind = ""
+        fixed = asked.kind in ("rigid", "strong-scaling")
+        self.fixed_batch = (asked.batch or self.training.base) if fixed else 0.0
 
     @property
-    def restarts(self) -> int:
-        """How often it was started again."""
-        return max(self.starts - 1, 0)
+    def replicas(self) -> int:
+        return sum(self.shape) // self.types[self.kind].unit
 
     @property
-    def done(self) -> bool:
-        return self.finish == self.finish
+    def model(self) -> Floats | None:
+        return self.beliefs[self.kind].parameters
 
     @property
-    def fixed_batch(self) -> float:
-        """The total batch that it always has; 0: it chooses."""
-        if self.asked.kind in ("rigid", "strong-scaling"):
-            return self.asked.batch or self.training.base
-        return 0.0
+    def batch_limits(self) -> Floats:
+        measured = self.types[self.kind]
+        return self.limits(measured, measured.job_most(self.shape), self.training.most)
 
     def limits(self, measured: MeasuredType, local_most: float, most: float) -> Floats:
         """The batches that there are, as kernels take them."""
         return np.array([self.training.base, most, measured.local_least, local_most, 0.0 if measured.hybrid else 1.0])
 
-    # --- where it runs, and with which batch ----------------------------------------------------------------------------
+    def clipped(self, local: float) -> float:
+        return self.types[self.kind].clipped(local, sum(self.shape))
+
     def place(self, kind: str, shape: Shape, now: float) -> bool:
         """Give it GPUs of a type, so many per node (none: it pauses); a change of either is a restart. Whether it was one."""
         if (kind, shape) == (self.kind, self.shape):
             return False
         self.kind, self.shape = (kind, shape) if shape else ("", ())
         if shape:
-            self.first_start = now if self.starts == 0 else self.first_start
-            self.starts += 1
-            self.delay = self.charges.restart
-            self.choose_batch()
+            self.start(shape, now, self.charges.restart)
         return bool(shape)
 
-    def choose_batch(self) -> None:
-        """Local batch and accumulation for where it is: the best by its model, the least one while it has none on this type."""
-        measured, gpus = self.types[self.kind], sum(self.shape)
-        replicas = gpus // measured.unit
-        limits = self.limits(measured, measured.job_most(self.shape), self.training.most)
-        parameters = self.beliefs[self.kind].parameters
-        _OUT[GOODPUT] = 0.0
-        if parameters is not None and not self.fixed_batch:
-            choose_batch(parameters, *self.noise, len(self.shape), replicas, limits, _OUT)
-        if not _OUT[GOODPUT] > 0.0:
-            split(self.fixed_batch or max(self.training.base, measured.local_least * replicas), replicas, limits, _OUT)
-        steps = int(_OUT[ACCUMULATION])
-        local = measured.clipped(float(_OUT[LOCAL]), gpus)
-        most = self.training.most // (replicas * (steps + 1))
-        self.local, self.accumulation = max(int(min(local, most)), 1), steps
-
-    # --- time -----------------------------------------------------------------------------------------------------------
     def advance(self, now: float, seconds: float) -> None:
-        """Let it run for so many seconds from ``now`` on, or to its end."""
-        if not self.shape:
-            return
-        burnt = min(self.delay, seconds)
-        self.delay -= burnt
-        used = burnt
-        while used < seconds and not self.done:
-            used += self._segment(seconds - used)
-            if self.epoch == len(self.edges):
-                self.finish = now + used
-            else:
-                self.choose_batch()
-        self.gpu_seconds += sum(self.shape) * used
-        self.seconds += used
+        if self.shape:
+            super().advance(now, seconds)
         if self.done:
             self.kind, self.shape = "", ()
 
-    def _segment(self, seconds: float) -> float:
-        """Train to the end of the epoch or of the time left; whole seconds at an epoch's end, as the artifact counts."""
-        rate, edge = self._rate(), self.edges[self.epoch]
-        if self.progress + rate * seconds < edge:
-            self.progress += rate * seconds
-            return seconds
-        needed = float(round((edge - self.progress) / rate))
-        self.progress = edge
-        self.epoch += 1
-        return needed
-
-    def _rate(self) -> float:
-        """Progress a second as measured; what is seen goes into the belief."""
-        measured, shape = self.types[self.kind], self.shape
-        replicas = sum(shape) // measured.unit
-        step, sync = measured.times(shape, self.local)
-        total = replicas * self.local * (self.accumulation + 1)
-        self.noise = self.training.noise(total, self.epoch)
+    def measure(self) -> tuple[float, float]:
+        step, sync = self.types[self.kind].times(self.shape, self.local)
         if self.asked.kind != "rigid":  # beliefs about rigid jobs are never read
-            self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
-        worth = gain(*self.noise, total / self.training.base)
-        return float(worth / (step + self.accumulation * (step - sync)) / self.charges.slowdown)
+            self.beliefs[self.kind].observe(len(self.shape), self.replicas, self.local, step, sync)
+        return step, sync
+
+    def rate(self) -> float:
+        return super().rate() / self.charges.slowdown
 
 
 # What Sia's simulator charges for a (re)start, what its policy believes that to cost, and a slowdown fitted to its authors' cluster.
