@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import (
+from gantline.lab.experiment.reproduction import (
+    RATE,
     Case,
     Claim,
     Grid,
@@ -17,9 +18,10 @@ from gantline.lab.experiment.reproduce import (
     Study,
     TraceSource,
     claim_terms,
+    elastic_setting,
+    mean_by,
     mean_by_policy,
 )
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting, mean_by
 
 _RIGID = ("las", "tiresias", "srtf")
 ELASTIC = ("afs", "equal-share")

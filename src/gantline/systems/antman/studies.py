@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, Sweep, TraceSource, claim_terms
+from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, Sweep, TraceSource, claim_terms
 
 _ALONE, _ANTMAN, _PACKED = "without guests", "antman", "no protection"
 _UNNOTICED = "guaranteed jobs end as if there were no guests"

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import (
+from gantline.lab.experiment.reproduction import (
     Case,
     Claim,
     Grid,

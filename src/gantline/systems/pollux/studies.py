@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError
-from gantline.lab.experiment.reproduce import (
+from gantline.lab.experiment.reproduction import (
     Case,
     Claim,
     Grid,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import (
+from gantline.lab.experiment.reproduction import (
     WITHIN,
     Case,
     Claim,

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import (
+from gantline.lab.experiment.reproduction import (
     WITHIN,
     Case,
     Claim,

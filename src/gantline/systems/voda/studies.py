@@ -6,8 +6,19 @@ from itertools import pairwise
 
 import polars as pl
 
-from gantline.lab.experiment.reproduce import Case, Claim, Grid, PolicyChoice, Scale, Study, Sweep, claim_terms, mean_by_policy
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
+from gantline.lab.experiment.reproduction import (
+    RATE,
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Study,
+    Sweep,
+    claim_terms,
+    elastic_setting,
+    mean_by_policy,
+)
 
 _COSTS = (1, 30, 120)
 _PLAIN, _GROWS = "voda.tiresias", "voda.elastic_tiresias"
