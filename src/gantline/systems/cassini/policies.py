@@ -23,6 +23,7 @@ from gantline.models.link_flows import Flow
 from gantline.models.link_gangs import companies, own_phase, renumbered
 from gantline.models.shared_links import PHASE_ERROR, fluid_times
 from gantline.policies.drawn_places import GangNeed, Places, drawn_places
+from gantline.policies.registry import inner_policy
 
 # The affinity graph: which jobs meet on which links, how well they fit there, and one shift per job that suits all links.
 #
@@ -260,8 +261,6 @@ class Cassini(Policy):
         return {f"links_{name}": int(count) for name, count in zip(COUNTS, memory["counts"])} if isinstance(memory, dict) else {}
 
     def _host(self) -> Policy:
-        from gantline.policies.registry import inner_policy
-
         return inner_policy(self.host, self.name, "host")
 
     def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:

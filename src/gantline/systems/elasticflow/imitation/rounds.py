@@ -79,6 +79,11 @@ class StallGuard:
 # The calendar of ElasticFlow's artifact: at most one event per time, with the jobs that arrive and those that end then.
 
 
+def seconds_of_start(capacity: int) -> tuple[float, float]:
+    """What the start of a gang takes in a cluster of so many GPUs, and how much longer it takes where trainers are restarted."""
+    return (7.0, 47.0) if capacity >= 256 else (2.0, 27.0)
+
+
 @dataclass
 class Event:
     """The jobs that arrive and those that end; an event without jobs causes a round."""
@@ -388,7 +393,7 @@ class ElasticFlowClock:
         if self.rules.overhead == "none":
             return
         restart = self.rounds > 0 and self.rounds % self.slot == 0
-        base, again = (7.0, 47.0) if self.capacity >= 256 else (2.0, 27.0)
+        base, again = seconds_of_start(self.capacity)
         for job, (_, rank, held) in self._open.items():
             seconds = base
             if (rank, held) not in self.cached:

@@ -215,7 +215,8 @@ class AdmissionControl:
         self.left = np.where(left > 0.0, left, np.where(over, _GRACE, _MOMENT) * floor)
         self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][c.SINCE][pool.jobs] - self.now, 0.0), 0.0)
         self.ran = ~np.isnan(pool.of(jobs.first_start))
-        self.bound = np.where(self.held > 0, _on_grid(pool.of(jobs.last_start) + pool.snapshot.min_run, pool.snapshot.round), -np.inf)
+        kept = [boundary(since + pool.snapshot.min_run, pool.snapshot.round) for since in pool.of(jobs.last_start).tolist()]
+        self.bound = np.where(self.held > 0, np.array(kept, dtype=np.float64), -np.inf)
         self.charges = charges(rules, pool)
         self._open(4 * len(pool) + 64, 16 * len(pool) + 256)
 
@@ -362,11 +363,6 @@ class AdmissionControl:
                 decided.gpus[job] = fitting[-1]
                 free -= int(fitting[-1])
         return decided
-
-
-def _on_grid(times: Floats, grid: float) -> Floats:
-    """The next moments at which something can change."""
-    return np.array([boundary(time, grid) for time in times.tolist()], dtype=np.float64)
 
 
 def _tops(pool: Pool, knee: bool) -> Ints:

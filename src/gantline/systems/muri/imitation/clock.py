@@ -221,7 +221,7 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
     """
     seats: MuriSeats = {}
     first = 0
-    for members, _, chosen in sorted(groups, key=_width, reverse=True):
+    for members, _, chosen in sorted(groups, key=lambda group: group.members[0].gpus, reverse=True):
         gpus, held = members[0].gpus, before.get(members)
         if held is not None and (held.devices == chosen if chosen else held.devices[0] == first):
             seats[members] = held
@@ -231,7 +231,3 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
         first += gpus
     spells += [MuriSpell(members, begin, now, devices) for members, (begin, devices) in before.items() if begin < now]
     return seats
-
-
-def _width(group: MuriGroup) -> int:
-    return group.members[0].gpus

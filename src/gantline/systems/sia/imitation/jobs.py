@@ -108,27 +108,22 @@ class Fitter:
 class SiaBelief:
     """Rows and model of one job on one GPU type."""
 
-    __slots__ = ("_fitter", "_name", "_seen", "most_replicas", "parameters", "rows")
-
     def __init__(self, fitter: Fitter, application: str, kind: str) -> None:
         self._fitter, self._name = fitter, (application, kind)
-        self._seen: set[tuple[int, int, int]] = set()
-        self.rows: tuple[Row, ...] = ()
+        self._rows: dict[tuple[int, int, int], Row] = {}
         self.parameters: Floats | None = None
         self.most_replicas = 0
 
     def observe(self, nodes: int, replicas: int, local: int, step: float, sync: float) -> None:
         """A step as it was measured; a row that is new changes the model."""
         key = nodes, replicas, local
-        if key in self._seen:
+        if key in self._rows:
             return
-        self._seen.add(key)
         if self.parameters is not None:
-            predicted = step_time(self.parameters, nodes, replicas, float(local), 0)
-            self._fitter.errors.append(abs(predicted / step - 1.0))
-        self.rows += ((float(nodes), float(replicas), float(local), step - sync, step),)
+            self._fitter.errors.append(abs(step_time(self.parameters, *key, 0) / step - 1.0))
+        self._rows[key] = float(nodes), float(replicas), float(local), step - sync, step
         self.most_replicas = max(self.most_replicas, replicas)
-        self.parameters = self._fitter.model(*self._name, self.rows)
+        self.parameters = self._fitter.model(*self._name, tuple(self._rows.values()))
 
 
 # One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch.
