@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.running.tasks import choose_backend
+from gantline.lab.experiment.running.processes import choose_backend
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.sweep import run_sweep
 from gantline.lab.experiment.trace_source import TraceSource

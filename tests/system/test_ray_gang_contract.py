@@ -11,7 +11,7 @@ from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
 
 from gantline.lab.conformance.gangs import GangBench, GangContract
-from gantline.live.ray.runner import RayRunner
+from gantline.live.runners.ray.runner import RayRunner
 
 
 @pytest.fixture(scope="module")

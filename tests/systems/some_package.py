@@ -148,7 +148,7 @@ class Figure(Study):
 """
 
 RUNNER = '''
-from gantline.live.local.runner import LocalRunner
+from gantline.live.runners.local.runner import LocalRunner
 
 
 class Noted(LocalRunner):

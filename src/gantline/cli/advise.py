@@ -20,7 +20,7 @@ from gantline.lab.experiment.grid import policies_of
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.html import write_page
-from gantline.live.watch.look_as_trace import LookedAt, as_trace
+from gantline.live.watch.look_advice import LookedAt, as_trace
 from gantline.live.watch.sources import look
 
 app = App(

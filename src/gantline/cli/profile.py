@@ -17,14 +17,12 @@ from gantline.cli.console import Column, Form, Sheet, say, show, show_text
 from gantline.cli.live.connection import connect
 from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
-from gantline.live.company import measure_company
-from gantline.live.epoch_runs import time_epochs
-from gantline.live.local.devices import find_machine
-from gantline.live.profiled import profiled
-from gantline.live.profiling import measure_job, measure_pairs
-from gantline.live.recorded_run import RecordedRun
-from gantline.live.spec_file import read_spec
-from gantline.live.trials import Trials
+from gantline.live.jobs.spec_file import profiled, read_spec
+from gantline.live.profiling.colocation_profiling import measure_company
+from gantline.live.profiling.epochs import time_epochs
+from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+from gantline.live.runners.local.devices import find_machine
+from gantline.live.scheduler.replay import RecordedRun
 from gantline.models.bundle import Bundle, Profile
 from gantline.models.life_spread import spread_of_lives
 from gantline.models.unmeasured import estimate_unmeasured, refit

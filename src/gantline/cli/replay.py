@@ -14,9 +14,8 @@ from gantline.cli.live.connection import need_libraries
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.engine.drivers.replay_check import Replayed
 from gantline.lab.questions.validity import clock_error
-from gantline.live.archive import Archive
-from gantline.live.recorded_run import RecordedRun
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.replay import RecordedRun, replay_store
 from gantline.live.service.home import Home
 from gantline.simulator.replay import read_record
 from gantline.simulator.replay import replay as fold

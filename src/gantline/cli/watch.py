@@ -13,7 +13,7 @@ from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
 from gantline.lab.whole_files import write_json
 from gantline.live.watch import held_against, slurm_advice, slurm_recording
-from gantline.live.watch.kubernetes_state import COMMAND
+from gantline.live.watch.kubernetes_snapshot import COMMAND
 from gantline.live.watch.sources import look_at_kubernetes, look_at_slurm
 from gantline.live.watch.watched import ClusterLook
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.lab.experiment import records, whole_files
+from gantline.lab import whole_files
+from gantline.lab.experiment import records
 from gantline.lab.experiment.folder import ExperimentFolder, runs_in
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
 from gantline.lab.experiment.records import Outcome

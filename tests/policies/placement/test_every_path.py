@@ -23,7 +23,7 @@ from gantline.lab.questions.explain import explain, with_job
 from gantline.lab.questions.forecast import Setup as QuestionSetup
 from gantline.lab.questions.forecast import forecast
 from gantline.lab.questions.what_if import what_if
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.policies.fifo import Fifo
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest

@@ -71,7 +71,7 @@ def view(
         browser: Open it in a browser; by default where a person watches.
     """
     need_libraries()
-    from gantline.live.service.results.viewing import view_server
+    from gantline.live.service.viewer import view_server
 
     found = view_server(folder, port)
     print(found.url, flush=True)

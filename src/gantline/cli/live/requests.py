@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, Yes, connect
 from gantline.core.errors import RefusedError, UsageError
-from gantline.live.amounts import sizes
+from gantline.live.jobs.amounts import sizes
 
 Ids = Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")]
 _ASK_FROM = 2  # jobs

@@ -34,7 +34,7 @@ def backup(
         store: Another database than the file in the home, as for 'gantline up'.
     """
     need_libraries()
-    from gantline.live.store.backup import back_up
+    from gantline.live.store.connection import back_up
 
     size = back_up(store or os.environ.get("GANTLINE_STORE", "") or Home.find(home).store, file)
     print(file)
@@ -67,7 +67,7 @@ def restore(
         store: Another file than that in the home, as for 'gantline up'.
     """
     need_libraries()
-    from gantline.live.service.restoring import restore as put_back
+    from gantline.live.service.repair import restore as put_back
 
     found = put_back(Home.find(home), file, store or os.environ.get("GANTLINE_STORE", ""))
     say(f"note: the store has the {found.jobs} jobs of the backup; new ones have numbers from {found.newest + 1} on")
@@ -130,7 +130,7 @@ def repair(
         dry_run: Say what would be done, and do nothing.
     """
     need_libraries()
-    from gantline.live.service.mending import mend
+    from gantline.live.service.repair import mend
 
     found = mend(Home.find(home), store or os.environ.get("GANTLINE_STORE", ""), dry_run=dry_run)
     if not found:

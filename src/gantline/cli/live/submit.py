@@ -15,7 +15,7 @@ from gantline.cli.console import say, show_json
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UsageError, near
 from gantline.core.fields import key_values, number
-from gantline.live.spec_file import read_spec, spec_of
+from gantline.live.jobs.spec_file import read_spec, spec_of
 from gantline.traces.files.marked_yaml import load_marked
 
 app = App(

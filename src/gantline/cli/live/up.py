@@ -19,11 +19,9 @@ from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect, need_libraries
 from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError, near
-from gantline.live.losses import rule_of
-from gantline.live.runner_options import checked
-from gantline.live.runners import RUNNERS, find_runner, options_of
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
+from gantline.live.scheduler.progress import rule_of
+from gantline.live.service.home import Home, Options
 from gantline.traces.files.placements import from_anywhere, load_placement
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.prices import read_prices

@@ -19,13 +19,12 @@ from unittest import SkipTest
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Fault
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin, Ending, NodeNews, NodeState
-from gantline.live.clock import WallClock
-from gantline.live.file_locks import is_locked
-from gantline.live.launch import Launch
-from gantline.live.premises import Contact, Task
-from gantline.live.roll_call import Present
-from gantline.live.runner import Runner
+from gantline.live.host import is_locked
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, Present, RunnerEvents
+from gantline.live.scheduler.loop_thread import WallClock
 
 Found = TypeVar("Found")
 _ENDS = (News.STOPPED, News.FINISHED, News.FAILED)
@@ -289,12 +288,12 @@ class GangBench(ABC):
     def _task(self, row: int) -> Task:
         return Task(f"{row + 1}", self.launches[row])
 
-    def _receive(self, bulletin: Bulletin) -> None:
-        for news in bulletin.nodes:
+    def _receive(self, events: RunnerEvents) -> None:
+        for news in events.nodes:
             self.nodes.append(news)
             if news.node is not None and news.name not in {node.name for node in self._cluster.nodes}:
                 self._cluster = Cluster((*self._cluster.nodes, news.node))
-        for report, ending in bulletin.reports:
+        for report, ending in events.reports:
             self.told.append(GangReport(report, ending, tuple(self.alive(report.row))))
 
     def send(self, order: Order) -> None:

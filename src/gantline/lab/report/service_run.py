@@ -20,7 +20,7 @@ from gantline.core.cluster_json import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.json_reader import Reader
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
-from gantline.live.archive import Archive
+from gantline.live.scheduler.archive import Archive
 from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from gantline.lab.experiment.digest import file_digest, program_digest
 from gantline.lab.experiment.records import FAILED, Outcome
 from gantline.lab.experiment.running.shared_inputs import files_of, pack, perform_here, take_in
 from gantline.lab.experiment.running.tasks import Task
-from gantline.live.ray.connection import connect, load
-from gantline.live.ray.handle import Handle
+from gantline.live.runners.ray.connection import Handle, connect, load
 
 _AGAIN = 3  # times that a task is run again because its worker has died
 _LOOK = 1.0  # seconds between looks at what takes too long
