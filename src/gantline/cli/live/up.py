@@ -124,7 +124,7 @@ def up(
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
-    from gantline.live.scheduler.progress import rule_of
+    from gantline.live.jobs.amounts import rule_of
     from gantline.live.service.home import Home, Options
     from gantline.traces.files.policies import load_policy
 

@@ -17,6 +17,7 @@ from gantline.core.queues import Queue, known_names
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.message_queue import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.runner_context import ExternalJobs
 from gantline.live.scheduler.endings import Endings
 from gantline.live.scheduler.job_registry import Job, JobRegistry
@@ -210,8 +211,6 @@ class Requests:
 
     def _again(self, job: Job, at: float) -> Submit:
         """A job that has ended comes back under its id, with epochs behind those that it had."""
-        from gantline.live.jobs.spec_file import spec_of
-
         submit = self._completed(spec_of(dict(job.spec)).to_submit(job.id, at), job)
         job.holds.clear()
         return replace(submit, job={**submit.job, "epoch": max(job.ended_epoch, 0)})
@@ -268,8 +267,6 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
 
 def _checked(scheduler: Scheduler, id: str, changes: Mapping[str, Any]) -> tuple[Job, JobSpec]:
     """A job and its specification with the changes; refused where it cannot be changed so."""
-    from gantline.live.jobs.spec_file import spec_of
-
     if id not in scheduler.registry:
         raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.registry.jobs))
     job = scheduler.registry[id]
