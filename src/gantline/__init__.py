@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # as in `typing`, which takes as long to import as all el
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
@@ -45,6 +45,7 @@ _EXPORTS = {
     "NodeEvent": "gantline.core.node_events",
     "Costs": "gantline.core.costs",
     "GantlineError": "gantline.core.errors",
+    "Client": "gantline.live.service.client",
     "list_systems": "gantline.registry",
     "find_system": "gantline.registry",
 }

@@ -14,8 +14,7 @@ from gantline.lab.experiment.filling.workload import read_nodes, read_pods
 from gantline.policies.placement.parts.columns import PartNodes
 from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
 from gantline.policies.placement.parts.typical import accepted_models, typical_mix
-from gantline.systems.fgd.go_random import GoRandom, go_constants
-from gantline.systems.fgd.scheme import SCHEME
+from gantline.systems.fgd.scheme import SCHEME, GoRandom, go_constants
 
 RULES = ("dotprod", "clustering", "packing", "bestfit", "fgd")
 WORKLOADS = ("default", "cpu050", "cpu200", "cpu250", "gpushare40", "gpushare100", "multigpu20", "multigpu50")

@@ -19,8 +19,8 @@ from gantline.models.optimistic_profile import measure_epochs
 from gantline.models.sensitivity import SensitivityProfile
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells
-from gantline.systems.synergy.policies.settings import MECHANISMS
+from gantline.systems.synergy.policies.mechanisms import Cell, JobKind, best_cells, useful_cells
+from gantline.systems.synergy.policies.policy import MECHANISMS
 from gantline.systems.synergy.profiles import read
 
 NETWORKS = ("vision", "speech", "text")

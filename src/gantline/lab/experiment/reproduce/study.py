@@ -29,6 +29,11 @@ class ClaimTerms:
     tolerance: str
 
 
+def claim_terms(laid_down: Mapping[str, tuple[str, str]]) -> Mapping[str, ClaimTerms]:
+    """Claims by their statements: what each is held against, and how far off it may be."""
+    return {statement: ClaimTerms(*terms) for statement, terms in laid_down.items()}
+
+
 @dataclass(frozen=True)
 class Claim:
     """One thing that the figure says: in words, as published, as found. Shapes and numbers are counted apart."""
@@ -133,6 +138,17 @@ class Study(ABC):
         from gantline.lab.experiment.charts import charts_of
 
         return charts_of(sweep.results, self.load, self.load_unit)
+
+
+def mean_table(results: pl.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> pl.DataFrame:
+    """Means of columns, under the names that they are given, by these keys in the order in which they come."""
+    return results.group_by(keys, maintain_order=True).agg(pl.col(list(columns)).mean()).rename(columns)
+
+
+def mean_by_policy(results: pl.DataFrame, index: str, value: str = "jct_mean") -> pl.DataFrame:
+    """Means of a column: a row per place of the index, a column per policy."""
+    means = results.group_by("policy", index).agg(pl.col(value).mean()).sort(index, "policy")
+    return means.pivot("policy", index=index, values=value)
 
 
 @dataclass(frozen=True)
