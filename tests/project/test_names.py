@@ -16,7 +16,6 @@ APART = ("train/", "core/machine_code/")
 
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
-    "Book": "ElasticFlow's bookings of time, and the live scheduler's book of jobs",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
     "Groups": "groups of a plan, and control groups of the kernel",
     "Log": "intervals of the engine, and lines of a job",
@@ -24,7 +23,9 @@ TWICE = {
     "Pool": "seats of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
     "Setup": "of a forecast, and of a service",
+    "ForkServer": "the side that asks for forked processes, and the one from which workers of sweeps are forked",
     "Task": "one run of a sweep, and one process of the local runner",
+    "Workload": "jobs of a coverage experiment, and objects of Kubernetes that make their own pods",
 }
 
 #: functions that stand twice in one room, and why

@@ -154,7 +154,8 @@ def up(
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
+    from gantline.live.runners.options import checked
+    from gantline.live.runners.registry import RUNNERS, find_runner, options_of
 
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UnreachableError
@@ -18,6 +18,8 @@ from gantline.engine.drivers.message_queue import Message
 from gantline.engine.state import State
 
 Answer = TypeVar("Answer")
+#: inputs, and what else is to be written down, as they are when they enter
+Opened: TypeAlias = Callable[[float], tuple[Sequence[Input], Sequence[Any]]]
 _LONGEST_WAIT = 60.0  # seconds that a thread waits for an answer
 
 
@@ -139,10 +141,20 @@ class LoopThread:
             raise UnreachableError("the scheduler is not running", where="scheduler", fix="start it with gantline up")
         self.loop.messages.post(message)
 
-    def send(self, values: Sequence[Input]) -> None:
-        """Apply inputs together, and wait until they are applied."""
+    def send(
+        self, values: Sequence[Input] = (), open_: Opened | None = None, done: Callable[[BaseException | None], None] = lambda error: None
+    ) -> None:
+        """Apply inputs together, and wait until they are applied: `values`, or what `open_` makes when they enter.
+
+        `done` is called in the thread that owns the engine, before this returns.
+        """
         future: Future[None] = Future()
-        self.post(Message(values, lambda error: settle(future, error, None), alone=True))
+
+        def applied(error: BaseException | None) -> None:
+            done(error)
+            settle(future, error, None)
+
+        self.post(Message(values, applied, open_, alone=True))
         self.wait(future)
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
@@ -187,26 +199,18 @@ def drain(thread: LoopThread, timeout: float) -> None:
     end = time.monotonic() + timeout
     while thread.ask(lambda: len(thread.loop.reconciler.live)) and time.monotonic() < end:
         time.sleep(0.02)
-    future: Future[None] = Future()
-
-    def finish(error: BaseException | None) -> None:
-        thread.loop.messages.stop()  # before the next decision, which the next service makes
-        settle(future, error, None)
-
-    thread.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
-    thread.wait(future)
+    up = [NodeEvent(0.0, name, "up") for name in nodes]
+    thread.send(up, done=lambda error: thread.loop.messages.stop())  # before the next decision, which the next service makes
 
 
 def _stop_all(thread: LoopThread) -> None:
     """Stop all jobs that run when the request is handled: nothing starts after it, and ended jobs are left out."""
-    future: Future[None] = Future()
 
     def open_(at: float) -> tuple[list[Input], tuple[()]]:
         state = thread.loop.state
         return [JobRequest(at, Action.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
 
-    thread.post(Message((), lambda error: settle(future, error, None), open_, alone=True))
-    thread.wait(future)
+    thread.send(open_=open_)
 
 
 def _nodes_up(state: State) -> list[str]:

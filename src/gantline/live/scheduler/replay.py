@@ -5,9 +5,9 @@ A line that cannot be read is not a reason to give up: it is named, and left out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster
@@ -21,6 +21,7 @@ from gantline.engine.executor import Can, Order, Verb
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.setup import Setup, make_loop
+from gantline.live.store import SqlStore
 from gantline.live.store.records import UNREADABLE
 from gantline.models.life_spread import WholeLife
 from gantline.policies.given_orders import GivenOrder
@@ -172,16 +173,6 @@ class RecordedRun:
 # The past of a live scheduler folded again: from each checkpoint, what was received must give the plans that were made.
 
 
-class KeptPast(Protocol):
-    """What is read of a store."""
-
-    def checkpoints(self) -> Iterator[tuple[int, dict[str, Any]]]: ...
-
-    def journal(self, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]: ...
-
-    def jobs(self) -> Iterator[dict[str, Any]]: ...
-
-
 @dataclass
 class _Stopped:
     """A clock that is never read: each input has the time at which it was received."""
@@ -193,7 +184,7 @@ class _Stopped:
 
 
 def replay_store(
-    store: KeptPast, archive: Archive | None = None, run: RecordedRun | None = None, code: GivenCode | None = None
+    store: SqlStore, archive: Archive | None = None, run: RecordedRun | None = None, code: GivenCode | None = None
 ) -> Replayed:
     """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
 
@@ -206,7 +197,7 @@ def replay_store(
         return _replayed(store, archive, run)
 
 
-def _replayed(store: KeptPast, archive: Archive | None, run: RecordedRun | None) -> Replayed:
+def _replayed(store: SqlStore, archive: Archive | None, run: RecordedRun | None) -> Replayed:
     kept = list(store.checkpoints())
     launches, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):

@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Action, Input, JobRequest, Reserve, SetJob, SetQueue, Submit, Unreserve
 from gantline.core.phases import Phase
-from gantline.core.queues import Queue, known_names
+from gantline.core.queues import known_names
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.message_queue import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
@@ -27,7 +27,6 @@ from gantline.live.store.records import Entry
 
 if TYPE_CHECKING:
     from gantline.live.jobs.spec import JobSpec
-    from gantline.live.scheduler.scheduler import Scheduler
 
 
 class Requests:
@@ -104,8 +103,15 @@ class Requests:
         self.thread.ask(check)
 
     def queue_for(self, queue: str, user: str, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-        """What enters before a job of that queue, see `made_for`."""
-        return made_for(self.loop.state.tables.queue_tree, self.unknown_queues, queue, user, at)
+        """What enters before a job of this queue: nothing where there is such a queue; else the queue, or the job is refused."""
+        known = known_names(self.loop.state.tables.queue_tree)
+        if queue in known:
+            return (), ()
+        if self.unknown_queues == "refuse":
+            names = near(queue, known - {""}) if len(known) > 1 else "there is none yet"
+            raise NotFoundError(f"no queue '{queue}'", where="queue", fix=f"{names}; an operator makes one: gantline queue set {queue}")
+        event = {"time": at, "event": "queue-created", "queue": queue, "user": user}
+        return [SetQueue(at, queue)], [Entry("queue", {"name": queue}), Entry("event", event)]
 
     def _numbered(
         self, spec: Submittable, user: str, request: str, at: float, environment: RuntimeEnv | None
@@ -151,7 +157,6 @@ class Requests:
 
     def request(self, ids: Sequence[str], request: Action, user: str, gpus: int, min_gpus: int, max_gpus: int) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""
-        future: Future[None] = Future()
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             for name in ids:
@@ -181,10 +186,52 @@ class Requests:
                 self.observer.submitted(back)
             if error is None:
                 self.republish()  # whoever has the answer and asks for a forecast does not get one from before
-            settle(future, error, None)
 
-        self.thread.post(Message((), done, open_, alone=True))
-        self.thread.wait(future)
+        self.thread.send(open_=open_, done=done)
+
+    def change(self, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
+        """Change what is given (name, priority, queue, time limit, estimate) of all of these jobs, or of none if one cannot be changed.
+
+        What is given is checked as if the job were submitted anew. The journal and the registry change together, and the next view
+        shows it.
+        """
+        if not changes:
+            raise UsageError("nothing is to be changed", where="set", fix="give --priority, --queue, --name, --time-limit or --estimate")
+        changed: list[tuple[Job, JobSpec]] = []
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            changed.extend(self._changed(id, changes) for id in ids)
+            inputs, entries = self.queue_for(changed[0][1].queue, user, at) if "queue" in changes else ((), ())
+            records = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
+            about = [{"time": at, "job": job.id, "event": "set", "user": user, "changes": dict(changes)} for job, _ in changed]
+            inputs = [*inputs, *(_input(job, new, changes, at) for job, new in changed)]
+            return inputs, [*entries, *records, *(Entry("event", one) for one in about)]
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                for job, new in changed:
+                    facts = _facts(job, new)
+                    job.spec, job.launch, job.asked = facts["spec"], facts["launch"], facts["asked"]
+                    self.endings.limit_changed(job)
+
+        def show() -> None:
+            for id in ids:
+                self.observer.touch(self.registry[id])
+            self.republish()
+
+        self.thread.send(open_=open_, done=done)
+        self.thread.ask(show)
+
+    def _changed(self, id: str, changes: Mapping[str, Any]) -> tuple[Job, JobSpec]:
+        """A job and its specification with the changes; refused where it cannot be changed so."""
+        if id not in self.registry:
+            raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, self.registry.jobs))
+        job = self.registry[id]
+        if job.ended:
+            raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
+        if "queue" in changes and job.state not in ("pending", "held"):
+            raise RefusedError(f"job '{id}' is {job.state}: only one that waits changes its queue", where="set", fix="requeue it first")
+        return job, spec_of(_changed_spec(job.spec, changes))
 
     def _is_over(self, job: Job) -> bool:
         """Whether it has ended: by the registry, which may be a step behind, or by the engine, which forgets those that have."""
@@ -225,58 +272,6 @@ def _may_save(job: Job) -> None:
         raise RefusedError(text, where="save", fix="submit it with checkpoint: {save: USR1}, or let it call job.keep of gantline.train")
 
 
-# Changing a job that has not ended: its name, priority, queue, time limit or estimate, checked as if it were
-# submitted anew.
-
-
-def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
-    """Change what is given (name, priority, queue, time limit, estimate) of all of these jobs, or of none if one cannot be changed.
-
-    The journal and the registry change together, and the next view shows it.
-    """
-    if not changes:
-        raise UsageError("nothing is to be changed", where="set", fix="give --priority, --queue, --name, --time-limit or --estimate")
-    future: Future[None] = Future()
-    changed: list[tuple[Job, JobSpec]] = []
-
-    def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-        changed.extend(_checked(scheduler, id, changes) for id in ids)
-        inputs, entries = scheduler.requests.queue_for(changed[0][1].queue, user, at) if "queue" in changes else ((), ())
-        records = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
-        about = [{"time": at, "job": job.id, "event": "set", "user": user, "changes": dict(changes)} for job, _ in changed]
-        inputs = [*inputs, *(_input(job, new, changes, at) for job, new in changed)]
-        return inputs, [*entries, *records, *(Entry("event", one) for one in about)]
-
-    def done(error: BaseException | None) -> None:
-        if error is None:
-            for job, new in changed:
-                facts = _facts(job, new)
-                job.spec, job.launch, job.asked = facts["spec"], facts["launch"], facts["asked"]
-                scheduler.endings.limit_changed(job)
-        settle(future, error, None)
-
-    def show() -> None:
-        for id in ids:
-            scheduler.observer.touch(scheduler.registry[id])
-        scheduler.republish()
-
-    scheduler.post(Message((), done, open_, alone=True))
-    scheduler.thread.wait(future)
-    scheduler.ask(show)
-
-
-def _checked(scheduler: Scheduler, id: str, changes: Mapping[str, Any]) -> tuple[Job, JobSpec]:
-    """A job and its specification with the changes; refused where it cannot be changed so."""
-    if id not in scheduler.registry:
-        raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.registry.jobs))
-    job = scheduler.registry[id]
-    if job.ended:
-        raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
-    if "queue" in changes and job.state not in ("pending", "held"):
-        raise RefusedError(f"job '{id}' is {job.state}: only one that waits changes its queue", where="set", fix="requeue it first")
-    return job, spec_of(_changed_spec(job.spec, changes))
-
-
 def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     found = {**spec, **{key: value for key, value in changes.items() if key != "time_limit"}}
     if "time_limit" in changes:
@@ -312,35 +307,19 @@ def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "launch": record["launch"].to_json()}
 
 
-# Queues that jobs name: known, created on demand, or refused.
-
-
-def made_for(tree: Mapping[str, Queue], unknown: str, queue: str, user: str, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-    """What enters before a job of this queue: nothing where the tree has the queue; else the queue, or the job is refused."""
-    known = known_names(tree)
-    if queue in known:
-        return (), ()
-    if unknown == "refuse":
-        names = near(queue, known - {""}) if len(known) > 1 else "there is none yet"
-        raise NotFoundError(f"no queue '{queue}'", where="queue", fix=f"{names}; an operator makes one: gantline queue set {queue}")
-    event = {"time": at, "event": "queue-created", "queue": queue, "user": user}
-    return [SetQueue(at, queue)], [Entry("queue", {"name": queue}), Entry("event", event)]
-
-
 # Windows of a live service: their devices are chosen before anything is stored, and are the answer to the request.
 
 
 def take_in(thread: LoopThread, value: Reserve | Unreserve) -> AdvanceWindow:
     """Let the input enter; the window that it is about, with its name and the places that it has."""
-    future: Future[AdvanceWindow] = Future()
     found: list[AdvanceWindow] = []
 
     def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         found.append(thread.loop.engine.windows.check(replace(value, time=at)))
         return [Reserve(at, found[0]) if isinstance(value, Reserve) else value], []
 
-    thread.post(Message((), lambda error: settle(future, error, found[0] if found else None), open_, alone=True))
-    return thread.wait(future)
+    thread.send(open_=open_)
+    return found[0]
 
 
 # Jobs that a runner has found in its engine: submitted, resized and cancelled as their objects say.

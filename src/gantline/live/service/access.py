@@ -127,6 +127,11 @@ class Session:
     expires: float
 
 
+def digest(token: str) -> str:
+    """The hash under which a token or a code is stored."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 class Sessions:
     """Makes codes and tokens, and reads tokens."""
 
@@ -141,13 +146,13 @@ class Sessions:
         with self._lock:
             known = {hash: one for hash, one in self._codes.items() if one[1] > now}
             self._codes = dict([*known.items()][-_MOST_CODES + 1 :])
-            self._codes[_hash(code)] = (parent, now + CODE_LIFETIME)
+            self._codes[digest(code)] = (parent, now + CODE_LIFETIME)
         return code, now + CODE_LIFETIME
 
     def trade(self, code: str) -> tuple[str, Session] | None:
         """The token for a code, once; None: the code is unknown, used or expired."""
         with self._lock:
-            found = self._codes.pop(_hash(code), None)
+            found = self._codes.pop(digest(code), None)
         if found is None or found[1] <= self._wall():
             return None
         session = Session(found[0], float(round(self._wall() + LIFETIME)))
@@ -167,20 +172,11 @@ class Sessions:
         return f"{SESSION_PREFIX}{text}.{self._secret.signature(f'session {text}')}"
 
 
-def _hash(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()
-
-
 # Tokens: shown once, stored as a hash. They carry 256 random bits, so a plain SHA-256 is as safe as a slow hash.
 
 PREFIX = "gl_"
 _UNKNOWN = "no token, or one that is not known here", "set GANTLINE_TOKEN or --home"
 _USER = re.compile(r"^[\w][\w.@\-]{0,63}$")
-
-
-def digest(token: str) -> str:
-    """The hash under which a token is stored."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def check_user(user: str) -> None:

@@ -213,8 +213,6 @@ def _name(port: int) -> str:
 
 # How to start a service; separate from the service, so that starting one in the background does not import it.
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 @dataclass(frozen=True)
 class Options:
@@ -264,7 +262,7 @@ class Options:
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise NotFoundError("no such file", where=str(file), fix="check --tls-cert and --tls-key")
-        if self.host not in _LOOPBACK and not self.secured:
+        if self.host not in HERE and not self.secured:
             raise RefusedError(
                 f"'{self.host}' can be reached from other machines, and nothing would be encrypted",
                 where="--host", fix="give --tls-cert and --tls-key, or leave --host out",

@@ -5,24 +5,17 @@ from __future__ import annotations
 import codecs
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from gantline.core.errors import NotFoundError
-from gantline.live.runners.runner_events import KeptIncarnation, Output
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_events import Output
 
 MOST = 1 << 20
 _LAST_LINES = 60  # of an incarnation that broke: enough for a traceback
 _BLOCK = 1 << 16  # bytes that are read at a time, from the end, when last lines are searched
 _FARTHEST = 8 * MOST  # bytes from the end within which the beginning of a line is searched
-
-
-class KeepsOutput(Protocol):
-    """The part of a runner that is asked for output."""
-
-    def incarnations(self, job: str) -> Sequence[KeptIncarnation]: ...
-
-    def output(self, job: str, epoch: int) -> Output: ...
 
 
 class _Nothing:
@@ -37,7 +30,7 @@ class _Nothing:
 
 
 def read_log(
-    runner: KeepsOutput,
+    runner: Runner,
     job: str,
     *,
     epoch: int | None = None,
@@ -91,12 +84,12 @@ def _last_lines(output: Output, count: int) -> int:
     return least
 
 
-def lost_output(runner: KeepsOutput, job: str) -> int:
+def lost_output(runner: Runner, job: str) -> int:
     """Bytes of its output that could not be written, of all incarnations together."""
     return sum(one.lost for one in runner.incarnations(job))
 
 
-def broken_before(runner: KeepsOutput, job: str) -> dict[str, Any] | None:
+def broken_before(runner: Runner, job: str) -> dict[str, Any] | None:
     """Why the incarnation before the newest failed, with its last lines; None: it did not fail, or there is none."""
     known = runner.incarnations(job)
     if len(known) < 2 or not known[-2].why:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gantline.core.errors import UsageError
 from gantline.lab.report.frames import RunLike, node_gpus_of, settled, span_of, unfinished
 from gantline.live.scheduler.view import View
 from gantline.live.service.live_board import RUNS
+from gantline.live.store import SqlStore
 
 OTHERS = "-"  # instead of the names of jobs and users that the caller may not see
 
@@ -78,16 +79,10 @@ _BLOCK = 10_000  # events that are read at a time
 _MOST = 400_000  # stays that are remembered; beyond that the oldest half is dropped
 
 
-class EventStore(Protocol):
-    """Where events are read from."""
-
-    def events(self, *, after: int = 0, limit: int = _BLOCK) -> list[dict[str, Any]]: ...
-
-
 class LivePast:
     """`view` gives the names of jobs and devices; `wall` is the time of day of an instant, `now` the present one."""
 
-    def __init__(self, store: EventStore, view: Callable[[], View], wall: Callable[[float], float], now: Callable[[], float]) -> None:
+    def __init__(self, store: SqlStore, view: Callable[[], View], wall: Callable[[float], float], now: Callable[[], float]) -> None:
         self._store, self._view, self._wall, self._now = store, view, wall, now
         self._lock = threading.Lock()
         self._read = 0  # the number of the last event

@@ -21,7 +21,8 @@ from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_STOPS
 from gantline.live.host import connections_within, raise_limit, too_few
-from gantline.live.runners.registry import checked, completed, find_runner
+from gantline.live.runners.options import checked, completed
+from gantline.live.runners.registry import find_runner
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import RunnerContext
 from gantline.live.scheduler.archive import Archive

@@ -37,6 +37,7 @@ class HomeRunner(Runner):
     known: Incarnations
     kept: KeptJobs
     _contact: Contact
+    _execution: Execution
     _orders: deque[Order | Loss]  # to be carried out, in the thread that does the work
 
     # --- what it can ----------------------------------------------------------------------------------------------------
@@ -57,6 +58,10 @@ class HomeRunner(Runner):
         return self.known.adopt(self.home / "jobs", is_over)
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
+    def send(self, order: Order, now: float) -> None:
+        self._orders.append(order)
+        self._ring()
+
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
         """End the incarnations on devices that are declared lost, in the thread that starts them: one may have no folder yet."""
         self._orders.append(Loss(devices))
@@ -98,9 +103,36 @@ class HomeRunner(Runner):
         except BaseException as error:  # the thread that watches this one reports it and ends the service
             self.failure = error
 
-    @abstractmethod
     def _work(self) -> None:
         """Carry out orders until the runner is closed."""
+        work = self._execution
+        work.begin()
+        while self._wait():
+            for _ in range(len(self._orders)):
+                self._try(work.carry_out, self._orders.popleft())
+            self._look()
+            for one in self.known.alive():
+                self._try(work.look, one)
+            for order in list(work.waiting.values()):
+                self._try(work.start, order)
+            self._look_after()
+
+    @abstractmethod
+    def _wait(self) -> bool:
+        """Until there is something to do, or it is time to look what keepers have written; False: the runner is closed."""
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether an incarnation starts, stops, switches or saves."""
+        return bool(self._execution.waiting) or any(
+            one.state.get("phase") != "running" or one.switching or one.saving is not None for one in self.known.alive()
+        )
+
+    def _look(self) -> None:
+        """What else is to be seen, before keepers are looked at."""
+
+    def _look_after(self) -> None:
+        """What follows from what was seen of them."""
 
     def _try(self, act: Callable[[What], None], what: What) -> None:
         """Carry out one order; a failure must not stop the others, and orders are repeated until they are answered."""
@@ -120,7 +152,6 @@ class KeeperRunner(HomeRunner):
     """Derive from it, call `_prepare` when it is made and `_begin` when it is attached."""
 
     fork_server: KeeperForkServer
-    _execution: Execution
 
     def _prepare(self, known: Incarnations, fork_server: KeeperForkServer) -> None:
         self.known, self.fork_server = known, fork_server
@@ -138,10 +169,6 @@ class KeeperRunner(HomeRunner):
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def send(self, order: Order, now: float) -> None:
-        self._orders.append(order)
-        self._ring()
-
     def close(self) -> None:
         self._closing = True
         self._ring()
@@ -156,36 +183,13 @@ class KeeperRunner(HomeRunner):
         os.eventfd_write(self._bell, 1)
 
     # --- the thread -----------------------------------------------------------------------------------------------------
-    def _work(self) -> None:
-        work = self._execution
-        work.begin()
-        while True:
-            self._wait()
-            if self._closing:
-                return
-            for _ in range(len(self._orders)):
-                self._try(work.carry_out, self._orders.popleft())
-            self._look()
-            for one in self.known.alive():
-                self._try(work.look, one)
-            for order in list(work.waiting.values()):
-                self._try(work.start, order)
-            self._look_after()
-
-    def _look(self) -> None:
-        """What else is to be seen, before keepers are looked at."""
-
-    def _look_after(self) -> None:
-        """What follows from what was seen of them."""
-
-    def _wait(self) -> None:
-        """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
-        alive, waiting = self.known.alive(), self._execution.waiting
-        busy = waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
+    def _wait(self) -> bool:
+        alive = self.known.alive()
         watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
         poll = select.poll()  # not select(), which cannot take file descriptors above 1023
         for number in watched:
             poll.register(number, select.POLLIN)
-        found = poll.poll(1000.0 * _BUSY if busy else (1000.0 * _CALM if alive else None))
+        found = poll.poll(1000.0 * _BUSY if self._is_busy else (1000.0 * _CALM if alive else None))
         if any(number == self._bell for number, _ in found):
             os.eventfd_read(self._bell)
+        return not self._closing

@@ -22,7 +22,7 @@ from gantline.live.runners.local.keeper import share_out
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.orders import Writer
 from gantline.live.runners.local.slices import Mps, SliceCrashes, check_slices, unbounded
-from gantline.live.runners.registry import OPTIONS, RunnerOption
+from gantline.live.runners.options import OPTIONS, RunnerOption
 from gantline.live.runners.runner_context import Contact, RunnerContext
 
 _APART = "jobs of other users run as their own accounts (see gantline user)"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
-from gantline.engine.executor import Can, Order
+from gantline.engine.executor import Can
 from gantline.live.jobs.launch import RuntimeEnv
 from gantline.live.runners.local.devices import Machine
 from gantline.live.runners.local.files import read_json, write_json
@@ -24,12 +24,12 @@ from gantline.live.runners.local.incarnation import Incarnations
 from gantline.live.runners.local.isolation import Groups
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.slices import Mps
+from gantline.live.runners.options import OPTIONS, RunnerOption
 from gantline.live.runners.ray.actor_sync import ActorSync
 from gantline.live.runners.ray.connection import OneService, OwnCluster, connect, load
 from gantline.live.runners.ray.incarnation import RayExecution, RayIncarnation, RayKeepers, RayWriter
 from gantline.live.runners.ray.nodes import RayNodes, check_devices
 from gantline.live.runners.ray.packages import Packages
-from gantline.live.runners.registry import OPTIONS, RunnerOption
 from gantline.live.runners.runner_context import Contact, RunnerContext
 from gantline.live.runners.runner_events import NodeNews, NodeState, Present
 
@@ -136,10 +136,6 @@ class RayRunner(HomeRunner):
     def pack(self, environment: RuntimeEnv) -> RuntimeEnv:
         return self.packages.pack(environment) if environment else environment
 
-    def send(self, order: Order, now: float) -> None:
-        self._orders.append(order)
-        self._bell.set()
-
     # --- the end --------------------------------------------------------------------------------------------------------
     def leave(self, drained: bool) -> None:
         self._lease.leave()
@@ -161,22 +157,16 @@ class RayRunner(HomeRunner):
     def _ring(self) -> None:
         self._bell.set()
 
-    def _work(self) -> None:
-        work = self._execution
-        work.begin()
-        while not self._closed.is_set():
-            alive = self.known.alive()
-            busy = work.waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
-            self._bell.wait(_BUSY if busy else _CALM)
-            self._bell.clear()
-            for _ in range(len(self._orders)):
-                self._try(work.carry_out, self._orders.popleft())
-            for _ in range(len(self._node_news)):
-                self._tell_nodes(*self._node_news.popleft())
-            for one in self.known.alive():
-                self._try(work.look, one)
-            for order in list(work.waiting.values()):
-                self._try(work.start, order)
+    def _wait(self) -> bool:
+        if self._closed.is_set():
+            return False
+        self._bell.wait(_BUSY if self._is_busy else _CALM)
+        self._bell.clear()
+        return True
+
+    def _look(self) -> None:
+        for _ in range(len(self._node_news)):
+            self._tell_nodes(*self._node_news.popleft())
 
     def _tell_nodes(self, news: Sequence[NodeNews], over: Sequence[tuple[RayIncarnation, Values]]) -> None:
         """Nodes have come or gone: told together with the ends of the gangs on those that are lost."""
