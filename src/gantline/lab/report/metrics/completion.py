@@ -38,17 +38,17 @@ def cdf(values: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"value": distinct, "share": np.cumsum(counts) / total})
 
 
-def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) -> pl.Series:
-    """Completion time over run time, the run time at least ``threshold`` seconds and the result at least one.
+def bounded_slowdown(jobs: pl.DataFrame) -> pl.Series:
+    """Completion time over run time, the run time at least ten seconds and the result at least one.
 
     The run time is the job's ``duration`` with the GPUs it asked for. Feitelson and Rudolph, JSSPP 1998.
     """
-    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy(), threshold))
+    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy()))
 
 
-def slowdowns(jct: Floats, run_time: Floats, threshold: float = SLOWDOWN_THRESHOLD) -> Floats:
-    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ``threshold`` seconds."""
-    return np.maximum(jct / np.fmax(run_time, threshold), 1.0)
+def slowdowns(jct: Floats, run_time: Floats) -> Floats:
+    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ten seconds."""
+    return np.maximum(jct / np.fmax(run_time, SLOWDOWN_THRESHOLD), 1.0)
 
 
 def completed(jobs: JobColumns) -> Bools:

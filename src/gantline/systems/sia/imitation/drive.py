@@ -184,9 +184,7 @@ def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
     if isinstance(policy, Pollux):
-        return PolluxScheduler(
-            classes, power=policy.p, restart=policy.restart, avoid=policy.avoid, size=policy.size, generations=policy.generations, seed=seed
-        )
+        return PolluxScheduler(classes, policy, seed)
     if isinstance(policy, MaxSumThroughputPerf):
         return GavelScheduler(classes)
     if isinstance(policy, FinishTimeFairness):
