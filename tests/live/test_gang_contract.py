@@ -16,8 +16,7 @@ import pytest
 from tests.live.specs import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
+from gantline.lab.conformance.gangs import GangBench, GangContract
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner_context import Contact, Task

@@ -32,7 +32,6 @@ TWICE = {
 SAME_ROOM = {
     "check": "commands of two groups: `experiment check`, `trace check`",
     "compare": "the same question in Python, and from a file of experiments",
-    "events": "commands of two groups: `events`, `get events`",
     "upgrade": "one per migration, as alembic wants it",
     "read": "one per trace format, found by the registry of importers",
 }

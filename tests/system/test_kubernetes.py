@@ -11,8 +11,7 @@ from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster
 from tests.system.kubernetes_bench import KubernetesBench, context
 
 from gantline.lab.conformance.executor import ExecutorContract
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
+from gantline.lab.conformance.gangs import GangBench, GangContract
 from gantline.lab.conformance.runner import RunnerContract
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 

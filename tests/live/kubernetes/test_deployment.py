@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gantline.cli.live.up import app
+from gantline.cli.live.submit import app
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gantline.core.errors import NotFoundError, RefusedError, near
-from gantline.lab.questions.asker import Asker
-from gantline.lab.questions.shared import SharedAnswers
+from gantline.lab.questions.asker import Asker, SharedAnswers
 from gantline.live.scheduler.archive import Archive
 from gantline.live.scheduler.retention import Retention
 from gantline.live.scheduler.scheduler import Scheduler

@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.lab.report.figures.raster import draw_intervals
+from gantline.lab.report.figures.gantt import draw_intervals
 from gantline.live.service.occupancy import OTHERS, JobName, Occupancy
 
 MOST_PIXELS = 2_000_000

@@ -18,9 +18,9 @@ from gantline.core.errors import GantlineError, NotFoundError, UsageError, near
 from gantline.core.json_text import loads
 from gantline.lab.experiment.folder import read_results
 from gantline.lab.experiment.records import kept_run
-from gantline.lab.report.doubts import doubts_of_run
 from gantline.lab.report.frames import StoredRun
 from gantline.lab.report.metrics import METRICS, measure, tracked_window
+from gantline.lab.report.run_warnings import doubts_of_run
 from gantline.lab.report.rundir import is_run, plain, read_run
 
 _DEEPEST = 4  # folders within folders

@@ -7,11 +7,21 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting, mean_by
-from gantline.lab.experiment.reproduce.study import Claim, Scale, Study, claim_terms, mean_by_policy
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    RATE,
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    elastic_setting,
+    mean_by,
+    mean_by_policy,
+)
 
 _RIGID = ("las", "tiresias", "srtf")
 ELASTIC = ("afs", "equal-share")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
-from gantline.lab.experiment.filling.scheme import FillOrder, FillScheme
+from gantline.lab.experiment.cluster_filling import FillOrder, FillScheme
 
 # Go's `math/rand`, draw by draw: the arrivals and the order of nodes in the authors' runs come from it.
 #

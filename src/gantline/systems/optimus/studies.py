@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.lab.experiment.reproduce.study import Claim, Scale, Study, claim_terms
+from gantline.lab.experiment.reproduction import RATE, Case, Claim, Grid, PolicyChoice, Scale, Study, claim_terms, elastic_setting
 
 _PUBLISHED = 2.39
 

@@ -19,7 +19,7 @@ from gantline.core.cluster_json import encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.fields import key_values
 from gantline.core.policy import parameters
-from gantline.lab.questions.shares import SHARES
+from gantline.lab.questions.forecast import SHARES
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.service.access import Role
 from gantline.live.service.answers import large
