@@ -23,7 +23,6 @@ TWICE = {
     "Pool": "seats of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
     "Setup": "of a forecast, and of a service",
-    "ForkServer": "the side that asks for forked processes, and the one from which workers of sweeps are forked",
     "Task": "one run of a sweep, and one process of the local runner",
     "Workload": "jobs of a coverage experiment, and objects of Kubernetes that make their own pods",
 }
