@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gantline.core.formulas import harmless
+from gantline.core.plain_text import harmless
 
 #: control characters and changes of direction that JSON may hold as they are
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")

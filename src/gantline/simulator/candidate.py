@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
+from gantline.core.facts import Costs
 from gantline.core.phases import FUTURE
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, UsageError
+from gantline.core.facts import Costs
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream

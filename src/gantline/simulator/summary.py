@@ -194,7 +194,7 @@ def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
     """Devices of nodes that were not there at the beginning: (time, how many there are from then on)."""
     if not simulation.node_events:
         return []
-    from gantline.core.node_events import NodeEvent
+    from gantline.core.inputs import NodeEvent
 
     found, count = [], 0
     for event in simulation.node_events:

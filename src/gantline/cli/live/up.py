@@ -17,8 +17,8 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect, need_libraries
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError, near
+from gantline.core.facts import Costs
 from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
 from gantline.live.scheduler.progress import rule_of
 from gantline.live.service.home import Home, Options

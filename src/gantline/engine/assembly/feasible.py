@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCES, Job, Option
+from gantline.core.host_resources import amounts_beside
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.costs import Costs
 from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
+from gantline.core.facts import Costs
 from gantline.core.queues import parse_queues
 from gantline.engine.assembly.models import find_model
 from gantline.engine.assembly.profile_readers import read_profiles_for

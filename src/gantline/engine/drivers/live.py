@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gantline.core.columns import Job
-from gantline.core.inputs import Input, JobRequest, Report, Submit
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Submit
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.message_queue import Clock, Message, MessageQueue
 from gantline.engine.drivers.stepping import Stepping

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.ended import Ended
 from gantline.core.objective import Objective
+from gantline.core.outcomes import Ended
 from gantline.core.snapshot import Snapshot
 from gantline.simulator.rollout import Futures
 
