@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Action, Input, JobRequest, NodeEvent
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.engine.state import State
 
 Answer = TypeVar("Answer")

@@ -21,8 +21,7 @@ from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.live.runners.runner import Runner
 from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.view import JobView

@@ -15,8 +15,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, News, Report, Submit, decode_input
 from gantline.core.json_reader import Reader
 from gantline.core.plan import Plan
+from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.drivers.live import Live, Script
-from gantline.engine.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.executor import Can, Order, Verb
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches

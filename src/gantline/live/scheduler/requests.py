@@ -15,7 +15,7 @@ from gantline.core.inputs import Action, Input, JobRequest, Reserve, SetJob, Set
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, known_names
 from gantline.core.windows import AdvanceWindow
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.runners.runner_context import ExternalJobs
 from gantline.live.scheduler.endings import Endings

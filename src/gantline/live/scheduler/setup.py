@@ -25,8 +25,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Clock
+from gantline.engine.drivers.live import Clock, Live
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due

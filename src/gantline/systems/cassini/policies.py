@@ -17,12 +17,13 @@ from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.traffic import ITERATION, Traffic
-from gantline.models.circles import Circle, Fit, best_shifts, score_of
+from gantline.models.circles import Fit, best_shifts, score_of
 from gantline.models.link_circles import circle_of
 from gantline.models.link_flows import Flow
 from gantline.models.link_gangs import companies, own_phase, renumbered
 from gantline.models.shared_links import PHASE_ERROR, fluid_times
 from gantline.policies.drawn_places import GangNeed, Places, drawn_places
+from gantline.policies.registry import inner_policy
 
 # The affinity graph: which jobs meet on which links, how well they fit there, and one shift per job that suits all links.
 #
@@ -42,9 +43,7 @@ class Company(NamedTuple):
     uncommon: int  # links whose jobs have no common period in the limit
 
 
-@lru_cache(maxsize=1 << 12)
-def _fit(circles: tuple[Circle, ...], capacity: float) -> Fit:
-    return best_shifts(circles, capacity)
+_fit = lru_cache(maxsize=1 << 12)(best_shifts)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -262,8 +261,6 @@ class Cassini(Policy):
         return {f"links_{name}": int(count) for name, count in zip(COUNTS, memory["counts"])} if isinstance(memory, dict) else {}
 
     def _host(self) -> Policy:
-        from gantline.policies.registry import inner_policy
-
         return inner_policy(self.host, self.name, "host")
 
     def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:

@@ -14,6 +14,7 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
 from gantline.traces.generators.given import settings_of
+from gantline.traces.generators.philly import philly
 from gantline.traces.generators.quantities import check_above_zero, fault
 from gantline.traces.generators.table import as_trace
 from gantline.traces.importers.sieve import Sieve
@@ -219,8 +220,6 @@ def read_rows(path: Path) -> Rows:
 
 def _own_rows(seed: int, jobs: int) -> Rows:
     """Rows like Philly's: arrivals of many days folded into the window."""
-    from gantline.traces.generators.philly import philly
-
     frame = philly(seed, {"jobs": max(6 * jobs, 2000)}).frame
     duration, gpus = frame["duration"].to_numpy().astype(np.float64), frame["gpus"].to_numpy().astype(np.int64)
     clock = frame["arrival"].to_numpy().astype(np.float64) % (_CLOSES - _OPENS)
