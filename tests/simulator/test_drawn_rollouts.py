@@ -11,7 +11,7 @@ from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.journal import Journal
 from gantline.models.profiled_model import ProfiledModel
-from gantline.simulator.from_here import copied
+from gantline.simulator.roll_forward import copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.uncertainty import Uncertainty
 

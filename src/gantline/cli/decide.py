@@ -21,7 +21,7 @@ from gantline.core.units import human_seconds
 from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.rules import rule_of_run
 from gantline.engine.lost_turns import describe_error
-from gantline.simulator.from_here import JobOutcome, carry_out
+from gantline.simulator.roll_forward import JobOutcome, carry_out
 from gantline.traces.files.given_code import only_given
 from gantline.traces.files.placements import placement_of
 from gantline.traces.files.policies import code_named, load_policy

@@ -101,7 +101,7 @@ class ColumnFiles:
                 yield share
 
 
-class SpooledLog:
+class LogOnDisk:
     """The log of a run, on disk. It reads as `engine.log.Log` does."""
 
     def __init__(self, folder: Path) -> None:
@@ -264,7 +264,7 @@ class _Kept:
 
     def __init__(self, folder: Path) -> None:
         self.credit = 0.0
-        self.log = SpooledLog(folder)
+        self.log = LogOnDisk(folder)
         self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(Job.LOST,))
         self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
 

@@ -25,7 +25,7 @@ from gantline.core.inputs import Input, Report, decode_input
 from gantline.core.json_reader import Reader, damaged, loads
 from gantline.core.policy import Policy
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.executors import Scripted
+from gantline.engine.drivers.executors import ScriptedExecutor
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -157,7 +157,7 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None, code: Giv
     reports = [(received, after, value) for received, after, value in entered if isinstance(value, Report)]
     others = [value for _, _, value in entered if not isinstance(value, Report)]
     if reports:
-        options["executor"] = Scripted(reports)
+        options["executor"] = ScriptedExecutor(reports)
     if performance is not None:
         options["performance"] = performance
     cluster = decode_cluster(Reader(about, record.path))

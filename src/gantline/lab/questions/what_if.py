@@ -17,7 +17,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.lab.questions.forecast import NINE_TENTHS, Setup
-from gantline.simulator.from_here import Rolled
+from gantline.simulator.roll_forward import Rolled
 
 METRICS = {
     "jct_mean": "mean time from submission to end",

@@ -33,9 +33,9 @@ from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
 from gantline.engine.state import State
+from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
-from gantline.live.scheduler.progress import rule_of
 from gantline.models.profiled_model import ProfiledModel
 from gantline.traces.files.bundles import read_bundle
 from gantline.traces.files.policies import load_policy

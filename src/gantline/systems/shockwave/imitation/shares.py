@@ -195,7 +195,7 @@ _BETWEEN_RESETS = 1000.0
 
 
 @dataclass
-class Turns(Chooser):
+class ShareTurns(Chooser):
     """What each job has received since the last reset, and which is next."""
 
     rule: Rule

@@ -132,7 +132,7 @@ Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SiaRequest:
     """A job as the trace describes it."""
 
     row: int
@@ -161,7 +161,7 @@ class SiaJob(TrainedJob):
 
     def __init__(
         self,
-        asked: Request,
+        asked: SiaRequest,
         application: Application,
         types: dict[str, MeasuredType],
         charges: Charges,

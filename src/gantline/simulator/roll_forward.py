@@ -56,7 +56,7 @@ class Rolled:
     kwh: float = math.nan
 
 
-class FromHere:
+class RollForward:
     """One instant that the engine rolls forward many times, each time from a copy of the same tables."""
 
     def __init__(
