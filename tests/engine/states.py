@@ -9,8 +9,7 @@ import numpy as np
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
-from gantline.core.facts import Facts
+from gantline.core.facts import Costs, Facts
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy

@@ -12,7 +12,7 @@ from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
 
 from gantline.core.columns import Device, Job
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.commit.apply import Changes
 from gantline.engine.commit.commit import commit_assignments

@@ -13,8 +13,8 @@ from tests.engine.states import engine_of
 from tests.oracles.books import check_books
 
 from gantline.core.columns import DEVICE_MEMORY, SHARED, Device, Job
-from gantline.core.costs import Costs
-from gantline.core.node_events import NodeEvent
+from gantline.core.facts import Costs
+from gantline.core.inputs import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason

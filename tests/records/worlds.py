@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from tests.systems.lucid import lucid_world
 
-from gantline.core.node_events import NodeEvent
-from gantline.core.signal import Signal
+from gantline.core.grid import Signal
+from gantline.core.inputs import NodeEvent
 from gantline.models.goodput.example import example_profiles
 from gantline.models.throughput_table import ThroughputTable
 from gantline.simulator.run import Run

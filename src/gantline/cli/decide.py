@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Sheet, say, show, show_json
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan

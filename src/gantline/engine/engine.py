@@ -17,11 +17,10 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.columns import Job
+from gantline.core.departures import NOBODY
 from gantline.core.errors import RefusedError
-from gantline.core.in_charge import InCharge
-from gantline.core.left import NOBODY
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Misfit, Plan
+from gantline.core.plan import Assignments, InCharge, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot

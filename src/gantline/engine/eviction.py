@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.beside import asks_beside, lacks_beside, take_beside
 from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
+from gantline.core.host_resources import asks_beside, lacks_beside, take_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.tables import Matrices

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.beside import SLACK
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
+from gantline.core.host_resources import SLACK
 from gantline.engine.gang import give_back
 from gantline.engine.seats import (
     GANG_FIRST,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import Device, Job
 from gantline.core.grant import Grant
+from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import PENDING, RUNNING
 from gantline.core.plan import Assignment
 from gantline.engine.executor import USUAL, Can, Executor, Verb

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gantline.core.columns import Job, Node
-from gantline.core.inputs import Input, JobRequest, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
 from gantline.core.queues import Queue
 from gantline.engine.grants import Grants
 from gantline.engine.job_changes import set_job

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.beside import SLACK, amounts_beside
 from gantline.core.columns import FREE, HOST_RESOURCES, Device, Node
 from gantline.core.grant import Worker
+from gantline.core.host_resources import SLACK, amounts_beside
 from gantline.core.plan import Part
 from gantline.core.tables import Tables
 from gantline.engine.holdings import NOTHING, Beside, Side, added

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gantline.core.arrays import Ints
-from gantline.core.beside import SLACK, asks_beside
 from gantline.core.columns import FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
+from gantline.core.host_resources import SLACK, asks_beside
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.commit.resize_gang import restyle

@@ -15,8 +15,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.gather import moving
-from gantline.core.grant import Grant
-from gantline.core.granted import Granted
+from gantline.core.grant import Grant, Granted
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import ASSIGNMENT_DEFAULTS
 from gantline.engine.commit.granted_columns import GrantedColumns

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import RefusedError
+from gantline.core.host_resources import amounts_beside
 from gantline.core.options import Option
 from gantline.engine.beside_reasons import UNITS
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job
 from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import Submit
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
-from gantline.core.option_json import decode_option
-from gantline.core.options import Option
+from gantline.core.options import Option, decode_option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables

@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.beside import asks_beside
 from gantline.core.columns import Device, Job, Node, Option
+from gantline.core.host_resources import asks_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason

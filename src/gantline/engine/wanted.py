@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, Device, Job, Node, Option
+from gantline.core.host_resources import amounts_beside
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.tables import Tables
 from gantline.engine.option_rows import IMPOSSIBLE, OptionRows

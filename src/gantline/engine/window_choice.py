@@ -8,7 +8,7 @@ from dataclasses import replace
 from gantline.core.cluster import Cluster
 from gantline.core.columns import SHARED, Device, Node
 from gantline.core.errors import NotFoundError, RefusedError, near
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.state import State
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.link_graph import DOUBLE, PCIE, SINGLE, LinkGraph, server_graphs
-from gantline.core.topology import slowest_link
+from gantline.core.topology import DOUBLE, PCIE, SINGLE, LinkGraph, server_graphs, slowest_link
 from gantline.models.model import Gangs, PerformanceModel
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError, TraceError, near
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 
 Key = tuple[str, int]  # job type and gang size
 

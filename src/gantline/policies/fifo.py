@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.constraints import param
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.policies.backfill import backfill
 
 _WAYS = ("none", "skip", "shrink", "easy", "conservative")
@@ -32,7 +32,7 @@ class Fifo(OrderPolicy):
 
     backfill: str = field(
         default="none",
-        metadata=about(
+        metadata=param(
             "what may pass a job that does not fit: 'none', 'skip' (any that fits), 'shrink' (any, but it may start with a "
             "smaller option of its own), 'easy' (any that does not delay the first), "
             "'conservative' (any that delays none); the last two need estimates",

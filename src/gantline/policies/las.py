@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.constraints import param
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class LeastAttainedService(OrderPolicy):
 
     service: str = field(
         default="time",
-        metadata=about("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
+        metadata=param("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
     )
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:

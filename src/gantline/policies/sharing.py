@@ -16,16 +16,16 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE, HOST_RESOURCES
 from gantline.core.columns import Option as OptionColumn
+from gantline.core.constraints import param
 from gantline.core.errors import UsageError
 from gantline.core.facts import NamedRule
+from gantline.core.host_resources import amounts_beside
 from gantline.core.options import Option
 from gantline.core.plan import Assignments, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.policies.part_seats import PartSeats
 from gantline.policies.placement.parts.columns import WHOLE
 from gantline.policies.placement.parts.scores import PART_RULES
@@ -50,7 +50,7 @@ class Sharing(Policy):
 
     seats: str = field(
         default="fullest",
-        metadata=about("which of the devices with room a job gets, as in FGD's comparison", one_of=("fullest", *PART_RULES)),
+        metadata=param("which of the devices with room a job gets, as in FGD's comparison", one_of=("fullest", *PART_RULES)),
     )
 
     @property

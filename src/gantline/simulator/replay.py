@@ -22,8 +22,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster, encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
-from gantline.core.json_reader import Reader, damaged
-from gantline.core.json_text import loads
+from gantline.core.json_reader import Reader, damaged, loads
 from gantline.core.policy import Policy
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.executors import ScriptedExecutor

@@ -18,8 +18,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, UsageError
+from gantline.core.facts import Costs
 from gantline.core.inputs import Input, Submit
 from gantline.core.phases import FUTURE
 from gantline.core.policy import OrderPolicy, Policy

@@ -14,7 +14,7 @@ from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.core.formulas import FORMULA, NUMBER
+from gantline.core.plain_text import FORMULA, NUMBER
 
 FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 

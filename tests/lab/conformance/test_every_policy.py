@@ -20,9 +20,8 @@ from tests.live.specs import ended, running, shell
 from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid
+from gantline.core.grid import PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
-from gantline.core.signal import Signal
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite
 from gantline.lab.conformance.scenarios import CARBON, scenarios, some_jobs

@@ -10,7 +10,7 @@ import pytest
 from gantline import simulate
 from gantline.cli.main import main
 from gantline.cli.simulate import LostTurnWords
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.engine.lost_turns import Incident
 from gantline.lab.report.run_warnings import MARK, free_stops, no_contest
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.core.link_graph import CLASS_NAMES, DOUBLE, PCIE, SINGLE, GpuLink, LinkGraph
+from gantline.core.topology import CLASS_NAMES, DOUBLE, PCIE, SINGLE, GpuLink, LinkGraph
 from gantline.policies.placement.links.patterns import embed
 from gantline.policies.placement.links.ring_rules import RING_RULES, Ring, preserved
 from gantline.policies.placement.links.topologies import find_topology, topology_names

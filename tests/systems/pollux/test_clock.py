@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
+from gantline.core.facts import Costs
 from gantline.models.goodput.batch import BatchLimits, split_batch
 from gantline.models.goodput.efficiency import gain
 from gantline.models.goodput.measured import Application, packed_shape

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.costs import Costs
 from gantline.core.ending import find_ending
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.facts import Costs
 from gantline.core.grid import PowerGrid
 from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues

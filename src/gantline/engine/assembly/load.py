@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import TraceError, near
+from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.core.options import Option, OptionTable

@@ -14,9 +14,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import HOST_RESOURCES, Job, Option
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
-from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables

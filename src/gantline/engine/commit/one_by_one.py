@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.grant import Grant, Worker
+from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason

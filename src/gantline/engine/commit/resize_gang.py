@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.beside import SLACK, asks_beside, lacks_beside, overdrawn, take_beside
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, Device, Job, Node, Option
+from gantline.core.host_resources import SLACK, asks_beside, lacks_beside, overdrawn, take_beside
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.find_place import manner_of

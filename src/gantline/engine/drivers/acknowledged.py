@@ -10,8 +10,7 @@ import math
 from typing import ClassVar
 
 from gantline.core.columns import Job
-from gantline.core.inputs import Input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, NodeEvent
 from gantline.core.phases import HELD_BACK, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine.advance import next_finish

@@ -15,8 +15,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gantline.core.cluster_json import decode_cluster
-from gantline.core.costs import Costs
 from gantline.core.errors import UsageError, near
+from gantline.core.facts import Costs
 from gantline.core.json_reader import Reader
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

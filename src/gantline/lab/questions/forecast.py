@@ -11,8 +11,8 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Job, Option
-from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
+from gantline.core.facts import Costs
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy

@@ -12,8 +12,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.inputs import Input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, NodeEvent
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.core.inputs import Use
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent, Use
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gantline.core.arrays import Ints
+from gantline.core.constraints import param
 from gantline.core.policy import Policy
-from gantline.core.takes import about
 from gantline.policies.elastic.held_devices import NamedDevices
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, TypeLayout
 from gantline.policies.elastic.pools import Pool, SeatsOf
@@ -16,8 +16,8 @@ from gantline.policies.elastic.pools import Pool, SeatsOf
 class LaysOut(Policy):
     """Shares out devices, and may say which."""
 
-    layout: str = field(default="engine", kw_only=True, metadata=about(LAYOUT, one_of=LAYOUTS))
-    move_cost: str = field(default="auto", kw_only=True, metadata=about(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
+    layout: str = field(default="engine", kw_only=True, metadata=param(LAYOUT, one_of=LAYOUTS))
+    move_cost: str = field(default="auto", kw_only=True, metadata=param(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
 
     @property
     def seats(self) -> SeatsOf | None:

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
@@ -24,10 +24,10 @@ class SharesOut(LaysOut):
     """Shares out the devices of each type anew whenever a job comes or goes or the nodes change."""
 
     resize_cost: float = field(
-        default=0.0, metadata=about("seconds that a change of size costs; growth that saves less is left out", low=0.0, unit="seconds")
+        default=0.0, metadata=param("seconds that a change of size costs; growth that saves less is left out", low=0.0, unit="seconds")
     )
 
-    rate_limit: float = field(default=0.0, metadata=about(RATE_LIMIT, low=0.0, unit="seconds"))
+    rate_limit: float = field(default=0.0, metadata=param(RATE_LIMIT, low=0.0, unit="seconds"))
 
     @abstractmethod
     def share(self, pool: Pool) -> Ints:

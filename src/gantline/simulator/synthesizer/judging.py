@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.ended import Ended
 from gantline.core.errors import UsageError
 from gantline.core.objective import Objective
+from gantline.core.outcomes import Ended
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.admission.rules import find_admission

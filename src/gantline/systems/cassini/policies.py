@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
+from gantline.core.host_resources import amounts_beside
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.core.traffic import ITERATION, Traffic
 from gantline.models.circles import Fit, best_shifts, score_of
 from gantline.models.link_circles import circle_of

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gantline.core.errors import NotFoundError, near
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.traces.generators.quantities import fault, number
 
 

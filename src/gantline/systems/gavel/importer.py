@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError, near
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.traces.importers.sieve import Sieve
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable

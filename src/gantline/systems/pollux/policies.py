@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
 from gantline.models.solvers.allocation_search.search import Demand, Found, restart_penalty, search
 from gantline.policies.drawn_places import moved, other_places

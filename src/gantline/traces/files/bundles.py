@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.models.bundle import FORMAT, Bundle
 from gantline.traces.unpack import read_text
 

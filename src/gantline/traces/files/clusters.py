@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from gantline.core.bandwidths import NO_BANDWIDTHS
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
 from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.nodes import NO_BANDWIDTHS
 
 _FILES = (".yaml", ".yml", ".csv")
 

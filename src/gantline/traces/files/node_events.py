@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, near
-from gantline.core.node_events import KINDS, NodeEvent
+from gantline.core.inputs import KINDS, NodeEvent
 from gantline.core.units import seconds
 
 _REQUIRED = ("time", "node", "event")

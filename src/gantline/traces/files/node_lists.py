@@ -10,7 +10,7 @@ import yaml
 
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import NotFoundError, near
-from gantline.core.link_graph import CLASS_NAMES
+from gantline.core.topology import CLASS_NAMES
 from gantline.traces.files.topologies import read_topologies
 from gantline.traces.importers.slurm import gpus_of, type_of
 from gantline.traces.importers.table import number, read_foreign, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.link_graph import LINK_CLASSES, GpuLink, LinkGraph
+from gantline.core.topology import LINK_CLASSES, GpuLink, LinkGraph
 from gantline.policies.placement.links.topologies import find_topology
 from gantline.traces.importers.table import number, read_foreign, text
 

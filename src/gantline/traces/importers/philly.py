@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.traces.dates import seconds_since_1970
 from gantline.traces.importers.sieve import Sieve
 from gantline.traces.importers.table import date_of, present

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from gantline.core.errors import UsageError
-from gantline.core.link_graph import LinkGraph
+from gantline.core.topology import LinkGraph
 from gantline.models.effective_bandwidth import effective_bandwidth, mix_of
 from gantline.policies.placement.links.ring_rules import preserved
 

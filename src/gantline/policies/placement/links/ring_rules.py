@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.link_graph import DOUBLE, PCIE, SINGLE, LinkGraph
+from gantline.core.topology import DOUBLE, PCIE, SINGLE, LinkGraph
 from gantline.models.effective_bandwidth import effective_bandwidth, links_of_ring, ring_edges
 from gantline.policies.placement.links.rings import Walk, best_mixes, best_sums, left_between, most_bandwidth_paths, path_mixes, ring_of_mix
 

@@ -10,8 +10,28 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.systems.allox.imitation import world as w
-from gantline.systems.allox.imitation.world import CPU, GPU, World
+from gantline.systems.allox.imitation.world import (
+    ARRIVAL,
+    CODE_COLUMNS,
+    COUNTS,
+    CPU,
+    DEVICE,
+    FINISH,
+    FIRST_START,
+    GPU,
+    GROUP,
+    GROUP_FIRST,
+    LISTS,
+    NEEDS_MEMORY,
+    OWNER,
+    REPORTED,
+    SAMPLE,
+    TASK_COLUMNS,
+    TRUE,
+    UNITS,
+    USER_COLUMNS,
+    World,
+)
 from gantline.traces.option_estimates import error_column
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
@@ -110,32 +130,32 @@ def build_world(jobs: IrfsimJobs, owner: Ints, arrival: Floats, users: int, pool
     n = len(arrival)
     size = 5 * n if profiling else n
     job = np.concatenate((np.arange(n), np.repeat(np.arange(n), 4 if profiling else 0)))
-    tasks, codes = np.zeros((w.TASK_COLUMNS, size)), np.full((w.CODE_COLUMNS, size), -1, dtype=np.int64)
-    tasks[w.ARRIVAL] = arrival[job]
-    tasks[[w.FIRST_START, w.FINISH]] = np.nan
-    given = ((w.UNITS, jobs.units), (w.NEEDS_MEMORY, jobs.memory), (w.TRUE, jobs.true), (w.REPORTED, jobs.reported))
+    tasks, codes = np.zeros((TASK_COLUMNS, size)), np.full((CODE_COLUMNS, size), -1, dtype=np.int64)
+    tasks[ARRIVAL] = arrival[job]
+    tasks[[FIRST_START, FINISH]] = np.nan
+    given = ((UNITS, jobs.units), (NEEDS_MEMORY, jobs.memory), (TRUE, jobs.true), (REPORTED, jobs.reported))
     for column, values in given:
         tasks[column : column + 2, :n] = values.T
     if profiling:
         times = np.stack([np.maximum(1.0, share * jobs.true) for share in SAMPLE_SHARES] * 2, axis=1).reshape(-1, 2).T
-        tasks[w.TRUE : w.TRUE + 2, n:] = tasks[w.REPORTED : w.REPORTED + 2, n:] = times
-        tasks[w.UNITS : w.UNITS + 2, n:] = [[pool.cores], [1.0]]
-        tasks[w.NEEDS_MEMORY : w.NEEDS_MEMORY + 2, n:] = np.array(SAMPLE_MEMORY)[:, None]
-        codes[w.SAMPLE, n:] = np.tile((w.CPU, w.CPU, w.GPU, w.GPU), n)
+        tasks[TRUE : TRUE + 2, n:] = tasks[REPORTED : REPORTED + 2, n:] = times
+        tasks[UNITS : UNITS + 2, n:] = [[pool.cores], [1.0]]
+        tasks[NEEDS_MEMORY : NEEDS_MEMORY + 2, n:] = np.array(SAMPLE_MEMORY)[:, None]
+        codes[SAMPLE, n:] = np.tile((CPU, CPU, GPU, GPU), n)
     group = np.cumsum(np.concatenate(([0], np.diff(arrival) > 0)))[:n]
-    codes[w.OWNER], codes[w.GROUP], codes[w.DEVICE] = owner[job], group[job], w.GPU
-    places = np.bincount(codes[w.OWNER], minlength=users)
-    lists = np.zeros((w.LISTS, 2 * size + users + 1), dtype=np.int64)
-    lists[w.GROUP_FIRST, :n] = np.searchsorted(group, np.arange(n))
+    codes[OWNER], codes[GROUP], codes[DEVICE] = owner[job], group[job], GPU
+    places = np.bincount(codes[OWNER], minlength=users)
+    lists = np.zeros((LISTS, 2 * size + users + 1), dtype=np.int64)
+    lists[GROUP_FIRST, :n] = np.searchsorted(group, np.arange(n))
     capacity = (pool.nodes * pool.cores, float(pool.gpus), pool.memory)
     return World(
         jobs=n,
         tasks=tasks,
         codes=codes,
-        users=np.zeros((w.USER_COLUMNS, users)),
+        users=np.zeros((USER_COLUMNS, users)),
         queues=np.stack((np.cumsum(places) - places, np.zeros(users, dtype=np.int64))),
         pool=np.array([*capacity, *capacity, 0.0]),
-        counts=np.zeros(w.COUNTS, dtype=np.int64),
+        counts=np.zeros(COUNTS, dtype=np.int64),
         lists=lists,
         keys=np.zeros((2, 2 * size)),
         booked=np.full(pool.gpus + pool.nodes, np.nan),

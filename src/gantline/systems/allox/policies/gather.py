@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import take_beside
 from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.gather import elapsed
+from gantline.core.host_resources import take_beside
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING

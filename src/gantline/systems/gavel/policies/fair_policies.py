@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from gantline.core.takes import about
+from gantline.core.constraints import param
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.entities import entities_of, parse_entities
 from gantline.systems.gavel.policies.instance import Instance
@@ -50,7 +50,7 @@ class WaterFilling(OptimisedPolicy):
     aware: ClassVar[bool] = False
 
     entities: str = field(default="", metadata={"help": "owners with weight and rule: 'research=2:fairness,product=1:fifo'"})
-    owner: str = field(default="user", metadata=about("what names a job's entity: user or queue", one_of=("user", "queue")))
+    owner: str = field(default="user", metadata=param("what names a job's entity: user or queue", one_of=("user", "queue")))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from gantline.core.takes import about
+from gantline.core.constraints import param
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.blind import mean_speed, speed_of, unit_speed
 from gantline.systems.gavel.policies.instance import Instance
@@ -19,11 +19,11 @@ from gantline.systems.gavel.policies.solving import Solving
 class OptimisedPolicy(GavelPolicy):
     """Base of those with a solver."""
 
-    parts: int = field(default=1, metadata=about("solve jobs and devices in so many parts (POP)", low=1))
-    budget: int = field(default=100, metadata=about("steps of the interior-point method, then simplex, then isolated shares", low=1))
+    parts: int = field(default=1, metadata=param("solve jobs and devices in so many parts (POP)", low=1))
+    budget: int = field(default=100, metadata=param("steps of the interior-point method, then simplex, then isolated shares", low=1))
     tie: str = field(
         default="auto",
-        metadata=about(
+        metadata=param(
             "which optimal answer: 'central', 'efficient' (wastes nothing), 'auto': central, in compat as its solver stops",
             one_of=("auto", "central", "efficient"),
         ),

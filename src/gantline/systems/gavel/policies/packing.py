@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gantline.core.arrays import Floats
+from gantline.core.constraints import param
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.models.matrix_completion import EstimationError, Profiling
 from gantline.models.throughput_model import ThroughputModel, measured
 from gantline.systems.gavel.policies.policy import GavelPolicy
@@ -26,9 +26,9 @@ class PackingPolicy(GavelPolicy):
 
     profiling: float = field(
         default=1.0,
-        metadata=about("part of the pairs with reference jobs that is measured for a new job", above=0.0, high=1.0, unit="a part"),
+        metadata=param("part of the pairs with reference jobs that is measured for a new job", above=0.0, high=1.0, unit="a part"),
     )
-    references: int = field(default=0, metadata=about("number of reference jobs (0: every job type is one)", low=0))
+    references: int = field(default=0, metadata=param("number of reference jobs (0: every job type is one)", low=0))
 
     @property
     def estimates(self) -> bool:

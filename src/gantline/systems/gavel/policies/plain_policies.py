@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.takes import about
+from gantline.core.constraints import param
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.allox import allox
 from gantline.systems.gavel.policies.fifo import fifo, fifo_artifact, fifo_packed, fifo_perf
@@ -99,7 +99,7 @@ class GavelAlloX(GavelPolicy):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     alpha: float = field(
-        default=1.0, metadata=about("part of the waiting jobs, oldest first, that is matched", above=0.0, high=1.0, unit="a part")
+        default=1.0, metadata=param("part of the waiting jobs, oldest first, that is matched", above=0.0, high=1.0, unit="a part")
     )
 
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pytest
 
+from gantline.core.constraints import Takes, param
 from gantline.core.errors import UsageError
 from gantline.core.policy import OrderPolicy, parameters
-from gantline.core.takes import Takes, about
 from gantline.policies.registry import find_policy, policy_names
 
 
@@ -18,10 +18,10 @@ from gantline.policies.registry import find_policy, policy_names
 class Careful(OrderPolicy):
     name: ClassVar[str] = "careful"
 
-    mode: str = field(default="near", metadata=about("where to look", one_of=("near", "far")))
-    wait: float = field(default=60.0, metadata=about("before it looks", above=0.0, finite=True, unit="seconds"))
-    cost: str = field(default="auto", metadata=about("of a move", one_of=("auto",), low=0.0, unit="seconds"))
-    first: int | None = field(default=None, metadata=about("where it begins", low=0))
+    mode: str = field(default="near", metadata=param("where to look", one_of=("near", "far")))
+    wait: float = field(default=60.0, metadata=param("before it looks", above=0.0, finite=True, unit="seconds"))
+    cost: str = field(default="auto", metadata=param("of a move", one_of=("auto",), low=0.0, unit="seconds"))
+    first: int | None = field(default=None, metadata=param("where it begins", low=0))
 
 
 @pytest.mark.parametrize(

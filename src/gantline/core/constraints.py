@@ -60,7 +60,7 @@ class Takes:
         return f"{self.unit or 'a number'}, {bounds}" if parts else f"{self.unit or 'a number'}{bounds}"
 
 
-def about(
+def param(
     help: str,
     *,
     one_of: Iterable[str] = (),
@@ -71,10 +71,10 @@ def about(
     finite: bool = False,
     unit: str = "",
 ) -> dict[str, object]:
-    """Metadata of a parameter: ``slack: float = field(default=1.0, metadata=about("...", low=0.0, unit="seconds"))``."""
+    """Metadata of a parameter: ``slack: float = field(default=1.0, metadata=param("...", low=0.0, unit="seconds"))``."""
     return {"help": help, "takes": Takes(tuple(one_of), low, above, high, below, finite, unit)}
 
 
 def parameter(default: Default, help: str, **takes: Any) -> Default:
-    """A field that is a parameter: ``slack: float = parameter(1.0, "...", low=0.0, unit="seconds")``; `takes` are those of `about`."""
-    return field(default=default, metadata=about(help, **takes) if takes else {"help": help})
+    """A field that is a parameter: ``slack: float = parameter(1.0, "...", low=0.0, unit="seconds")``; `takes` are those of `param`."""
+    return field(default=default, metadata=param(help, **takes) if takes else {"help": help})
