@@ -24,7 +24,7 @@ from gantline.systems.sia.imitation.jobs import Charges, Request, SiaJob
 from gantline.systems.sia.imitation.measured_types import MeasuredType
 from gantline.systems.sia.imitation.rounds import SiaGrant
 from gantline.systems.sia.policies.configurations import Configurations
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 SIZES = ((64, 20), (256, 80), (1024, 320), (2048, 640))
 

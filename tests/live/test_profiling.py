@@ -18,9 +18,8 @@ from gantline.live.local.devices import declared
 from gantline.live.profiling import measure_pairs
 from gantline.live.spec_file import parse_spec
 from gantline.live.trials import Place, Trials
-from gantline.models.bundle import Bundle, Profile, Speed
-from gantline.models.sampled_line import SampledLine
-from gantline.traces.files.bundles import default_bundle, read_bundle
+from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
+from gantline.traces.files.speeds import default_bundle, read_bundle
 
 PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
 SLEEP = "import sys, time; time.sleep(0.01 * int(sys.argv[1]))"

@@ -21,7 +21,7 @@ LONG_LISTS: dict[str, int] = {
     "cli/tune.py tune": 13,
     "experiment/python.py tune": 12,
     "experiment/tuning/tune.py tune_settings": 11,
-    "policies/elastic/held_devices.py _name": 11,
+    "policies/elastic/layouts.py _name": 11,
     "report/figures/raster.py _cover": 11,
     "report/figures/raster.py draw_intervals": 11,
     "service/routes/jobs.py list_jobs": 14,

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from gantline.core.errors import TraceError
 from gantline.traces import faults
 from gantline.traces.cells import typed
-from gantline.traces.check import check
+from gantline.traces.check import check, repair
 from gantline.traces.faults import contradictions
 from gantline.traces.read import read_csv
-from gantline.traces.repair import repair
 from gantline.traces.trace import Trace
 
 HEADER = "job,arrival,gpus,duration,queue"

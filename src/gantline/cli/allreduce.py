@@ -12,7 +12,7 @@ from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.models.allreduce import CostConstants
+    from gantline.models.links.allreduce import CostConstants
 
 app = App(
     name="allreduce",
@@ -38,8 +38,7 @@ def allreduce(
     output: Form = "table",
 ) -> None:
     """Plans of AllReduce by GenModel's five terms."""
-    from gantline.models.allreduce import AllReducePlan, best_plan, cost_of, plans
-    from gantline.models.reduction_trees import flat_cost, plan_tree, tree_of
+    from gantline.models.links.allreduce import AllReducePlan, best_plan, cost_of, flat_cost, plan_tree, plans, tree_of
 
     if sum((servers is not None, bool(tree), fit is not None)) != 1:
         raise UsageError("asks for none of the three, or for several", where="allreduce", fix="one of --servers, --tree and --fit")
@@ -68,8 +67,8 @@ def allreduce(
 
 
 def _fit(src: Path, output: Form) -> None:
-    from gantline.models.allreduce_fit import fit_costs
-    from gantline.traces.files.timed_allreduces import read_timed
+    from gantline.models.links.allreduce import fit_costs
+    from gantline.traces.files.profiles import read_timed
 
     found = fit_costs(read_timed(src))
     known = asdict(found.constants)
@@ -79,7 +78,7 @@ def _fit(src: Path, output: Form) -> None:
 
 
 def _constants(text: str) -> CostConstants:
-    from gantline.models.allreduce import PROTOTYPE, CostConstants
+    from gantline.models.links.allreduce import PROTOTYPE, CostConstants
 
     if not text:
         return PROTOTYPE

@@ -47,9 +47,8 @@ def decide(
     from gantline.engine.assembly.rules import rule_of_run
     from gantline.engine.lost_turns import describe_error
     from gantline.simulator.outcome import carry_out
-    from gantline.traces.files.given_code import only_given
-    from gantline.traces.files.placements import placement_of
-    from gantline.traces.files.policies import code_named, load_policy
+    from gantline.traces.files.policies import code_named, load_policy, placement_of
+    from gantline.traces.files.python_file import only_given
 
     chosen = load_policy(policy, settings_of(set_))
     guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)

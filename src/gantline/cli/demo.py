@@ -37,7 +37,7 @@ def demo(
     from gantline.core.machine_code.folder import kernel_folder
     from gantline.lab.report.rundir import write_run
     from gantline.simulator.simulate import simulate
-    from gantline.traces.generators.making import generate
+    from gantline.traces.generators import generate
 
     trace = generate("day", seed)
     say(f"a day of {len(trace)} jobs on 8 nodes of 8 GPUs, a decision every minute")

@@ -79,8 +79,8 @@ def check(file: ExperimentFile, /, *, code: Code = None) -> None:
 def _read(file: Path, code: list[str] | None) -> tuple[Experiment, list[Case]]:
     """The experiment and its runs; the file may be somebody else's, so it names no code that the command line does not name."""
     from gantline.lab.experiment.experiment_file import read_experiment
-    from gantline.traces.files.given_code import only_given
     from gantline.traces.files.policies import code_named
+    from gantline.traces.files.python_file import only_given
 
     given = code_named(*code or (), same_file=True)
     with only_given(given):

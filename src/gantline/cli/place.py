@@ -34,9 +34,8 @@ def place(
     output: Form = "table",
 ) -> None:
     """Choose GPUs of a server for a gang."""
-    from gantline.policies.placement.links.patterns import embed
-    from gantline.policies.placement.links.ring_rules import RING_RULES, preserved
-    from gantline.traces.files.topologies import read_topology
+    from gantline.policies.placement.links.rules import RING_RULES, embed, preserved
+    from gantline.traces.files.node_lists import read_topology
 
     graph = read_topology(topology, system)
     if rule not in RING_RULES:

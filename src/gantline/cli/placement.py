@@ -26,7 +26,7 @@ def list_rules(*, output: Form = "table") -> None:
 @app.command(name="show")
 def show_rule(name: RuleName, /, *, output: Form = "table") -> None:
     """Show one placement rule with its properties."""
-    from gantline.traces.files.placements import load_placement
+    from gantline.traces.files.policies import load_placement
 
     rule = load_placement(name)
     show_object({"placement": rule.name, "which devices": rule.what, **rule.properties}, output)

@@ -53,7 +53,7 @@ def plot(
     check_figure(figure, by, metric or (), where or ())
     if not folders:
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
-    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.python_file import only_given
 
     with plotting(), only_given():  # the runs may be somebody else's
         from gantline.lab.report.figures import DARK, LIGHT

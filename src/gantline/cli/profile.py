@@ -14,7 +14,7 @@ from gantline.cli.console import Column, Form, Sheet, say, show, show_text
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.models.bundle import Bundle
+    from gantline.models.profiles.bundle import Bundle
 
 app = App(name="profile")
 File = Annotated[str, Parameter(help="A bundle of profiles (JSON).")]
@@ -50,8 +50,8 @@ def run_profile(
     from gantline.live.local.devices import find_machine
     from gantline.live.profiling import measure_job, measure_pairs
     from gantline.live.trials import Trials
-    from gantline.models.bundle import Bundle
-    from gantline.traces.files.bundles import read_bundle, write_bundle
+    from gantline.models.profiles.bundle import Bundle
+    from gantline.traces.files.speeds import read_bundle, write_bundle
 
     machine = find_machine(devices)
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
@@ -93,8 +93,8 @@ def profile_company(
 
     from gantline.live.company import measure_company
     from gantline.live.local.devices import find_machine
-    from gantline.models.bundle import Bundle, Profile
-    from gantline.traces.files.bundles import read_bundle, write_bundle
+    from gantline.models.profiles.bundle import Bundle, Profile
+    from gantline.traces.files.speeds import read_bundle, write_bundle
 
     if not command:
         raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
@@ -128,9 +128,9 @@ def learn_lives(
 
     from gantline.cli.replay import fold_home
     from gantline.live.recorded_run import RecordedRun
-    from gantline.models.life_spread import spread_of_lives
-    from gantline.traces.files.bundles import read_bundle, write_bundle
+    from gantline.models.profiles.colocation_fit import spread_of_lives
     from gantline.traces.files.policies import code_named
+    from gantline.traces.files.speeds import read_bundle, write_bundle
 
     bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
     for home, run in zip(homes, runs):
@@ -159,7 +159,7 @@ def profile_epochs(
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
     """
     from gantline.live.epoch_runs import time_epochs
-    from gantline.traces.files.epoch_table import write_epochs
+    from gantline.traces.files.profiles import write_epochs
 
     if not command:
         raise UsageError("no epoch to run", where="profile epochs", fix="gantline profile epochs NAME ... -- python epoch.py {cpus}")
@@ -176,8 +176,8 @@ def profile_epochs(
 @app.command(name="fit")
 def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Where to write; else into the same file.")] = None) -> None:
     """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was."""
-    from gantline.models.unmeasured import estimate_unmeasured, refit
-    from gantline.traces.files.bundles import read_bundle, write_bundle
+    from gantline.models.profiles.unmeasured import estimate_unmeasured, refit
+    from gantline.traces.files.speeds import read_bundle, write_bundle
 
     bundle = estimate_unmeasured(refit(read_bundle(file)))
     write_bundle(bundle, to or file)
@@ -200,7 +200,7 @@ def apply_profile(
 
     from gantline.live.profiled import profiled
     from gantline.live.spec_file import read_spec
-    from gantline.traces.files.bundles import default_bundle, read_bundle
+    from gantline.traces.files.speeds import default_bundle, read_bundle
 
     known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)
     show_text(yaml.safe_dump(known.to_json(), sort_keys=False).rstrip())
@@ -214,7 +214,7 @@ def show_profiles(
     output: Form = "table",
 ) -> None:
     """Show how fast jobs are on each device type, with ranges."""
-    from gantline.traces.files.bundles import default_bundle, read_bundle
+    from gantline.traces.files.speeds import default_bundle, read_bundle
 
     show_bundle(read_bundle(file) if file else default_bundle(), output)
 

@@ -73,8 +73,8 @@ class QuestionOptions:
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
         """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
         from gantline.lab.questions.asked import answer
-        from gantline.traces.files.given_code import only_given
         from gantline.traces.files.policies import code_named
+        from gantline.traces.files.python_file import only_given
 
         document = self._document()
         instant = document.get("snapshot", document) if isinstance(document, dict) else document

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
 from gantline.core.errors import UsageError
-from gantline.traces.files.given_code import GivenCode
+from gantline.traces.files.python_file import GivenCode
 
 if TYPE_CHECKING:
     from gantline.engine.drivers.replay_check import Replayed
@@ -75,8 +75,8 @@ def replay(
 def _simulated(path: Path, policy: str, placement: str, performance: str, settings: dict[str, str], output: str) -> int:
     from gantline.simulator.replay import read_record
     from gantline.simulator.replay import replay as fold
-    from gantline.traces.files.given_code import only_given
     from gantline.traces.files.policies import load_policy, opened
+    from gantline.traces.files.python_file import only_given
 
     found = read_record(path)
     name, kept = opened(policy)
@@ -99,7 +99,7 @@ def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code:
     need_libraries()
     from gantline.lab.questions.validity import clock_error
     from gantline.live.recorded_run import RecordedRun
-    from gantline.traces.files.bundles import read_bundle
+    from gantline.traces.files.speeds import read_bundle
 
     run = RecordedRun()
     result = fold_home(home, url, run, code)

@@ -44,7 +44,7 @@ def report(
         raise UsageError("nowhere to write to", where="report", fix="add -o report.html")
     if chrome_trace is not None and len(runs) > 1:
         raise UsageError("a Chrome trace shows one run", where="--chrome-trace", fix="name one run directory")
-    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.python_file import only_given
 
     with only_given():  # the runs may be somebody else's
         _report(runs, out, title, track, warmup, prices, watts, chrome_trace)
@@ -88,7 +88,7 @@ def _report(
 def _measure(track: str | None, warmup: str, prices: str | None, watts: str | None) -> Measuring:
     """How to measure a run: which jobs count, what devices cost and draw."""
     from gantline.lab.report.metrics import Measuring, Window
-    from gantline.traces.files.prices import read_prices
+    from gantline.traces.files.device_tables import read_prices
 
     cost = read_prices(prices, "--prices") or None
     power = read_prices(watts, "--watts") or None

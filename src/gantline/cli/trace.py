@@ -45,7 +45,7 @@ def import_trace(
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is reported on stderr."""
-    from gantline.traces.importers.reading import import_trace as read
+    from gantline.traces.importers import import_trace as read
 
     tables = {"throughputs": throughputs, "profiles": profiles}
     given = dict(settings_of(set_)) | {name: str(path) for name, path in tables.items() if path is not None}
@@ -81,7 +81,7 @@ def check(
         if cluster is not None:
             raise UsageError("a contradiction between a trace and a cluster has no single repair", where="--repair", fix="leave one out")
         from gantline.cli.outputs import check_table_target
-        from gantline.traces.repair import repair as put_right
+        from gantline.traces.check import repair as put_right
 
         check_table_target(repair, "--repair", source)
         found = put_right(source, repair)
@@ -216,7 +216,7 @@ def generate(
     set_: Settings = None,
 ) -> None:
     """Generate a seeded workload."""
-    from gantline.traces.generators.making import generate_as_set
+    from gantline.traces.generators import generate_as_set
 
     _write(lambda: generate_as_set(name, seed, settings_of(set_)), out)
 

@@ -17,7 +17,7 @@ from gantline.engine.lists import Lists
 from gantline.engine.ranks import before
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import Notes
-from gantline.policies.placement.few_nodes import largest_node
+from gantline.policies.placement.fit import largest_node
 
 
 @kernel

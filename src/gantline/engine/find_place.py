@@ -8,8 +8,7 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine import settings as s
 from gantline.engine.settings import EngineRules
-from gantline.policies.placement.few_nodes import NodeCounts, supply_for
-from gantline.policies.placement.fit import Picking, choose, mix
+from gantline.policies.placement.fit import NodeCounts, Picking, choose, mix, supply_for
 
 
 @kernel

@@ -20,7 +20,7 @@ from gantline.engine.gang import close_interval, give_back, halt, open_interval,
 from gantline.engine.gang_moves import Spots, cut_chain, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
-from gantline.policies.placement.rule import Together
+from gantline.policies.placement.rules import Together
 
 #: what a gang does in a commit
 WAITS: Final = 0  # it holds nothing yet

@@ -27,8 +27,8 @@ from gantline.live.clock import WallClock
 from gantline.live.launch import Launch
 from gantline.live.local.runner import LocalRunner
 from gantline.live.runner import Bulletin, Contact, Runner, Task
-from gantline.models.bundle import Speed
-from gantline.models.company_fit import TrialLife, fit_company
+from gantline.models.profiles.bundle import Speed
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
 
 Found = TypeVar("Found")
 _ENDLESS = 10**9  # steps

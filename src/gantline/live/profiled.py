@@ -6,8 +6,8 @@ from gantline.core.errors import RefusedError
 from gantline.live import amounts
 from gantline.live.spec import JobSpec
 from gantline.live.spec_parts import Way
-from gantline.models.bundle import Bundle
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.bundle import Bundle
+from gantline.traces.files.speeds import read_bundle
 
 
 def hinted(spec: JobSpec) -> JobSpec:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gantline.core.errors import RefusedError
 from gantline.live.local.devices import Machine
 from gantline.live.trials import Place, Trials
-from gantline.models.bundle import Bundle, Profile
+from gantline.models.profiles.bundle import Bundle, Profile
 
 Note = Callable[[str], None]
 Quiet = Callable[[str], AbstractContextManager[None]]  # while it is entered, no job uses the node of that name

@@ -12,8 +12,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import News, Report, Submit
 from gantline.engine.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
-from gantline.models.life_spread import WholeLife
-from gantline.policies.given_orders import GivenOrder
+from gantline.models.profiles.colocation_fit import WholeLife
+from gantline.policies.recorded import GivenOrder
 
 
 @dataclass

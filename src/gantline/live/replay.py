@@ -14,7 +14,7 @@ from gantline.live.launches import Launches
 from gantline.live.past import Past
 from gantline.live.recorded_run import RecordedRun
 from gantline.live.setup import Setup, make_loop
-from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.files.python_file import GivenCode, only_given
 
 
 class KeptPast(Protocol):

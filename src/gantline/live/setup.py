@@ -41,9 +41,9 @@ from gantline.live.losses import rule_of
 from gantline.live.only_simulated import without_simulated_options
 from gantline.live.reality_json import encode_reality, restore_reality
 from gantline.live.ways_json import encode_ways, make_room, restore_ways
-from gantline.models.profiled_model import ProfiledModel
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 
 VERSION = 1
 Saved: TypeAlias = Mapping[str, Any]  # a checkpoint, as plain JSON

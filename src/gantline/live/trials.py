@@ -24,8 +24,7 @@ from gantline.core.slices import is_slice
 from gantline.live.launch import Launch
 from gantline.live.local import environment
 from gantline.live.local.devices import Machine
-from gantline.models.bundle import Pairing, Speed
-from gantline.models.sampled_line import fit_line, two_points
+from gantline.models.profiles.bundle import Pairing, Speed, fit_line, two_points
 from gantline.train.store import Checkpoints
 
 _ENDLESS = 10**9  # steps

@@ -19,8 +19,7 @@ from gantline.engine.drivers.futures.places import LOAD_LIMIT, FutureCase
 from gantline.engine.drivers.python_keys.read import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.from_here import FromHere, private_tables
-from gantline.traces.files.placements import GivenPlacement
-from gantline.traces.files.policies import policy_of
+from gantline.traces.files.policies import GivenPlacement, policy_of
 
 Known = dict[Any, Any]
 """What candidates of one rollout share."""

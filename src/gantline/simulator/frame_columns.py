@@ -11,7 +11,6 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.reasons import Reason, slug
 from gantline.simulator.run_columns import OTHER, STATES, JobColumns, SeriesColumns, SpanColumns
-from gantline.traces.schema import filled
 
 _REASONS = {slug(code): int(code) for code in Reason}
 _SUMS = ("gpu_seconds", "work_lost")  # where an empty cell adds nothing
@@ -60,11 +59,11 @@ def series_of_frame(series: pl.DataFrame) -> SeriesColumns:
 
 
 def _floats(column: pl.Series, empty: float) -> Floats:
-    return filled(column.cast(pl.Float64), empty).to_numpy()
+    return column.cast(pl.Float64).fill_null(empty).to_numpy()
 
 
 def _ints(column: pl.Series) -> Ints:
-    return filled(column.cast(pl.Int64), 0).to_numpy()
+    return column.cast(pl.Int64).fill_null(0).to_numpy()
 
 
 def _codes(column: pl.Series, codes: dict[str, int], other: int) -> Ints:

@@ -52,7 +52,7 @@ from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
-from gantline.traces.write_blocks import write_blocks
+from gantline.traces.write import write_blocks
 
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})

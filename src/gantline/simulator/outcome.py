@@ -18,7 +18,7 @@ from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
 from gantline.simulator.from_here import copied
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from gantline.engine.drivers.replay_check import Check, PartedError, PlanDiffere
 from gantline.engine.drivers.scripted import Scripted
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.files.python_file import GivenCode, only_given
 from gantline.traces.trace import Trace
 
 VERSION = 2

@@ -29,7 +29,7 @@ from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidat
 from gantline.simulator.coming import Coming, coming_rows
 from gantline.simulator.from_here import Rolled
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 __all__ = ["AS_IT_IS", "Candidate", "Futures", "Rollout", "rollout"]
 

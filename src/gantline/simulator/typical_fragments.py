@@ -10,9 +10,16 @@ from gantline.core.arrays import Bools, Floats
 from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.log import Log
-from gantline.policies.placement.parts.columns import WHOLE, PartNodes, TypicalMix
-from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.policies.placement.parts.typical import Shape, accepted_models, typical_mix
+from gantline.policies.placement.parts.fragments import (
+    WHOLE,
+    PartChanges,
+    PartNodes,
+    Shape,
+    TypicalMix,
+    accepted_models,
+    fragments_over_time,
+    typical_mix,
+)
 
 
 def asks_for_parts(tables: Tables) -> Bools:

@@ -14,9 +14,9 @@ from gantline.cli.replay import fold_home
 from gantline.live.recorded_run import RecordedRun
 from gantline.live.service.home import Home
 from gantline.live.service.options import Options
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.company_fit import TrialLife, fit_company
-from gantline.traces.files.bundles import write_bundle
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.traces.files.speeds import write_bundle
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from gantline.simulator.outcome import carry_out
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.placements import placement_of
+from gantline.traces.files.policies import placement_of
 from gantline.traces.trace import Trace
 
 SIZES, MODELS = (1, 3, 2, 4, 6), ("vgg16", "resnet50")

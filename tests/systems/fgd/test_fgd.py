@@ -11,9 +11,7 @@ from tests.simulator.references import reference
 
 from gantline.lab.experiment.filling.fill import FilledCluster, fill
 from gantline.lab.experiment.filling.workload import read_nodes, read_pods
-from gantline.policies.placement.parts.columns import PartNodes
-from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.policies.placement.parts.typical import accepted_models, typical_mix
+from gantline.policies.placement.parts.fragments import PartChanges, PartNodes, accepted_models, fragments_over_time, typical_mix
 from gantline.systems.fgd.go_random import GoRandom, go_constants
 from gantline.systems.fgd.scheme import SCHEME
 

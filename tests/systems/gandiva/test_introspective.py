@@ -12,7 +12,7 @@ from gantline.simulator.run import Run
 from gantline.systems.gandiva.policies.homes import Homes
 from gantline.systems.gandiva.policies.migration import against_fragments, for_locality
 from gantline.systems.gandiva.policies.packing import Packing
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 
 OFF = {"packing": False, "migration": False, "growth": False}
 

@@ -12,8 +12,7 @@ from gantline.lab.experiment.relocate import move_policy
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.source import TraceSource
 from gantline.policies.registry import make_policy
-from gantline.traces.files.policies import load_policy
-from gantline.traces.files.policy_settings import settings_text
+from gantline.traces.files.policies import load_policy, settings_text
 
 MINE = """
 from dataclasses import dataclass

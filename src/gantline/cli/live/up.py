@@ -219,8 +219,8 @@ def anew_of(
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
-    from gantline.traces.files.placements import from_anywhere, load_placement
-    from gantline.traces.files.prices import read_prices
+    from gantline.traces.files.device_tables import read_prices
+    from gantline.traces.files.policies import from_anywhere, load_placement
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}

@@ -31,7 +31,7 @@ def view(
     """Show finished simulations on the pages of the dashboard, until Ctrl-C."""
     need_libraries()
     from gantline.live.service.results.viewing import view_server
-    from gantline.traces.files.given_code import only_given
+    from gantline.traces.files.python_file import only_given
 
     found = view_server(folder, port)
     print(found.url, flush=True)

@@ -22,7 +22,7 @@ def use_device_speeds(spec: RunSpec, rules: RunRules, jobs: Trace, tables: Table
         return tables.performance
     if tables.performance is not None:
         raise RefusedError("another model of speeds is in use", where="--device-speeds", fix="leave one of them out")
-    from gantline.models.variable_devices import VariableDevices
+    from gantline.models.placement_speeds import VariableDevices
 
     return VariableDevices(speeds, spec.locality, dict(zip(tables.ids, classes)))
 

@@ -14,7 +14,7 @@ from gantline.core.arrays import Bools, Floats
 from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
-from gantline.traces.loss_curves import LOSS_HELP, losses_of
+from gantline.traces.options import LOSS_HELP, losses_of
 from gantline.traces.trace import Trace
 
 REPORTS = 100  # of every job, equally far apart in its work

@@ -18,14 +18,14 @@ from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.regime import find_regime
 from gantline.models.estimate_chain import find_estimates
 from gantline.policies.admission.rules import find_admission
-from gantline.traces.files.placements import placement_of
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.device_tables import read_prices
+from gantline.traces.files.policies import placement_of
 
 
 def _node_events(path: str, cluster: Cluster) -> Any:
     if not path:
         return ()
-    from gantline.traces.files.node_events import read_node_events
+    from gantline.traces.files.clusters import read_node_events
 
     return read_node_events(Path(path), cluster)
 
@@ -41,7 +41,7 @@ def _windows(text: str, cluster: Cluster) -> Any:
 def _throughputs(path: str, cluster: Cluster) -> Any:
     if not path:
         return None
-    from gantline.traces.files.throughputs import read_throughputs
+    from gantline.traces.files.speeds import read_throughputs
 
     return read_throughputs(path)
 
@@ -49,7 +49,7 @@ def _throughputs(path: str, cluster: Cluster) -> Any:
 def _power(text: str, cluster: Cluster) -> Any:
     if not text:
         return {}
-    from gantline.traces.files.power import read_power
+    from gantline.traces.files.device_tables import read_power
 
     return read_power(text)
 
@@ -73,7 +73,7 @@ def _electricity(text: str, cluster: Cluster) -> Any:
 def _device_speeds(path: str, cluster: Cluster) -> Any:
     if not path:
         return None
-    from gantline.traces.files.device_speeds import read_device_speeds
+    from gantline.traces.files.device_tables import read_device_speeds
 
     return read_device_speeds(path, cluster)
 

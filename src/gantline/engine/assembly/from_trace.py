@@ -26,7 +26,7 @@ from gantline.traces.trace import Trace
 
 if TYPE_CHECKING:
     from gantline.models.model import PerformanceModel
-    from gantline.models.throughput_table import ThroughputTable
+    from gantline.models.sharing.throughput_table import ThroughputTable
 
 
 @dataclass(frozen=True)

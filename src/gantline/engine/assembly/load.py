@@ -15,9 +15,7 @@ from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.units import LONGEST
 from gantline.engine.assembly.feasible import can_hold, fits_device_memory, jobs_without_their_size, leave_out, take_first_size
-from gantline.traces.drawn import Drawn
 from gantline.traces.options import parse_options
-from gantline.traces.schema import filled
 from gantline.traces.trace import Trace
 
 
@@ -26,12 +24,12 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
     tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
     tables.names = partial(trace.texts, "job")
-    F[c.ARRIVAL] = trace.numbers("arrival")
-    F[c.WORK] = trace.numbers("duration")
+    F[c.ARRIVAL] = trace.frame["arrival"].to_numpy()
+    F[c.WORK] = trace.frame["duration"].to_numpy()
     F[c.ESTIMATE] = F[c.WORK]
     if checkpoint:
         F[c.CHECKPOINT] = checkpoint
-    I[c.GPUS] = trace.numbers("gpus")
+    I[c.GPUS] = trace.frame["gpus"].to_numpy()
     for name, column in (("deadline", c.DEADLINE), ("priority", c.PRIORITY), ("weight", c.WEIGHT)):
         if name in trace.columns:
             values = _floats(trace, name)
@@ -45,7 +43,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
         if name in trace.columns and len(trace):
             names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
-        I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
+        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
     if "reserved" in trace.columns:
         I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
@@ -69,7 +67,7 @@ def _check_traffic(trace: Trace, tables: Tables) -> None:
 
 def _floats(trace: Trace, name: str) -> Floats:
     """A column of numbers, whatever they are stored as."""
-    return trace.numbers(name).astype(np.float64) if isinstance(trace.given, Drawn) else trace.given[name].cast(pl.Float64).to_numpy()
+    return trace.frame[name].cast(pl.Float64).to_numpy()
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:

@@ -25,10 +25,10 @@ _MODELS = Register(
             "gantline.engine.assembly.pairs:pair_model",
             "jobs that share devices, by a table of measured pairs (--profiles DIR, or Gavel's FILE)",
         ),
-        "shared-links": ("gantline.models.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
-        "link-circles": ("gantline.models.link_circles:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
+        "shared-links": ("gantline.models.links.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
+        "link-circles": ("gantline.models.links.shared_links:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
         "effective-bandwidth": (
-            "gantline.models.effective_bandwidth:EffectiveBandwidth",
+            "gantline.models.placement_speeds:EffectiveBandwidth",
             "AllReduce as fast as the ring of devices allows (MAPA); column allreduce_gb",
         ),
     },

@@ -7,10 +7,10 @@ import polars as pl
 from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.engine.assembly.throughputs import job_types
-from gantline.models.pair_model import PairModel
-from gantline.models.pair_table import AloneProfile
-from gantline.models.throughput_table import ThroughputTable
-from gantline.traces.files.pair_tables import PairProfiles, read_pair_profiles
+from gantline.models.sharing.pair_model import PairModel
+from gantline.models.sharing.pair_table import AloneProfile
+from gantline.models.sharing.throughput_table import ThroughputTable
+from gantline.traces.files.speeds import PairProfiles, read_pair_profiles
 from gantline.traces.trace import Trace
 
 
@@ -26,7 +26,7 @@ def pair_model(jobs: Trace, cluster: Cluster, profiles: PairProfiles | Throughpu
 
 def _by_type(jobs: Trace, cluster: Cluster, table: ThroughputTable) -> PairModel:
     """Pairs by device type and gang size; what a job trains is the name in its `throughput_key`, else its `model`."""
-    from gantline.models.typed_pairs import typed_pair_model
+    from gantline.models.sharing.pair_model import typed_pair_model
 
     of_job: dict[str, str] = {}
     if "throughput_key" in jobs.columns:

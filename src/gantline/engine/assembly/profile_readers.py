@@ -8,7 +8,7 @@ from gantline.core.errors import NotFoundError
 from gantline.engine.assembly.spec import RunSpec
 from gantline.registry import Register
 
-_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.pair_tables:read_pair_profiles"}, where="--profiles")
+_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.speeds:read_pair_profiles"}, where="--profiles")
 _OF_FILES = frozenset({"pairs"})
 """Readers that take a file as well as a folder."""
 

@@ -13,8 +13,8 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 from gantline.engine.assembly.load import smallest_options
-from gantline.models.throughput_model import ThroughputModel
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.traces.trace import Trace
 
 

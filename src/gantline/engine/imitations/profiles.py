@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gantline.core.errors import UsageError
 from gantline.engine.drivers.simulation import Simulation
-from gantline.models.goodput.example import example_profiles
 from gantline.models.goodput.measured import Profiles
+from gantline.traces.files.profiles import example_profiles
 from gantline.traces.trace import Trace
 
 

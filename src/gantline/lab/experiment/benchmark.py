@@ -56,7 +56,7 @@ class BenchmarkTable:
 def obstacle(policy: str, workload: str) -> str:
     """Why a registered policy has no row in a workload's table; empty where it has one."""
     from gantline.policies.registry import make_policy
-    from gantline.traces.generators.benchmark import benchmark_traces
+    from gantline.traces.generators.presets import benchmark_traces
 
     if policy == "recorded":
         return "it makes no decisions, but follows recorded ones"
@@ -81,7 +81,7 @@ def obstacle(policy: str, workload: str) -> str:
 
 def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] = (), *, suited: bool = False) -> list[Case]:
     """The runs: every policy on every workload (all five, if none is named) with every seed; `suited`: only those without an obstacle."""
-    from gantline.traces.generators.benchmark import benchmark_traces
+    from gantline.traces.generators.presets import benchmark_traces
 
     known = benchmark_traces()
     cases = []

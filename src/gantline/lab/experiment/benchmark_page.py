@@ -16,7 +16,7 @@ from gantline.lab.experiment.benchmark import (
     row_texts,
     shown_metrics,
 )
-from gantline.traces.generators.benchmark import benchmark_traces
+from gantline.traces.generators.presets import benchmark_traces
 
 _HEAD = """\
 # Benchmark

@@ -25,7 +25,7 @@ from gantline.lab.experiment.digest import program_digest
 NEEDED = (
     "gantline.lab.experiment.worker", "gantline.lab.experiment.records", "gantline.simulator.simulate", "gantline.traces.files.policies",
     "gantline.lab.report.doubts", "gantline.lab.report.frames", "gantline.lab.report.metrics", "gantline.lab.report.rundir",
-    "gantline.traces.generators.arrivals", "gantline.traces.cells", "gantline.traces.faults", "gantline.traces.read",
+    "gantline.traces.generators.drawing", "gantline.traces.cells", "gantline.traces.faults", "gantline.traces.read",
     "gantline.traces.rename", "gantline.engine.drivers.python_keys.run", "gantline.engine.drivers.python_keys.questions",
     "gantline.engine.assembly.goodput", "gantline.engine.assembly.scaling",
     "gantline.engine.assembly.throughputs", "gantline.models.parameter_servers", "gantline.models.scaling", "numpy.ma",

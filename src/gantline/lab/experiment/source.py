@@ -143,11 +143,11 @@ def _loaded(described: str, seed: int, digests: tuple[str, ...]) -> Trace:
 
 def _read(source: TraceSource, seed: int) -> Trace:
     if source.generator:
-        from gantline.traces.generators.making import generate_as_set
+        from gantline.traces.generators import generate_as_set
 
         return generate_as_set(source.generator, seed, source.settings)
     if source.format:
-        from gantline.traces.importers.reading import import_trace
+        from gantline.traces.importers import import_trace
 
         return import_trace(source.format, source.file, source.settings)
     from gantline.traces.trace import Trace

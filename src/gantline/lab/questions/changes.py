@@ -16,7 +16,7 @@ from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.simulator.from_here import private_tables, state_on
 from gantline.simulator.outcome import carry_out_on
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 RUNS = ("starts", "stays", "moves", "resizes")
 _AT_MOST = 8  # sizes that are tried

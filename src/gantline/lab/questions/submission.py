@@ -17,7 +17,7 @@ from gantline.lab.questions.changes import RUNS
 from gantline.lab.questions.explain import explain
 from gantline.lab.questions.forecast import Setup
 from gantline.simulator.from_here import private_tables, state_on
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 NAME = "this job"
 

@@ -17,9 +17,9 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.lab.questions.forecast import DRAWS
 from gantline.lab.questions.shares import NINE_TENTHS
-from gantline.models.bundle import Bundle
-from gantline.models.profiled_model import ProfiledModel
-from gantline.policies.given_orders import GivenOrder, GivenOrders
+from gantline.models.profiles.bundle import Bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.policies.recorded import GivenOrder, GivenOrders
 from gantline.simulator.simulate import simulate
 
 Measure = Callable[[Sequence[float], Sequence[float]], float]

@@ -9,8 +9,7 @@ from functools import lru_cache
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
 from gantline.policies.admission.rules import find_admission
-from gantline.traces.files.placements import load_placement
-from gantline.traces.files.policies import load_policy
+from gantline.traces.files.policies import load_placement, load_policy
 
 WHERE = "policy 'synthesizer'"
 ITSELF = ("synthesizer", "auto")

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import Streams, as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of
 from gantline.traces.trace import Trace
 
 _SIZES = (1, 1, 1, 2, 2, 4, 8)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.models.guests import PEAK, PHASE, USE, Guests
+from gantline.models.sharing.device_contention import PEAK, PHASE, USE, DeviceContention
 from gantline.traces.trace import Trace
 
 
-def guests(jobs: Trace, cluster: Cluster) -> Guests:
+def guests(jobs: Trace, cluster: Cluster) -> DeviceContention:
     """Refuses uses of a device that are none; a job without one uses all of it."""
     frame = jobs.frame
     for name, high in ((USE, 1.0), (PEAK, 1.0), (PHASE, float("inf"))):
@@ -16,4 +16,4 @@ def guests(jobs: Trace, cluster: Cluster) -> Guests:
             if value is not None and not 0.0 < value <= high:
                 fix = "give a part of a device, above 0 and up to 1" if high == 1.0 else "give seconds above 0"
                 raise TraceError(f"job '{frame['job'][row]}' has {value}", file=jobs.source, line=row + 2, field=name, fix=fix)
-    return Guests()
+    return DeviceContention()

@@ -14,9 +14,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import fault
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import fault, settings_of
 from gantline.traces.trace import Trace
 
 _USUAL = {"dual": 6.0, "small-large": 5.0}  # long jobs per hour

@@ -14,9 +14,8 @@ from random import Random
 
 import polars as pl
 
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault, whole
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of, whole
 from gantline.traces.trace import Trace
 
 _MODELS = range(9)

@@ -14,8 +14,7 @@ import polars as pl
 
 from gantline.systems.dally.models import NETWORK, RACK
 from gantline.traces.generators.generic import generic
-from gantline.traces.generators.given import read_given
-from gantline.traces.generators.quantities import fault, number
+from gantline.traces.generators.given import fault, number, read_given
 from gantline.traces.trace import Trace
 
 _SIZES = "1:0.1,4:0.15,12:0.2,24:0.25,48:0.25,64:0.05"

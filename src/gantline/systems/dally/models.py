@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.models.tiers import PlacementTiers
+from gantline.models.placement_speeds import PlacementTiers
 from gantline.traces.trace import Trace
 
 RACK, NETWORK = "rack_slowdown", "network_slowdown"

@@ -6,7 +6,7 @@ that it asks for: an elastic scheduler has to give it more.
 
 from __future__ import annotations
 
-from gantline.traces.generators.preset import Preset
+from gantline.traces.generators.presets import Preset
 from gantline.traces.generators.settings import WorkloadSettings
 
 _MIDDLE = 60.0 * 10**2.5

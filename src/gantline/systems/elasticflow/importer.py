@@ -18,8 +18,7 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, present, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, present, read_foreign, text
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace

@@ -12,9 +12,8 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.models.pair_table import configuration_key
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import moment, number, read_foreign, text
+from gantline.models.sharing.pair_table import configuration_key
+from gantline.traces.importers.table import Sieve, moment, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 

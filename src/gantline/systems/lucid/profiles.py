@@ -15,7 +15,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.traces.files.pair_tables import ALONE, PAIRS, PARTS, keys_of
+from gantline.traces.files.speeds import ALONE, PAIRS, PARTS, keys_of
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable
 

@@ -12,10 +12,9 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.models.stage_cycles import ITERATION, STAGES
-from gantline.traces.exact import divide
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.models.sharing.stage_cycles import ITERATION, STAGES
+from gantline.traces.dates import divide
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.models.cycle_periods import Stages, usable
-from gantline.models.stage_cycles import ITERATION, STAGES, StageCycles
+from gantline.models.sharing.stage_cycles import ITERATION, STAGES, StageCycles, Stages, usable
 from gantline.traces.trace import Trace
 
 

@@ -18,9 +18,8 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError
 from gantline.systems.pollux.importer import GPU_SECONDS
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import unpack
 
@@ -138,7 +137,7 @@ def read_rows(path: Path) -> Rows:
 
 def _own_rows(seed: int, jobs: int) -> Rows:
     """Rows like Philly's: arrivals of many days folded into the window."""
-    from gantline.traces.generators.philly import philly
+    from gantline.traces.generators.presets import philly
 
     frame = philly(seed, {"jobs": max(6 * jobs, 2000)}).frame
     duration, gpus = frame["duration"].to_numpy().astype(np.float64), frame["gpus"].to_numpy().astype(np.int64)

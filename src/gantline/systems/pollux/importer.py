@@ -15,8 +15,7 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 GPU_SECONDS: Mapping[str, float] = {

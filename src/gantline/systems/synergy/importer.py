@@ -12,8 +12,7 @@ import polars as pl
 
 from gantline.core.errors import UsageError, near
 from gantline.systems.synergy.profiles import read as read_profiles
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 _COLUMNS = ("job_id", "model", "arrival", "iterations", "num_gpu")

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.models.optimistic_profile import MeasuredEpochs
-from gantline.models.sensitivity import Networks, PerGpu, SensitivityProfile
+from gantline.models.sensitivity import MeasuredEpochs, Networks, PerGpu, SensitivityProfile
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gantline.core.cluster_spec import parse_cluster
 from gantline.lab.experiment.coverage.population import CLUSTER, METRICS, Population, Workload
 from gantline.lab.questions.past import past_what_if
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 
 
 def history_coverage(workload: Workload, population: Population, pair: tuple[str, str], histories: range) -> float:

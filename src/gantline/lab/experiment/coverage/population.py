@@ -12,8 +12,8 @@ from gantline.core.arrays import Floats
 from gantline.core.policy import Policy
 from gantline.lab.experiment.coverage.random_order import RandomOrder
 from gantline.simulator.simulate import simulate
+from gantline.traces.generators import generate
 from gantline.traces.generators.generic import work_per_job
-from gantline.traces.generators.making import generate
 from gantline.traces.generators.settings import WorkloadSettings
 
 CLUSTER, GPUS, LOAD, JOBS = "4x4", 16, 0.9, 300

@@ -12,7 +12,7 @@ import numpy as np
 from gantline.lab.experiment.coverage.population import SHAPE, Workload
 from gantline.lab.report.metrics import steadiness
 from gantline.simulator.simulate import simulate
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 
 MARKOV = {"durations": "weibull(scale=1h, shape=1)"}  # exponential, as Erlang's formula wants
 SERVICE = 3600.0

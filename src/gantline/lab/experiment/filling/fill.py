@@ -18,11 +18,10 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.experiment.filling.curves import curves
 from gantline.lab.experiment.filling.scheme import find_scheme
 from gantline.lab.experiment.filling.workload import FillNodes, FillPods, read_nodes, read_pods
-from gantline.policies.placement.parts.columns import PartNodes
 from gantline.policies.placement.parts.filling import Arrivals, Filled
 from gantline.policies.placement.parts.filling import fill as fill_nodes
+from gantline.policies.placement.parts.fragments import PartNodes, accepted_models, shape_columns, typical_mix
 from gantline.policies.placement.parts.scores import NOISE, PART_RULES, Scoring
-from gantline.policies.placement.parts.typical import accepted_models, shape_columns, typical_mix
 
 _BEYOND = 100.0
 """A load above that is a mistake, and would take long."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import near
-from gantline.policies.placement.parts.typical import Shape
+from gantline.policies.placement.parts.fragments import Shape
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable
 

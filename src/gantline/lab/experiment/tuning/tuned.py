@@ -17,8 +17,7 @@ from gantline.lab.experiment.tuning.search_result import SearchResult, value_of
 from gantline.lab.experiment.tuning.space import Range
 from gantline.lab.experiment.tuning.trials import Values
 from gantline.lab.experiment.tuning.workloads import Workloads
-from gantline.traces.files.policies import load_policy
-from gantline.traces.files.policy_settings import settings_text
+from gantline.traces.files.policies import load_policy, settings_text
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy

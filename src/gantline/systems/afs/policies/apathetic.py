@@ -12,7 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.pools import Curves
 
 
 def apathetic_shares(curves: Curves, remaining: Floats, capacity: int) -> Ints:

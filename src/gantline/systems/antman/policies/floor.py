@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from gantline.core.snapshot import Snapshot
-from gantline.models.guests import USE, USE_NOW
+from gantline.models.sharing.device_contention import USE, USE_NOW
 from gantline.systems.antman.policies.memory import MemoryShares
 from gantline.systems.antman.policies.seats import gang_seats, guest_seats
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gantline.core.snapshot import Snapshot
-from gantline.models.guests import NEED
+from gantline.models.sharing.device_contention import NEED
 
 FLOOR = "memory_floor"
 _ROUNDING = 1e-9

@@ -13,7 +13,7 @@ from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.models.guests import MINIBATCH
+from gantline.models.sharing.device_contention import MINIBATCH
 from gantline.systems.antman.policies.floor import Floor
 from gantline.systems.antman.policies.protection import GuestShare
 

@@ -13,11 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.models.circles import Circle, Fit, best_shifts, score_of
-from gantline.models.link_circles import circle_of
-from gantline.models.link_flows import Flow
-from gantline.models.link_gangs import own_phase
-from gantline.models.shared_links import fluid_times
+from gantline.models.links.link_flows import Flow
+from gantline.models.links.shared_links import Circle, Fit, best_shifts, circle_of, fluid_times, own_phase, score_of
 
 
 class Company(NamedTuple):

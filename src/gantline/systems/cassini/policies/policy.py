@@ -12,9 +12,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.core.traffic import ITERATION, Traffic
-from gantline.models.link_flows import Flow
-from gantline.models.link_gangs import companies, renumbered
-from gantline.models.shared_links import PHASE_ERROR
+from gantline.models.links.link_flows import Flow
+from gantline.models.links.shared_links import PHASE_ERROR, companies, renumbered
 from gantline.systems.cassini.policies.affinity import Company, flow_of, judge, pays
 from gantline.systems.cassini.policies.candidates import CandidatePlan, candidates_of
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.pools import Curves
 
 
 def best_sum(curves: Curves, kept: Ints, capacity: int) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.curves import read_curves
+from gantline.policies.elastic.pools import read_curves
 from gantline.systems.heet.policies.elastic_filter import ElasticFilter
 
 Way = tuple[int, int]  # device type, devices

@@ -14,7 +14,7 @@ from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.models.pair_model import SCORE_NAMES, PairModel
+from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.grant_columns import GrantColumns
 from gantline.systems.lucid.policies.profiler import ProfilerShare
 from gantline.systems.lucid.policies.seats import FreeSeats
@@ -35,7 +35,7 @@ class Lucid(Policy):
     """Least estimated GPU time first; small jobs are profiled first, and two may share devices. No job is stopped for another.
 
     The default is what the paper means: a job is profiled before it joins the queue, both jobs of a pair go at full speed when they are
-    alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`performance/pair_table.py`).
+    alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`models/sharing/pair_table.py`).
     """
 
     name: ClassVar[str] = "lucid"

@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gantline.models.cycle_periods import Stages
+from gantline.models.sharing.stage_cycles import Stages
 from gantline.systems.antman.policies.seats import gang_seats
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from operator import attrgetter
 
-from gantline.models.cycle_periods import Stages
-from gantline.models.stage_cycles import ALONE, DISTURBED
+from gantline.models.sharing.stage_cycles import ALONE, DISTURBED, Stages
 from gantline.systems.muri.imitation.clock import MuriGroup
 from gantline.systems.muri.imitation.jobs import MuriJob
 from gantline.systems.muri.policies.grouping import Grouping

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from gantline.models.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
+from gantline.models.sharing.stage_cycles import DISTURBED, MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle
 from gantline.models.solvers.matchings import PairsByKind
-from gantline.models.stage_cycles import DISTURBED
 
 Kinds = tuple[int, ...]
 

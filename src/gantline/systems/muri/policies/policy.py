@@ -15,8 +15,7 @@ from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.models.cycle_periods import MOST, Stages, usable
-from gantline.models.stage_cycles import ITERATION, STAGES
+from gantline.models.sharing.stage_cycles import ITERATION, MOST, STAGES, Stages, usable
 from gantline.systems.muri.policies.grouping import Grouping
 
 _SOON = 1e-6

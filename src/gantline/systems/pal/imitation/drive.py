@@ -15,8 +15,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.assembly.device_speeds import classes_of
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import write_log
-from gantline.policies.placement.bins import speed_bins
-from gantline.policies.placement.variability import DeviceBins
+from gantline.policies.placement.picking import DeviceBins, speed_bins
 from gantline.systems.pal.imitation.placing import Placing
 from gantline.systems.pal.imitation.rounds import Life, PalJob, PalRounds
 from gantline.traces.trace import Trace

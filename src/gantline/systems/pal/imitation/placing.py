@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from gantline.policies.placement.variability import DeviceBins, Devices, packed, pal, pm_first
+from gantline.policies.placement.picking import DeviceBins, Devices, packed, pal, pm_first
 
 _TABLE_ROWS = (1404, 1096, 1096, 880)
 """Rows of the measurement files of classes A to D: the authors draw each GPU's values from these before anything else."""

@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from gantline.core.device_speeds import DeviceSpeeds
-from gantline.policies.placement.variability import Devices
+from gantline.policies.placement.picking import Devices
 from gantline.systems.pal.imitation.placing import PalEntry, Placing
 
 _REFILL_PER_HOUR = 2.0

@@ -12,9 +12,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.models.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, choose_batch, cut, split
-from gantline.models.goodput.efficiency import gain
-from gantline.models.goodput.observations import BATCH, LOG_COMPUTE, LOG_STEP, NODES, REPLICAS
+from gantline.models.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, choose_batch, cut, gain, split
+from gantline.models.goodput.speed_model import BATCH, LOG_COMPUTE, LOG_STEP, NODES, REPLICAS
 from gantline.systems.pollux.imitation.applications import Courses
 
 RESTART: Final = 30.0  # seconds that a start or a restart takes

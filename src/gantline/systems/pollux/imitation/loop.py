@@ -11,7 +11,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.models.goodput.fit import WORK, fit_like_artifact, fit_rows
-from gantline.models.goodput.observations import Observations
+from gantline.models.goodput.speed_model import Observations
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.applications import Applications
 from gantline.systems.pollux.imitation.placing import Nodes, shape_of

@@ -12,8 +12,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import DeviceSeats, write_log
 from gantline.models.goodput.measured import packed_shape
-from gantline.models.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
-from gantline.models.goodput.speed_model import step_time
+from gantline.models.goodput.speed_model import BATCH, LOG_STEP, NODES, REPLICAS, step_time
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Loop, PolluxSpan
 

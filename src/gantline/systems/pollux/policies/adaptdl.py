@@ -19,8 +19,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.models.solvers.allocation_search.search import Demand, search
-from gantline.policies.elastic.curves import read_curves
-from gantline.policies.elastic.pools import Pool
+from gantline.policies.elastic.pools import Pool, read_curves
 from gantline.systems.pollux.policies.by_options import Searched, plan_by_search, present_rows, speeds
 
 _CHANGE = 0.9  # what a speedup counts if the job's row changes

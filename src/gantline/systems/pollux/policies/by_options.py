@@ -17,9 +17,8 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.models.solvers.allocation_search.search import Demand, Found, search
-from gantline.policies.elastic.curves import Curves
-from gantline.policies.elastic.held_devices import HeldDevices
-from gantline.policies.elastic.pools import Pool, pools, rooms
+from gantline.policies.elastic.layouts import HeldDevices
+from gantline.policies.elastic.pools import Curves, Pool, pools, rooms
 
 _MOST_NODES = 16
 

@@ -6,7 +6,7 @@ from math import nan
 
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
 from gantline.core.tables import Tables
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.models import SAMPLES
 from gantline.traces.trace import Trace

@@ -13,8 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.models.goodput.fit import fit, fit_like_artifact
-from gantline.models.goodput.observations import Observations
-from gantline.models.goodput.speed_model import SpeedModel, step_time
+from gantline.models.goodput.speed_model import Observations, SpeedModel, step_time
 
 Row = tuple[float, float, float, float, float]
 _ARTIFACT_TOLERANCE = 1e-5

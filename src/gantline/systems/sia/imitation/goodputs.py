@@ -15,8 +15,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
-from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
 from gantline.models.goodput.speed_model import step_time
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.measured_types import MeasuredType

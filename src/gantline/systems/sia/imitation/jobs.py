@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
 from gantline.models.goodput.measured import Application, Shape, Training
 from gantline.systems.sia.imitation.beliefs import Fitter, SiaBelief
 from gantline.systems.sia.imitation.measured_types import MeasuredType

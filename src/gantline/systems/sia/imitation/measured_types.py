@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gantline.models.goodput.measured import Application, Shape, StepTimes, least_rotation
-from gantline.models.goodput.pipeline import MICRO_BATCHES, Pipeline
+from gantline.models.goodput.measured import MICRO_BATCHES, Application, Pipeline, Shape, StepTimes, least_rotation
 
 #: What the artifact's policy reckons with in place of the largest measured local batch.
 POLICY_MOST: Mapping[tuple[str, str], float] = {("deepspeech2", "rtx"): 57.0}

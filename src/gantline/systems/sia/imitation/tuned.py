@@ -16,8 +16,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError
-from gantline.models.goodput.batch import ACCUMULATION, LOCAL, split
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import ACCUMULATION, LOCAL, gain, split
 from gantline.models.goodput.measured import packed_shape
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.shockwave.imitation.shares import Memory, finish_time_fairness

@@ -11,8 +11,7 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
-from gantline.policies.elastic.held_devices import NamedDevices
-from gantline.policies.elastic.layouts import TypeLayout
+from gantline.policies.elastic.layouts import NamedDevices, TypeLayout
 from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor
 from gantline.systems.sia.policies.program import choose_configurations
 from gantline.systems.sia.policies.ways import DERIVED, SiaWays, read_ways

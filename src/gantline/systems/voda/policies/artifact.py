@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
+from gantline.policies.elastic.policies import CROWD, in_order, order_by
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.elastic.sharing import CROWD, in_order, order_by
 from gantline.systems.ffdl.policies.optimizer import relax
 
 Singles = NDArray[np.float32]
