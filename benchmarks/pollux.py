@@ -20,7 +20,7 @@ from gantline.models.goodput.fit import WORK, fit_rows
 from gantline.models.goodput.speed_model import Observations, SpeedModel
 from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.importer import read
+from gantline.systems.pollux.traces import read
 from gantline.traces.files.profiles import MADE_UP
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

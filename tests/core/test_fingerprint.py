@@ -106,7 +106,7 @@ def test_what_cannot_be_told_is_not_stored() -> None:
 
 
 def test_every_kernel_of_the_package_can_be_told() -> None:
-    for room in ("core", "performance", "solvers", "placement", "policies", "engine", "drivers", "imitations", "report"):
+    for room in ("core", "models", "policies", "engine", "lab.report"):
         package = importlib.import_module(f"gantline.{room}")
         for found in pkgutil.walk_packages(package.__path__, f"gantline.{room}."):
             importlib.import_module(found.name)

@@ -22,7 +22,7 @@ from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
-from gantline.live.setup import Setup, checkpoint_of, make_loop
+from gantline.live.scheduler.setup import Setup, checkpoint_of, make_loop
 
 CLUSTER = parse_cluster("2x4")
 RIGID, SUPPLE = frozenset({Can.SHARE, Can.BATCH}), frozenset(Can)

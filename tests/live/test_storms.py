@@ -16,7 +16,7 @@ from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.measured import MeasuredExecutor
 from gantline.engine.executor import Order, Verb
 from gantline.engine.sparing import LIVE_STOPS
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.simulator.simulate import simulate
 
 

@@ -13,8 +13,8 @@ from tests.simulator.small_runs import draw, fingerprint, small_run
 
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.drivers import dense
+from gantline.engine.drivers import key_reading as read
 from gantline.engine.drivers.loop_clock import DECISIONS
-from gantline.engine.drivers.python_keys import read
 from gantline.engine.drivers.simulation import Simulation
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run

@@ -10,11 +10,10 @@ import pytest
 from gantline import compare, simulate
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
-from gantline.lab.experiment.common_warmup import with_common_warmup
 from gantline.lab.experiment.grid import Grid, policies_of
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.sweep import run_sweep, with_common_warmup
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.simulator.warmup import mser5
 
 LEVEL = np.random.default_rng(0).normal(100.0, 10.0, 400)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
-from gantline.cli.trace_options import TraceName
+from gantline.cli.many_runs import kept_or_not, report_failures, run_watched, show_means
+from gantline.cli.options import Policies, RunOptions, Seeds, TraceName, Workers, seeds_of
+from gantline.cli.outputs import check_page_target
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.lab.experiment.setting import Setting
-    from gantline.live.watch.look_as_trace import LookedAt
+from gantline.lab.experiment.advice import SHOWN, advise_runs, check_jobs_fit, grid_of, render_advice
+from gantline.lab.experiment.grid import policies_of
+from gantline.lab.experiment.history import check_against, with_what_happened
+from gantline.lab.experiment.messages import usable
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.report.html import write_page
+from gantline.live.watch.look_advice import LookedAt, as_trace
+from gantline.live.watch.sources import look
 
 _SEEDS_OF_A_GENERATOR = 5
 
@@ -57,15 +63,10 @@ class AdviseOptions(RunOptions):
         for where, value in named.items():
             if value:
                 raise UsageError("a look shows the jobs and the cluster", where=where, fix=f"leave {where} out, or --watch")
-        from gantline.live.watch.look_as_trace import as_trace
-        from gantline.live.watch.sources import look
-
         return as_trace(look(self.watch))
 
     def base_of(self, seen: LookedAt, folder: Path) -> Setting:
         """The setting for the jobs of a look, which lie beside the folder of runs; policies know their limits."""
-        from gantline.lab.experiment.source import TraceSource
-
         base = self.setting(TraceSource.beside(folder, seen.trace), seen.cluster)
         return replace(base, estimates="limit") if base.estimates == "oracle" else base
 
@@ -90,15 +91,6 @@ def advise(
     output: Form = "table",
 ) -> int:
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
-    from gantline.cli.means_table import show_means
-    from gantline.cli.outputs import check_page_target
-    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched
-    from gantline.lab.experiment.advice import SHOWN, advise_runs, grid_of
-    from gantline.lab.experiment.grid import policies_of
-    from gantline.lab.experiment.history import check_against, with_what_happened
-    from gantline.lab.experiment.jobs_that_fit import check_jobs_fit
-    from gantline.lab.experiment.remarks import usable
-
     check_page_target(page, "--page")
     seen, chosen = options.looked_at(trace), policies_of(policy)
     with kept_or_not(out) as folder:
@@ -115,9 +107,6 @@ def advise(
             for note in seen.notes:
                 say(f"note: {note}")
         if page is not None:
-            from gantline.lab.experiment.advice_page import render_advice
-            from gantline.lab.report.html import write_page
-
             say(f"wrote {write_page(render_advice(found, base), page)}")
         if output == "table":
             show_means(sweep, [key for key in SHOWN if key != "money" or base.prices])

@@ -1,26 +1,36 @@
-"""``gantline allreduce``: what plans of AllReduce cost, the best one, on a tree of switches, and the constants from measurements."""
+"""``gantline profile allreduce``: what plans of AllReduce cost, which is best, on a tree too, and the constants from measurements."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.models.links.allreduce import CostConstants
+from gantline.models.links.allreduce import (
+    PROTOTYPE,
+    AllReducePlan,
+    CostConstants,
+    best_plan,
+    cost_of,
+    fit_costs,
+    flat_cost,
+    plan_tree,
+    plans,
+    tree_of,
+)
+from gantline.traces.files.profiles import read_timed
 
 app = App(
     name="allreduce",
     help_epilogue="""Examples:
 
-  gantline allreduce --servers 12 --size 100
-  gantline allreduce --tree 4x16 --slowdowns 4,1 --size 100
-  gantline allreduce --fit timed.csv -o json""",
+  gantline profile allreduce --servers 12 --size 100
+  gantline profile allreduce --tree 4x16 --slowdowns 4,1 --size 100
+  gantline profile allreduce --fit timed.csv -o json""",
 )
 
 
@@ -38,8 +48,6 @@ def allreduce(
     output: Form = "table",
 ) -> None:
     """Plans of AllReduce by GenModel's five terms."""
-    from gantline.models.links.allreduce import AllReducePlan, best_plan, cost_of, flat_cost, plan_tree, plans, tree_of
-
     if sum((servers is not None, bool(tree), fit is not None)) != 1:
         raise UsageError("asks for none of the three, or for several", where="allreduce", fix="one of --servers, --tree and --fit")
     if slowdowns and not tree:
@@ -67,9 +75,6 @@ def allreduce(
 
 
 def _fit(src: Path, output: Form) -> None:
-    from gantline.models.links.allreduce import fit_costs
-    from gantline.traces.files.profiles import read_timed
-
     found = fit_costs(read_timed(src))
     known = asdict(found.constants)
     bandwidth = 2.0 * known.pop("beta") + known.pop("gamma")
@@ -78,8 +83,6 @@ def _fit(src: Path, output: Form) -> None:
 
 
 def _constants(text: str) -> CostConstants:
-    from gantline.models.links.allreduce import PROTOTYPE, CostConstants
-
     if not text:
         return PROTOTYPE
     try:

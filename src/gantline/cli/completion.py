@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from gantline.cli.console import say
+from gantline.cli.main import app as whole
+from gantline.policies.registry import policy_names
 
 app = App(
     name="completion",
@@ -28,8 +30,6 @@ def completion(
     to: Annotated[Path | None, Parameter(help="With --install: the file to write; by default where the shell looks.")] = None,
 ) -> None:
     """Print the script by which a shell completes commands and options, or install it."""
-    from gantline.cli.main import app as whole
-
     if not install:
         print(with_policies(whole.generate_completion(shell=shell)))
         return
@@ -40,8 +40,6 @@ def completion(
 
 def with_policies(script: str) -> str:
     """The script of any shell, with the registered policies behind ``--policy``."""
-    from gantline.policies.registry import policy_names
-
     names = " ".join(policy_names())
     bash = f"COMPREPLY=($(compgen -W '{names}' -- \"${{cur}}\"))"
     script = re.sub(r"(--policy\)\s+)COMPREPLY=\(\)", lambda found: found[1] + bash, script)

@@ -11,14 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from gantline.core.formulas import harmless
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
 
 #: control characters and changes of direction that JSON may hold as they are
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -66,8 +66,6 @@ def is_watched() -> bool:
 
 def console() -> Console:
     """Stdout as rich sees it; NO_COLOR is honoured."""
-    from rich.console import Console
-
     return Console(file=sys.stdout)
 
 
@@ -123,9 +121,6 @@ def show_text(text: RenderableType) -> None:
 
 def table(sheet: Sheet) -> RenderableType:
     """A sheet for people; where its columns would have to break words and numbers, a block of lines per row."""
-    from rich.table import Table
-    from rich.text import Text
-
     titles = [column.name if column.title is None else column.title for column in sheet.columns]
     rows = [
         [printable(column.spell(cell) if column.spell else plain_cell(cell)) for column, cell in zip(sheet.columns, row)]
@@ -154,9 +149,6 @@ def _narrowest(columns: Sequence[Column], titles: Sequence[str], rows: Sequence[
 
 def _blocks(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
     """Each row as lines of its own: the title of a column and its value; those without one are left out."""
-    from rich.table import Table
-    from rich.text import Text
-
     drawn = Table.grid(padding=(0, 2, 0, 0))
     drawn.add_column(style="dim", overflow="fold")
     drawn.add_column(overflow="fold")

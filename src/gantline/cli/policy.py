@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
 from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.progress import counted
 from gantline.core.errors import GantlineError, UsageError
-
-if TYPE_CHECKING:
-    from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameters
+from gantline.engine.assembly.guard import asked, guard_of
+from gantline.engine.imitations.registry import read_in
+from gantline.lab.conformance import check_policy as run_suite
+from gantline.policies.registry import find_policy, policy_names
+from gantline.simulator.key_form import key_form
+from gantline.traces.files.policies import load_policy, opened, policy_class, policy_of
 
 app = App(name="policy")
 
@@ -21,8 +26,6 @@ app = App(name="policy")
 @app.command(name="list")
 def list_policies(*, output: Form = "table") -> None:
     """List all policies, ours and those of installed packages."""
-    from gantline.policies.registry import find_policy, policy_names
-
     found = [(name, find_policy(name)) for name in policy_names()]
     rows = [(name, sentence_of(policy), sorted(needs_of(policy)), policy.paper) for name, policy in found]
     show(
@@ -39,9 +42,6 @@ def show_policy(
     output: Form = "table",
 ) -> None:
     """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
-    from gantline.core.policy import parameters
-    from gantline.traces.files.policies import opened, policy_class
-
     policy, (_, kept) = policy_class(name), opened(name)
     listed = [{"name": p.name, "type": p.type, "default": p.default, "takes": p.takes, "help": p.help} for p in parameters(policy)]
     facts = {
@@ -90,11 +90,7 @@ def check_policy(
     output: Form = "table",
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
-    from gantline.cli.progress import stories
-    from gantline.lab.conformance import check_policy as run_suite
-    from gantline.traces.files.policies import load_policy
-
-    with stories() as tick:
+    with counted("") as tick:
         report = run_suite(
             load_policy(name, settings_of(set_)),
             limit=time_of(limit, "--limit", above=True) or math.inf,
@@ -109,8 +105,6 @@ def check_policy(
 @app.command(name="use")
 def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
     """Let another policy decide in the running service, from now on."""
-    from gantline.traces.files.policies import opened
-
     name, kept = opened(name)
     with connect(home) as client:
         answer = client.use_policy(name, kept | settings_of(set_))
@@ -121,9 +115,6 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
 
 def _imitations(policy: type[Policy]) -> list[str]:
     """The regimes that run a program of their own in its place, with the parameters that they read; all others they refuse."""
-    from gantline.engine.imitations.registry import read_in
-    from gantline.traces.files.policies import policy_of
-
     try:
         found = read_in(policy_of(policy))
     except GantlineError:
@@ -133,9 +124,6 @@ def _imitations(policy: type[Policy]) -> list[str]:
 
 def _key_form(policy: type[Policy]) -> str:
     """How the key of a policy with its default parameters is evaluated in a simulation."""
-    from gantline.simulator.key_form import key_form
-    from gantline.traces.files.policies import policy_of
-
     try:
         made = policy_of(policy)
     except UsageError:  # it has parameters without a default
@@ -150,9 +138,6 @@ def sentence_of(policy: type[Policy]) -> str:
 
 def needs_of(policy: type[Policy]) -> frozenset[str]:
     """What a policy with its default parameters needs to know; its class alone may not say."""
-    from gantline.engine.assembly.guard import asked, guard_of
-    from gantline.traces.files.policies import policy_of
-
     try:
         made = policy_of(policy)
     except UsageError:  # it has parameters without a default

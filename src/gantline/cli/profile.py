@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import yaml
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_text
+from gantline.cli.live.connection import connect
+from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.models.profiles.bundle import Bundle
+from gantline.live.jobs.spec_file import profiled, read_spec
+from gantline.live.profiling.colocation_profiling import measure_company
+from gantline.live.profiling.epochs import time_epochs
+from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+from gantline.live.runners.local.devices import find_machine
+from gantline.live.scheduler.replay import RecordedRun
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import spread_of_lives
+from gantline.models.profiles.unmeasured import estimate_unmeasured, refit
+from gantline.traces.files.policies import code_named
+from gantline.traces.files.profiles import write_epochs
+from gantline.traces.files.speeds import default_bundle, read_bundle, write_bundle
 
 app = App(name="profile")
+app.command("gantline.cli.allreduce:app", name="allreduce")
 File = Annotated[str, Parameter(help="A bundle of profiles (JSON).")]
 Devices = Annotated[str | None, Parameter(help="Devices, as h200:1,cpu:16; else what is found here.")]
 
@@ -47,12 +62,6 @@ def run_profile(
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
     """
-    from gantline.live.local.devices import find_machine
-    from gantline.live.profiling import measure_job, measure_pairs
-    from gantline.live.trials import Trials
-    from gantline.models.profiles.bundle import Bundle
-    from gantline.traces.files.speeds import read_bundle, write_bundle
-
     machine = find_machine(devices)
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
     ranks = 0 if processes == "gpus" else _whole(processes, "--processes")
@@ -89,13 +98,6 @@ def profile_company(
 
     They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
     """
-    from dataclasses import replace
-
-    from gantline.live.company import measure_company
-    from gantline.live.local.devices import find_machine
-    from gantline.models.profiles.bundle import Bundle, Profile
-    from gantline.traces.files.speeds import read_bundle, write_bundle
-
     if not command:
         raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
     if "{steps}" not in " ".join(command):
@@ -124,14 +126,6 @@ def learn_lives(
     ] = None,
 ) -> None:
     """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread."""
-    from dataclasses import replace
-
-    from gantline.cli.replay import fold_home
-    from gantline.live.recorded_run import RecordedRun
-    from gantline.models.profiles.colocation_fit import spread_of_lives
-    from gantline.traces.files.policies import code_named
-    from gantline.traces.files.speeds import read_bundle, write_bundle
-
     bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
     for home, run in zip(homes, runs):
         fold_home(home, run=run, code=code_named(*policy or ()))
@@ -158,9 +152,6 @@ def profile_epochs(
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
     """
-    from gantline.live.epoch_runs import time_epochs
-    from gantline.traces.files.profiles import write_epochs
-
     if not command:
         raise UsageError("no epoch to run", where="profile epochs", fix="gantline profile epochs NAME ... -- python epoch.py {cpus}")
     for said, value in (("--data", data), ("--steps", steps), ("--bandwidth", bandwidth), ("--gpus", gpus)):
@@ -176,9 +167,6 @@ def profile_epochs(
 @app.command(name="fit")
 def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Where to write; else into the same file.")] = None) -> None:
     """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was."""
-    from gantline.models.profiles.unmeasured import estimate_unmeasured, refit
-    from gantline.traces.files.speeds import read_bundle, write_bundle
-
     bundle = estimate_unmeasured(refit(read_bundle(file)))
     write_bundle(bundle, to or file)
     show_bundle(bundle, "table")
@@ -196,12 +184,6 @@ def apply_profile(
 
     The job's profile is that of its model, or of its name.
     """
-    import yaml
-
-    from gantline.live.profiled import profiled
-    from gantline.live.spec_file import read_spec
-    from gantline.traces.files.speeds import default_bundle, read_bundle
-
     known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)
     show_text(yaml.safe_dump(known.to_json(), sort_keys=False).rstrip())
 
@@ -214,8 +196,6 @@ def show_profiles(
     output: Form = "table",
 ) -> None:
     """Show how fast jobs are on each device type, with ranges."""
-    from gantline.traces.files.speeds import default_bundle, read_bundle
-
     show_bundle(read_bundle(file) if file else default_bundle(), output)
 
 
@@ -247,9 +227,6 @@ def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
 
 def _idle_nodes(home: Path | None) -> Callable[[str], AbstractContextManager[None]]:
     """How to wait for a node of the running service, and to keep it for a while."""
-    from gantline.cli.live.connection import connect
-    from gantline.cli.live.idle import idle_node
-
     client = connect(home)
     return lambda node: idle_node(client, node, say)
 
@@ -260,8 +237,6 @@ def _digits(value: float) -> str:
 
 def _named(profile: Any, total: float, family: str, kept: Any) -> Any:
     """The new profile, with what an earlier one of that name said beside it."""
-    from dataclasses import replace
-
     if kept is None:
         return replace(profile, steps=total, family=family)
     return replace(
@@ -284,3 +259,36 @@ def _whole_list(text: str, where: str, least: int) -> list[int]:
     if where == "--steps" and len(found) < 2:
         raise UsageError("runs of one length show no speed", where=where, fix="write two lengths, such as 10,60")
     return found
+
+
+# Devices of a running service in their idle time: no job is on a node, and none may come until we are done.
+
+_LOOK = 1.0  # seconds between checks
+
+
+@contextmanager
+def idle_node(client: Any, name: str, say: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
+    """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is free to use."""
+    reported = False
+    while True:
+        node = _node(client, name)
+        if node is None:
+            yield
+            return
+        if node["state"] == "up" and not node["busy"]:
+            client.cordon(name)
+            if not _node(client, name)["busy"]:
+                break
+            client.uncordon(name)  # a job came first
+        if not reported:
+            say(f"waiting until no job is on {name}")
+            reported = True
+        time.sleep(look)
+    try:
+        yield
+    finally:
+        client.uncordon(name)
+
+
+def _node(client: Any, name: str) -> Any:
+    return next((node for node in client.nodes() if node["name"] == name), None)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
-from gantline.core.errors import UsageError
-from gantline.traces.files.python_file import GivenCode
-
-if TYPE_CHECKING:
-    from gantline.engine.drivers.replay_check import Replayed
-    from gantline.live.recorded_run import RecordedRun
+from gantline.cli.live.connection import need_libraries
+from gantline.core.errors import NotFoundError, UsageError
+from gantline.engine.drivers.replay_check import Replayed
+from gantline.lab.questions.validity import clock_error
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.replay import RecordedRun, replay_store
+from gantline.live.service.home import Home
+from gantline.simulator.replay import read_record
+from gantline.simulator.replay import replay as fold
+from gantline.traces.files.policies import code_named, load_policy, opened
+from gantline.traces.files.python_file import GivenCode, only_given
+from gantline.traces.files.speeds import read_bundle
 
 app = App(
     name="replay",
@@ -50,8 +56,6 @@ def replay(
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
 ) -> int:
     """Fold a recorded run through its policy again: the plans must be the same."""
-    from gantline.traces.files.policies import code_named
-
     policies = tuple(policy or ())
     if not times and (profiles is not None or draws is not None):
         name = "--profiles" if profiles is not None else "--draws"
@@ -73,11 +77,6 @@ def replay(
 
 
 def _simulated(path: Path, policy: str, placement: str, performance: str, settings: dict[str, str], output: str) -> int:
-    from gantline.simulator.replay import read_record
-    from gantline.simulator.replay import replay as fold
-    from gantline.traces.files.policies import load_policy, opened
-    from gantline.traces.files.python_file import only_given
-
     found = read_record(path)
     name, kept = opened(policy)
     code = GivenCode(tuple(filter(None, (name, placement, performance))), {name})
@@ -94,13 +93,7 @@ def _live(home: Path, url: str, code: GivenCode, output: str) -> int:
 
 
 def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code: GivenCode, output: str) -> int:
-    from gantline.cli.live.connection import need_libraries
-
     need_libraries()
-    from gantline.lab.questions.validity import clock_error
-    from gantline.live.recorded_run import RecordedRun
-    from gantline.traces.files.speeds import read_bundle
-
     run = RecordedRun()
     result = fold_home(home, url, run, code)
     if result.difference is not None:
@@ -121,13 +114,7 @@ def fold_home(home: Path, url: str = "", run: RecordedRun | None = None, code: G
 
     `code`: what the record may name of Python code; no other is loaded.
     """
-    from gantline.cli.live.connection import need_libraries
-
     need_libraries()
-    from gantline.core.errors import NotFoundError
-    from gantline.live.archive import Archive
-    from gantline.live.replay import replay_store
-    from gantline.live.service.home import Home
     from gantline.live.store import SqlStore
 
     where = url or os.environ.get("GANTLINE_STORE", "") or Home(home).store

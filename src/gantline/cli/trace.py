@@ -5,19 +5,32 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of, signed_time_of, time_of
 from gantline.cli.console import Form, Sheet, is_watched, say, show, show_json, show_object, show_text
-from gantline.cli.trace_options import TraceName, TraceOptions
+from gantline.cli.options import TraceName, TraceOptions
+from gantline.cli.outputs import check_table_target
+from gantline.cli.plot import save_trace_figures
 from gantline.core.errors import UsageError
+from gantline.traces.check import check as find
+from gantline.traces.check import repair as put_right
+from gantline.traces.files.clusters import read_cluster
+from gantline.traces.files.node_lists import cluster_text, read_node_list
+from gantline.traces.generators import generate_as_set
 from gantline.traces.generators.registry import summaries
+from gantline.traces.importers import import_trace as read
 from gantline.traces.importers.registry import importer_summaries
-
-if TYPE_CHECKING:
-    from gantline.traces.trace import Trace
+from gantline.traces.sample import sample as choose
+from gantline.traces.sample import scale as change
+from gantline.traces.sample import shift as move
+from gantline.traces.sample import window as cut
+from gantline.traces.stats import render
+from gantline.traces.stats import stats as describe
+from gantline.traces.trace import Trace
+from gantline.traces.write import encode
 
 app = App(
     name="trace", help_epilogue="OUT is a .csv, .jsonl or .parquet file (.gz may follow the first two); without it, CSV goes to stdout."
@@ -45,8 +58,6 @@ def import_trace(
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is reported on stderr."""
-    from gantline.traces.importers import import_trace as read
-
     tables = {"throughputs": throughputs, "profiles": profiles}
     given = dict(settings_of(set_)) | {name: str(path) for name, path in tables.items() if path is not None}
     _write(lambda: read(format_, source, given), out, source)
@@ -60,8 +71,6 @@ def cluster(
     /,
 ) -> None:
     """Turn a node list into a cluster."""
-    from gantline.traces.files.node_lists import cluster_text, read_node_list
-
     found = read_node_list(format_, source)
     out.write_text(cluster_text(found), encoding="utf-8")
     say(f"note: wrote {len(found.nodes)} nodes with {sum(node.gpus for node in found.nodes)} GPUs to {out}")
@@ -80,18 +89,12 @@ def check(
     if repair is not None:
         if cluster is not None:
             raise UsageError("a contradiction between a trace and a cluster has no single repair", where="--repair", fix="leave one out")
-        from gantline.cli.outputs import check_table_target
-        from gantline.traces.check import repair as put_right
-
         check_table_target(repair, "--repair", source)
         found = put_right(source, repair)
         for line in found:
             say(f"note: {line}")
         say(f"note: wrote {repair}")
         return _FOUND if any(line.startswith("left:") for line in found) else 0
-    from gantline.traces.check import check as find
-    from gantline.traces.files.clusters import read_cluster
-
     problems = find(source, read_cluster(cluster) if cluster is not None else None)
     if not problems and output == "table":
         say(f"note: {source} has no contradictions{f' and fits {cluster}' if cluster else ''}")
@@ -116,9 +119,6 @@ def stats(
     options: TraceOptions | None = None,
 ) -> None:
     """Describe a trace: sizes, durations, arrivals, people."""
-    from gantline.traces.stats import render
-    from gantline.traces.stats import stats as describe
-
     trace = (options or TraceOptions()).load(source)
     found = describe(trace, gpus)
     if output == "json":
@@ -128,8 +128,6 @@ def stats(
     else:
         show_object(found.as_dict(), output)
     if plot is not None:
-        from gantline.cli.figures import save_trace_figures
-
         for path in save_trace_figures(trace, plot):
             say(f"note: wrote {path}")
 
@@ -152,8 +150,6 @@ def sample(
     options: TraceOptions | None = None,
 ) -> None:
     """Keep a random part of the jobs; arrivals stay, so the load falls with the count."""
-    from gantline.traces.sample import sample as choose
-
     if (jobs is None) == (fraction is None):
         raise UsageError("give either --jobs or --fraction", where="sample", fix="--jobs 1000, or --fraction 0.1")
     _write(lambda: choose((options or TraceOptions()).load(source), n=jobs, fraction=fraction, seed=seed), out, source)
@@ -169,8 +165,6 @@ def scale(
     options: TraceOptions | None = None,
 ) -> None:
     """Let the same jobs arrive faster or slower."""
-    from gantline.traces.sample import scale as change
-
     _write(lambda: change((options or TraceOptions()).load(source), load=load), out, source)
 
 
@@ -184,8 +178,6 @@ def shift(
     options: TraceOptions | None = None,
 ) -> None:
     """Move all arrivals in time."""
-    from gantline.traces.sample import shift as move
-
     _write(lambda: move((options or TraceOptions()).load(source), by=signed_time_of(by, "--by")), out, source)
 
 
@@ -200,8 +192,6 @@ def window(
     options: TraceOptions | None = None,
 ) -> None:
     """Cut a window of time out of a trace."""
-    from gantline.traces.sample import window as cut
-
     first, last = time_of(start, "--start") or 0.0, time_of(end, "--end") or 0.0
     _write(lambda: cut((options or TraceOptions()).load(source), start=first, end=last), out, source)
 
@@ -216,22 +206,16 @@ def generate(
     set_: Settings = None,
 ) -> None:
     """Generate a seeded workload."""
-    from gantline.traces.generators import generate_as_set
-
     _write(lambda: generate_as_set(name, seed, settings_of(set_)), out)
 
 
 def _write(make: Callable[[], Trace], out: Path | None, source: str | Path = "") -> None:
     """Make a trace and write it to its file, or to stdout; what was dropped, assumed or changed goes to stderr."""
-    from gantline.cli.outputs import check_table_target
-
     check_table_target(out, "OUT", source)
     trace = make()
     for note in trace.notes:
         say(f"note: {note}")
     if out is None:
-        from gantline.traces.write import encode
-
         sys.stdout.write(encode(trace.frame, ".csv").decode())
         return
     trace.save(out)

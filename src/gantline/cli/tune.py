@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, settings_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.run_options import RunOptions, Seeds, Workers, seeds_of
-
-if TYPE_CHECKING:
-    from gantline.lab.experiment.tuning.tuned import Tuned
+from gantline.cli.many_runs import write_figures
+from gantline.cli.options import RunOptions, Seeds, Workers, seeds_of
+from gantline.cli.progress import counted
+from gantline.core.objective import parse_objectives
+from gantline.lab.experiment.tuning.space import read_space
+from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
+from gantline.lab.experiment.tuning.tuned import Tuned, charts_of_search
 
 _SHOWN = 10  # trials in the table for people
 
@@ -66,18 +66,12 @@ def tune(
     output: Form = "table",
 ) -> int:
     """Search for the parameters of a policy that make an objective small on some workloads, and try them on others."""
-    from gantline.cli.sweeping import write_figures
-    from gantline.core.objective import parse_objectives
-    from gantline.lab.experiment.tuning.figures import charts_of_search
-    from gantline.lab.experiment.tuning.space import read_space
-    from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
-
     wanted = parse_objectives(objective, "--objective")
     space = read_space(policy, settings_of(set_))
     bases = [options.base(one) for one in trace]
     usual_seeds = SEEDS if any(base.trace.generator for base in bases) else 1
     count = len(os.sched_getaffinity(0)) if workers is None else workers
-    with _watched() as progress:
+    with counted("trials") as progress:
         try:
             found = tune_settings(
                 space,
@@ -101,21 +95,6 @@ def tune(
         say(f"failed: {text}")
     say(f"the settings that won are in {found.file}, for --policy")
     return 0
-
-
-@contextmanager
-def _watched() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar of trials when a person watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("trials", total=None)
-        yield lambda done, total: bar.update(line, completed=done, total=total)
 
 
 def _show(found: Tuned, form: str) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.live.watch.watched import ClusterLook
+from gantline.lab.whole_files import write_json
+from gantline.live.watch import held_against, slurm_advice, slurm_recording
+from gantline.live.watch.kubernetes_snapshot import COMMAND
+from gantline.live.watch.sources import look_at_kubernetes, look_at_slurm
+from gantline.live.watch.watched import ClusterLook
 
 app = App(
     name="watch",
@@ -69,9 +71,6 @@ def slurm(
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at Slurm: what runs, what waits, what is in force; what to ask about it."""
-    from gantline.live.watch import held_against, slurm_advice, slurm_recording
-    from gantline.live.watch.sources import look_at_slurm
-
     acts = {"--script": script, "--record": looks.record is not None, "--check": looks.check is not None, "--advise": bool(order.advise)}
     _one_of(acts)
     _check(looks, order, from_)
@@ -113,9 +112,6 @@ def kubernetes(
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
 ) -> int:
     """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force."""
-    from gantline.live.watch.kubernetes_state import COMMAND
-    from gantline.live.watch.sources import look_at_kubernetes
-
     if script and (from_ is not None or out is not None or kubeconfig or context):
         raise UsageError("the script makes a recording, and looks at nothing", where="--script", fix="leave the others out")
     if from_ is not None and (kubeconfig or context):
@@ -129,8 +125,6 @@ def kubernetes(
 def _show_look(look: ClusterLook, out: Path | None, output: str) -> int:
     if out is None:
         return _show(look.as_json(), look.lines(), output)
-    from gantline.lab.experiment.whole_files import write_json
-
     write_json(out, look.as_json())
     say(f"wrote {out}: gantline forecast --snapshot {out}")
     return 0

@@ -16,7 +16,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.futures.case import FutureBounds, case_of
 from gantline.engine.drivers.futures.places import LOAD_LIMIT, FutureCase
-from gantline.engine.drivers.python_keys.read import read_key
+from gantline.engine.drivers.key_reading import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.from_here import FromHere, private_tables
 from gantline.traces.files.policies import GivenPlacement, policy_of
@@ -99,11 +99,10 @@ class Prepared:
             tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
             known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
         rows, tables = known[BEFORE_ANY_CAME]
-        found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy)).sums
-        if found is None:
+        found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy))
+        if found.key is None:
             return None
-        key, numbers = found
-        return case_of(self.snapshot, self.rules, policy, key, None if numbers is None else numbers[rows], bounds)
+        return case_of(self.snapshot, self.rules, policy, found.key, None if found.numbers is None else found.numbers[rows], bounds)
 
     def from_here(self, held: Sequence[int]) -> FromHere:
         """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""

@@ -38,7 +38,7 @@ from gantline.engine.dense.records import Records
 from gantline.engine.drivers.compiled import report_on
 from gantline.engine.drivers.declared import as_priorities, take_order
 from gantline.engine.drivers.dense import at_asked_speed
-from gantline.engine.drivers.python_keys.read import read_key
+from gantline.engine.drivers.key_reading import read_key
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.drivers.window import JobWindow
 from gantline.engine.imitations.registry import find_imitation
@@ -164,14 +164,14 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
 def _key_in(state: State, policy: Policy, guard: Any) -> tuple[LinearKey, Floats | None]:
     """The policy's key, read from the jobs of a block."""
     found = read_key(policy, state, guard)
-    if found.declared is None:
-        why = found.no_records
-    elif found.declared[0].promises:
+    if found.key is None or not found.on_records:
+        why = found.why_tables or found.why_asked
+    elif found.key.promises:
         why = f"policy '{policy.name or type(policy).__name__}' backfills"
     elif state.tables.performance is not None or not at_asked_speed(state):
         why = "jobs run at other speeds than they asked for"
     else:
-        return found.declared
+        return found.key, found.numbers
     raise RefusedError(f"a run in blocks is one on records: {why}", where="--block", fix="run without --block")
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.rules import RunRules
-from gantline.engine.drivers.python_keys.hint import Hint
-from gantline.engine.drivers.python_keys.read import read_key
+from gantline.engine.drivers.key_reading import Hint, read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.traces.files.clusters import read_cluster
@@ -19,11 +18,9 @@ def key_form(policy: Policy) -> str:
         return "none: it makes plans, and is asked at every decision"
     found = read_key(policy, usual_state(), guard_of(policy, None))
     unasked = "; valid_until() is not asked, because the key says when the order changes" if found.hint is Hint.BY_SNAPSHOT else ""
-    if found.declared is not None:
+    if found.key is not None:
         return f"compiled: key() is read once, and a decision costs what changes{unasked}"
-    if found.written is not None:
-        return f"compiled: key() is read once, and evaluated at every decision, because {found.no_records}{unasked}"
-    return f"asked at every decision, because {found.no_tables}"
+    return f"asked at every decision, because {found.why_asked}"
 
 
 def usual_state() -> State:

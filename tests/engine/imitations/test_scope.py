@@ -22,7 +22,7 @@ from gantline.engine.imitations.scope import ALWAYS, Scope
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
 from gantline.systems.gavel.policies.policy import GavelPolicy
-from gantline.systems.pollux.policies.policy import Pollux
+from gantline.systems.pollux.policies import Pollux
 
 WORLDS = registry.imitated_regimes()
 #: words of parameters; numbers and flags are changed as their type allows

@@ -15,20 +15,20 @@ from threading import Event, Thread
 
 import pytest
 
-from gantline.lab.experiment import processes
-from gantline.lab.experiment.fork_server import ALLOCATOR, QUIET, is_alone
-from gantline.lab.experiment.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
+from gantline.lab.experiment.running import processes
+from gantline.lab.experiment.running.fork_server import ALLOCATOR, QUIET, is_alone
+from gantline.lab.experiment.running.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
 
 WORK = """
 import json, sys, tempfile
 from importlib import import_module
-from gantline.lab.experiment.fork_server import NEEDED
+from gantline.lab.experiment.running.fork_server import NEEDED
 for name in NEEDED:
     import_module(name)
 had = set(sys.modules)
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.experiment.task import Task, perform
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.running.tasks import Task, perform
 setting = Setting(TraceSource(generator="day", settings={"jobs": 20, "gpus": 16}), "4x4", "fifo")
 with tempfile.TemporaryDirectory() as folder:
     perform(Task(setting, "a" * 64, folder))
@@ -70,7 +70,7 @@ def test_workers_are_forked_and_tell_how_they_ended() -> None:
 def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd: pytest.CaptureFixture[str]) -> None:
     """The kernel tells one who reads that the other end is closed, or, where that left something unread, that it was reset."""
     control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "gantline.lab.experiment.fork_server"]
+    command = [sys.executable, "-m", "gantline.lab.experiment.running.fork_server"]
     fork_server = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
     ours, channel = socket.socketpair()
     told, status = socket.socketpair()
@@ -98,8 +98,9 @@ def test_a_worker_at_work_ends_soon_after_its_sweep_was_killed(several: bool, tm
         "        print(os.getpid(), flush=True)\n        time.sleep(3000)\n"
     )
     sweep = (
-        "from gantline.lab.experiment.processes import Starter; from gantline.lab.experiment.setting import Setting\n"
-        "from gantline.lab.experiment.source import TraceSource; from gantline.lab.experiment.task import Task; import json\n"
+        "from gantline.lab.experiment.running.processes import Starter; from gantline.lab.experiment.setting import Setting\n"
+        "from gantline.lab.experiment.trace_source import TraceSource\n"
+        "from gantline.lab.experiment.running.tasks import Task; import json\n"
         "setting = Setting(TraceSource(generator='day', settings={'jobs': 2, 'gpus': 16}), '2x8', 'slow.py:Slow', budget=5000.0)\n"
         f"Starter(several={several}).start().exchange(json.dumps(Task(setting, 'a' * 64, '.').to_dict()))\n"
     )

@@ -8,8 +8,8 @@ from tests.lab.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
 from gantline.lab.report.frames import StoredRun
+from gantline.lab.report.labels import names_of
 from gantline.lab.report.metrics import BY_KEY, Window, measure
-from gantline.lab.report.names import names_of
 
 
 def test_every_metric_of_the_catalogue_is_measured_and_no_other():

@@ -19,12 +19,11 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.advance import arrive
-from gantline.lab.questions.explain import explain
+from gantline.lab.questions.explain import explain, with_job
 from gantline.lab.questions.forecast import Setup as QuestionSetup
 from gantline.lab.questions.forecast import forecast
-from gantline.lab.questions.submission import with_job
 from gantline.lab.questions.what_if import what_if
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.policies.fifo import Fifo
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest

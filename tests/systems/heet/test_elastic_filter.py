@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.systems.heet.policies.elastic_filter import ElasticFilter
+from gantline.systems.heet.policies.ways import ElasticFilter
 
 TYPES, COUNTS = np.array([1.0, 1.5, 2.0, 3.0, 4.0]), np.array([1, 2, 3, 4, 6, 8, 12, 16])
 

@@ -18,8 +18,8 @@ from gantline.models.model import Gang, PerformanceModel
 from gantline.models.sensitivity import SensitivityProfile, measure_epochs
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells
-from gantline.systems.synergy.policies.settings import MECHANISMS
+from gantline.systems.synergy.policies.mechanisms import Cell, JobKind, best_cells, useful_cells
+from gantline.systems.synergy.policies.policy import MECHANISMS
 from gantline.systems.synergy.profiles import read
 
 NETWORKS = ("vision", "speech", "text")

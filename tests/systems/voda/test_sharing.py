@@ -16,8 +16,8 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import grow_in_turns, in_order
 from gantline.policies.elastic.pools import Curves, pools
 from gantline.policies.registry import make_policy
-from gantline.systems.afs.policies.apathetic import apathetic_shares
-from gantline.systems.ffdl.policies.optimizer import best_sum
+from gantline.systems.afs.policies import apathetic_shares
+from gantline.systems.ffdl.policies import best_sum
 
 Job = dict[str, Any]
 

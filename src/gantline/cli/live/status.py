@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import show_object
-from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.arguments import time_of
+from gantline.cli.console import Form, Sheet, csv_text, is_watched, printable, say, show, show_json, show_object, write
+from gantline.cli.live.connection import HomeOption, WideForm, connect, show_jobs
+from gantline.core.errors import RefusedError
+from gantline.core.units import human_seconds
+from gantline.lab.whole_files import write_text
 
-app = App(name="status")
+status_app = App(name="status")
 
 
-@app.default
+@status_app.default
 def status(
     *,
     home: HomeOption = None,
@@ -41,3 +48,139 @@ def _for_people(values: dict[str, Any]) -> dict[str, Any]:
     }
     chosen = {"in charge": values["in_charge"]} if values["in_charge"] else {}
     return {**shown, **chosen, **({"set aside": aside} if aside else {})}
+
+
+# ``gantline top``: devices and jobs that run, at a glance.
+
+top_app = App(name="top")
+_RUNNING = ("starting", "running", "resizing", "preempting")
+
+
+@top_app.default
+def top(
+    *,
+    home: HomeOption = None,
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Go on until Ctrl-C.")] = False,
+    output: WideForm = "table",
+) -> None:
+    """Show which devices are busy, which jobs run, and how many wait."""
+    with connect(home) as client:
+        while True:
+            status, nodes, jobs = client.status(), client.nodes(), client.jobs(state=list(_RUNNING))
+            if watch and is_watched():
+                print("\033[2J\033[H", end="")
+            _show(status, nodes, jobs, output)
+            if not watch:
+                return
+            time.sleep(1.0)
+
+
+def _show(status: dict[str, Any], nodes: list[dict[str, Any]], jobs: list[dict[str, Any]], form: str) -> None:
+    if form in ("json", "csv", "name"):
+        if form == "json":
+            show_json({"policy": status["policy"], "jobs": status["jobs"], "nodes": nodes, "running": jobs})
+        else:
+            show_jobs(jobs, form)
+        return
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(status["jobs"].items())) or "no jobs"
+    print(printable(f"{status['policy']}: {counts}") + "\n")
+    rows = [
+        (node["name"], node["state"], f"{node['busy']}/{node['gpus']}", _bar(node["busy"], node["gpus"]), ",".join(node["cordoned"]))
+        for node in nodes
+    ]
+    show(Sheet.of("node state busy use cordoned", rows), "table")
+    print()
+    show_jobs(jobs, form)
+
+
+def _bar(busy: int, total: int, width: int = 20) -> str:
+    full = round(width * busy / total) if total else 0
+    return "█" * full + "░" * (width - full)
+
+
+# ``gantline logs``: what a job has printed.
+
+logs_app = App(name="logs")
+
+
+@logs_app.default
+def logs(
+    id: Annotated[str, Parameter(help="The job.")],
+    /,
+    *,
+    home: HomeOption = None,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="", help="Go on until it has ended.")] = False,
+    tail: Annotated[int | None, Parameter(help="Begin with the last so many lines.")] = None,
+    rank: Annotated[int | None, Parameter(help="Only of this rank, where a job has several.")] = None,
+    epoch: Annotated[int | None, Parameter(help="Of this incarnation; by default the newest.")] = None,
+) -> None:
+    """Print what a job has printed."""
+    with connect(home) as client:
+        for piece in client.logs(id, follow=follow, tail=tail, rank=rank, epoch=epoch):
+            write(piece)
+            sys.stdout.flush()
+        lost = client.job(id)["lost_output"]
+    if lost:
+        say(f"warning: {lost} bytes of its output were lost: they could not be written when the disk was full")
+
+
+# ``gantline wait``: until jobs have ended.
+
+wait_app = App(name="wait")
+_ENDED = ("succeeded", "failed", "cancelled", "rejected", "timeout")
+
+
+@wait_app.default
+def wait(
+    *ids: Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")],
+    home: HomeOption = None,
+    timeout: Annotated[str | None, Parameter(help="Seconds, or 10m: how long at most. By default for ever.")] = None,
+    output: Form = "table",
+) -> int:
+    """Wait until jobs have ended: exit code 0 if all succeeded, 1 if one did not, 4 if the time was over first."""
+    limit = time_of(timeout, "--timeout")
+    with connect(home) as client:
+        jobs = client.wait(*ids, timeout=limit) if ids else []
+    show_jobs(jobs, output)
+    late = [job["id"] for job in jobs if job["state"] not in _ENDED]
+    bad = [job["id"] for job in jobs if job["state"] in _ENDED and job["state"] != "succeeded"]
+    if late:
+        say(f"error: {', '.join(late)} {'has' if len(late) == 1 else 'have'} not ended after {human_seconds(limit or 0.0)}")
+        return 4
+    if bad:
+        say(f"error: {', '.join(bad)} did not succeed")
+        return 1
+    return 0
+
+
+# ``gantline history``: the past of a service as a trace.
+
+history_app = App(
+    name="history",
+    help_epilogue="""What such a trace cannot hold is said beside it. Examples:
+
+  gantline history past.csv
+  gantline simulate past.csv --cluster 1x4 --policy srtf
+  gantline what-if --policy srtf --past""",
+)
+
+
+@history_app.default
+def history(
+    out: Annotated[Path | None, Parameter(help="Where to write; without it, CSV goes to stdout.")] = None, /, *, home: HomeOption = None
+) -> int:
+    """Write the jobs that have succeeded as a trace: arrival, devices, duration, and when they really started and ended."""
+    with connect(home) as client:
+        answer = client.history()
+    rows = answer["jobs"]
+    if not rows:
+        raise RefusedError("no job has succeeded yet", where="history", fix="ask again later")
+    text = csv_text(list(rows[0]), [list(row.values()) for row in rows])
+    if out is None:
+        write(text)
+    else:
+        write_text(out, text)
+        say(f"note: {len(rows)} jobs in {out}")
+    for limit in answer["limits"]:
+        say(f"note: {limit}")
+    return 0

@@ -15,6 +15,8 @@ from gantline.cli.console import say, show_json
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UsageError, near
 from gantline.core.fields import key_values, number
+from gantline.live.jobs.spec_file import read_spec, spec_of
+from gantline.traces.files.marked_yaml import load_marked
 
 app = App(
     name="submit",
@@ -93,8 +95,6 @@ def submit(
 ) -> None:
     """Submit a job, or an array of them; prints the id."""
     with connect(home) as client:
-        from gantline.live.spec_file import spec_of
-
         value = _base(words)
         fields = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
         fields["end_by"] = end_by
@@ -148,8 +148,6 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
     if of_file and len(words) > 1:
         raise UsageError(f"a file, and '{words[1]}' behind it", where="submit", fix="name the file alone, or put the command after --")
     if of_file:
-        from gantline.live.spec_file import read_spec
-
         return read_spec(Path(words[0])).to_json()
     return {"run": list(words)}
 
@@ -158,8 +156,6 @@ def _environment(given: EnvironmentOptions) -> dict[str, object]:
     """What the options say of it; a folder is one of this machine."""
     found: dict[str, object] = {}
     if given.runtime_env is not None:
-        from gantline.traces.files.marked_yaml import load_marked
-
         where, text = "--runtime-env", given.runtime_env
         if not text.lstrip().startswith("{"):
             try:

@@ -16,22 +16,26 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
-from gantline.cli.live.connection import HomeOption, need_libraries
-from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
+from gantline.cli.live.connection import HomeOption, connect, need_libraries
+from gantline.core.costs import Costs
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError, near
+from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
+from gantline.live.scheduler.progress import rule_of
+from gantline.live.service.home import Home, Options
+from gantline.traces.files.device_tables import read_prices
+from gantline.traces.files.policies import from_anywhere, load_placement, load_policy
 
 if TYPE_CHECKING:
-    from gantline.live.service.options import Options
+    from gantline.live.service.client import Client
 
 
 def _of_executors() -> str:
     """The options that executors of this package have of their own."""
-    from gantline.live.runners import RUNNERS, options_of
-
     lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
     return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
 
 
-app = App(
+up_app = App(
     name="up",
     help_epilogue="""Examples:
 
@@ -45,7 +49,7 @@ goes on where it was when it is started again, and adopts the jobs that still ru
 _PATIENCE = 120.0  # seconds for a service to answer
 
 
-@app.default
+@up_app.default
 def up(
     *,
     home: HomeOption = None,
@@ -124,11 +128,6 @@ def up(
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
-    from gantline.live.losses import rule_of
-    from gantline.live.service.home import Home
-    from gantline.live.service.options import Options
-    from gantline.traces.files.policies import load_policy
-
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
@@ -155,13 +154,10 @@ def up(
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.live.runner_options import checked
-    from gantline.live.runners import RUNNERS, find_runner, options_of
-
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:
         if name not in known:
-            mine = [word for parameter in app.assemble_argument_collection() for word in parameter.names]
+            mine = [word for parameter in up_app.assemble_argument_collection() for word in parameter.names]
             raise UsageError("there is no such option", where=f"--{name}", fix=near(f"--{name}", [*mine, *(f"--{one}" for one in known)]))
     if executor is None and (devices is None or given):
         return ()
@@ -218,10 +214,6 @@ def anew_of(
     prices: str | None, profiles: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
-    from gantline.core.costs import Costs
-    from gantline.traces.files.device_tables import read_prices
-    from gantline.traces.files.policies import from_anywhere, load_placement
-
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}
     found |= {"budget": finite_time_of(budget, "--budget")}
@@ -280,3 +272,45 @@ def _arguments(options: Options) -> list[str]:
 
 def _private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
+
+
+# ``gantline down``: the end of a service.
+
+down_app = App(name="down")
+
+
+@down_app.default
+def down(
+    *,
+    home: HomeOption = None,
+    keep_jobs: Annotated[bool, Parameter(negative="", help="Leave the jobs running; the next service adopts them.")] = False,
+    timeout: Annotated[str, Parameter(help="How long to wait until it is gone.")] = "5m",
+) -> int:
+    """End the service: its jobs are stopped and saved first, and go on when it is started again."""
+    limit = time_of(timeout, "--timeout") or 0.0
+    end = time.monotonic() + limit
+    with connect(home) as client:
+        answer = client.shutdown(drain=not keep_jobs)
+        if answer.get("why"):
+            say(f"warning: the jobs are left running, because their stop cannot be recorded: {answer['why']}")
+        while time.monotonic() < end:
+            if not _answers(client) and not _announced(home, answer["pid"]):
+                say(f"note: process {answer['pid']} has ended" + ("" if answer["drain"] else "; its jobs go on"))
+                return 0
+            time.sleep(0.1)
+    say(f"error: the service still runs after {timeout}")
+    return 1
+
+
+def _answers(client: Client) -> bool:
+    try:
+        client.status()
+    except UnreachableError:
+        return False
+    return True
+
+
+def _announced(home: Path | None, pid: int) -> bool:
+    """Whether the process still has its address in the home; it removes that when it has released everything."""
+    found = Home.find(home).announced()
+    return found is not None and found.get("pid") == pid

@@ -1,7 +1,7 @@
 """Which compiled loop runs a simulation: each reports whether it accepts the run, and why not.
 
 records     the key is a sum over columns and its jobs are lines of memory: a decision costs what changes
-tables      the key is evaluated at every decision, by NumPy's loops inside the compiled one
+tables      the key is such a sum, and keys of all jobs that run are added up at every decision
 questions   the loop is compiled, and the policy is asked at every decision
 steps       the policy is asked at every decision, and Python does the steps (`drivers.virtual`): accepts every run
 """
@@ -14,9 +14,9 @@ from gantline.core.policy import OrderPolicy, runs_by_key
 from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.declared import as_priorities
 from gantline.engine.drivers.dense import run_on_records
+from gantline.engine.drivers.key_reading import Within, plainly, read_key
 from gantline.engine.drivers.loop_clock import LoopEnd
-from gantline.engine.drivers.python_keys.hint import Within
-from gantline.engine.drivers.python_keys.read import plainly, read_key
+from gantline.engine.drivers.table_loop import run_asking_keys, run_asking_plans, run_on_tables
 from gantline.engine.engine import Engine
 
 LOOPS = ("records", "tables", "questions", "steps", "imitation")  # the fastest first
@@ -59,19 +59,15 @@ def run_compiled(engine: Engine, bounds: lc.LoopBounds, obstacle: str = "") -> t
     if state.regime.ties_keep_order:
         return None, report_on("steps", f"regime '{state.regime.name}' breaks ties by the last order")
     read = read_key(policy, state, engine.guard, engine.quotas.active)
-    if read.declared is not None:
-        key, numbers = read.declared
-        with as_priorities(numbers, state.tables):
-            return LoopEnd(run_on_records(engine, key, bounds)), report_on("records")
-    from gantline.engine.drivers.python_keys.questions import Questions  # most runs are on records, and do without
-    from gantline.engine.drivers.python_keys.run import run_plans, run_questions, run_written
-
-    if read.written is not None:
-        return run_written(engine, read.written, bounds), report_on("tables", read.no_records)
+    if read.key is not None:
+        with as_priorities(read.numbers, state.tables):
+            if read.on_records:
+                return LoopEnd(run_on_records(engine, read.key, bounds)), report_on("records")
+            return run_on_tables(engine, read.key, bounds), report_on("tables", read.why_tables)
     with engine.asked_often():
         within: Within = cast(Any, engine.guard) or plainly  # of whole plans elsewhere
         if within(lambda: runs_by_key(policy)) and not within(policy.backfill_depth):
-            ending = run_questions(engine, Questions(policy, state, within), bounds)
+            ending = run_asking_keys(engine, policy, within, bounds)
         else:
-            ending = run_plans(engine, bounds)
-    return ending, report_on("questions", read.no_records, read.no_tables)
+            ending = run_asking_plans(engine, bounds)
+    return ending, report_on("questions", read.why_asked)

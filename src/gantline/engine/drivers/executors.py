@@ -1,7 +1,7 @@
 """What carries orders out in a simulation, by name: ours, and what installed packages bring (group ``gantline.executors``).
 
 An entry is a function ``make(state, option) -> Executor``: `option` is the text behind the colon of ``faulty:7``, or empty.
-Executors of a service are another kind (`gantline.live.runners`): they have machines, and no virtual time.
+Executors of a service are another kind (`gantline.live.runners.registry`): they have machines, and no virtual time.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ SYSTEM = System(
     papers=("Hanafy et al.: CarbonScaler, Leveraging Cloud Workload Elasticity for Optimizing Carbon-Efficiency (SIGMETRICS 2024)",),
     page="policies/carbonscaler.md",
     policies={
-        "carbonscaler": ".policies.policy:CarbonScaler",
+        "carbonscaler": ".policies:CarbonScaler",
     },
     held_against=(
         HeldAgainst(

@@ -20,17 +20,17 @@ SYSTEM = System(
         "elasticflow": ".imitation.drive:drive",
     },
     scopes={
-        "elasticflow": ".imitation.scope:SCOPE",
+        "elasticflow": ".regime:SCOPE",
     },
     importers={
-        "elasticflow": (".importer:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
+        "elasticflow": (".traces:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
     },
     generators={
-        "elasticflow": (".generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+        "elasticflow": (".traces:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
     },
     studies={
-        "elasticflow-ablation": ".studies.ablation:ElasticFlowAblation",
-        "elasticflow-clusters": ".studies.clusters:ElasticFlowClusters",
+        "elasticflow-ablation": ".studies:ElasticFlowAblation",
+        "elasticflow-clusters": ".studies:ElasticFlowClusters",
     },
     held_against=(
         HeldAgainst(

@@ -10,10 +10,10 @@ SYSTEM = System(
     papers=("Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020)",),
     page="policies/ffdl.md",
     policies={
-        "ffdl": ".policies.policy:Ffdl",
+        "ffdl": ".policies:Ffdl",
     },
     studies={
-        "ffdl-batch": ".studies.batch:FfdlBatch",
+        "ffdl-batch": ".studies:FfdlBatch",
     },
     held_against=(
         HeldAgainst(

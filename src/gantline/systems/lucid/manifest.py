@@ -11,7 +11,7 @@ SYSTEM = System(
     page="policies/lucid.md",
     policies={
         "lucid": ".policies.policy:Lucid",
-        "qssf": ".policies.qssf:QuasiShortestServiceFirst",
+        "qssf": ".policies.policy:QuasiShortestServiceFirst",
     },
     regimes={
         "lucid": ".regime:REGIME",
@@ -20,7 +20,7 @@ SYSTEM = System(
         "lucid": ".imitation.drive:drive",
     },
     scopes={
-        "lucid": ".imitation.scope:SCOPE",
+        "lucid": ".regime:SCOPE",
     },
     profile_readers={
         "lucid": ".profiles:read",
@@ -29,7 +29,7 @@ SYSTEM = System(
         "lucid": (".importer:read", "Lucid's logs, on the clock of its simulator (CSV)"),
     },
     studies={
-        "lucid-slips": ".studies.slips:LucidSlips",
+        "lucid-slips": ".studies:LucidSlips",
     },
     held_against=(
         HeldAgainst(

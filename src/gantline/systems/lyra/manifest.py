@@ -13,7 +13,7 @@ SYSTEM = System(
         "lyra": ".policies.policy:Lyra",
     },
     studies={
-        "lyra-loans": ".studies.loans:LyraLoans",
+        "lyra-loans": ".studies:LyraLoans",
     },
     held_against=(
         HeldAgainst(

@@ -10,7 +10,7 @@ SYSTEM = System(
     papers=("Zhao et al.: Multi-Resource Interleaving for Deep Learning Training (SIGCOMM 2022)",),
     page="policies/muri.md",
     policies={
-        "muri": ".policies.policy:Muri",
+        "muri": ".policies:Muri",
     },
     regimes={
         "muri": ".regime:REGIME",
@@ -19,13 +19,13 @@ SYSTEM = System(
         "muri": ".imitation.drive:drive",
     },
     scopes={
-        "muri": ".imitation.scope:SCOPE",
+        "muri": ".regime:SCOPE",
     },
     performance_models={
         "stage-cycles": ".models:stage_cycles",
     },
     profile_readers={
-        "muri": ".profiles:read",
+        "muri": ".models:read",
     },
     importers={
         "muri": (".importer:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),

@@ -14,7 +14,7 @@ SYSTEM = System(
         "optimus.drf": ".policies.policy:OptimusDrf",
     },
     studies={
-        "optimus-drf": ".studies.drf:OptimusDrfStudy",
+        "optimus-drf": ".studies:OptimusDrfStudy",
     },
     held_against=(
         HeldAgainst(

@@ -13,10 +13,10 @@ SYSTEM = System(
         "pal": ".regime:REGIME",
     },
     imitations={
-        "pal": ".imitation.drive:drive",
+        "pal": ".imitation:drive",
     },
     scopes={
-        "pal": ".imitation.scope:SCOPE",
+        "pal": ".regime:SCOPE",
     },
     importers={
         "pal": (".importer:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),

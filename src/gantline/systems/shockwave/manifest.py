@@ -10,7 +10,7 @@ SYSTEM = System(
     papers=("Zheng et al.: Shockwave, Fair and Efficient Cluster Scheduling for Dynamic Adaptation in ML (NSDI 2023)",),
     page="policies/shockwave.md",
     policies={
-        "shockwave": ".policies.policy:Shockwave",
+        "shockwave": ".policies:Shockwave",
     },
     regimes={
         "shockwave": ".regime:REGIME",
@@ -19,10 +19,10 @@ SYSTEM = System(
         "shockwave": ".imitation.drive:drive",
     },
     scopes={
-        "shockwave": ".imitation.scope:SCOPE",
+        "shockwave": ".regime:SCOPE",
     },
     studies={
-        "shockwave-table": ".studies.table:ShockwaveTable",
+        "shockwave-table": ".studies:ShockwaveTable",
     },
     held_against=(
         HeldAgainst(

@@ -19,11 +19,11 @@ SYSTEM = System(
         "sia": ".imitation.drive:drive",
     },
     scopes={
-        "sia": ".imitation.scope:SCOPE",
+        "sia": ".regime:SCOPE",
     },
     studies={
-        "sia-heterogeneous": ".studies.tables:SiaHeterogeneous",
-        "sia-homogeneous": ".studies.tables:SiaHomogeneous",
+        "sia-heterogeneous": ".studies:SiaHeterogeneous",
+        "sia-homogeneous": ".studies:SiaHomogeneous",
     },
     held_against=(
         HeldAgainst(

@@ -10,7 +10,7 @@ SYSTEM = System(
     papers=("Yoo, Jette, Grondona: SLURM: Simple Linux Utility for Resource Management (JSSPP 2003)",),
     page="watch.md",
     policies={
-        "slurm": ".policies.policy:SlurmOrder",
+        "slurm": ".policies:SlurmOrder",
     },
     held_against=(
         HeldAgainst(

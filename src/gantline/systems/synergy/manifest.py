@@ -16,16 +16,16 @@ SYSTEM = System(
         "synergy": ".regime:REGIME",
     },
     imitations={
-        "synergy": ".imitation.drive:drive",
+        "synergy": ".imitation:drive",
     },
     scopes={
-        "synergy": ".imitation.scope:SCOPE",
+        "synergy": ".regime:SCOPE",
     },
     importers={
         "synergy": (".importer:read", "Synergy's replay files: job, network, arrival, steps, GPUs (CSV without header)"),
     },
     performance_models={
-        "sensitivity": ".sensitivity:make_model",
+        "sensitivity": ".profiles:make_model",
     },
     profile_readers={
         "synergy": ".profiles:read",

@@ -1,12 +1,4 @@
-"""Synergy's profiles, as tables: what each network needs and gains, and its throughput over CPUs and memory.
-
-``model_profiles.csv`` has a row per set, number of GPUs and network, ``throughput_matrix.csv`` a row per cell. A set belongs to servers
-with so many CPUs per GPU: `models` to 3, `models-4` to 4. Only the profiles of one GPU are read, as in the original: those of two and four
-GPUs have memory columns without a size.
-
-In their place or beside them, ``epochs.csv`` tells how long an epoch takes by CPUs with all its data in memory, and how much it reads; the
-profile is then computed for the servers of the cluster.
-"""
+"""Synergy's profiles, as tables, and the performance model that is made of them."""
 
 from __future__ import annotations
 
@@ -17,10 +9,22 @@ from pathlib import Path
 
 import numpy as np
 
-from gantline.core.errors import NotFoundError, RefusedError
-from gantline.models.sensitivity import MeasuredEpochs, Networks, PerGpu, SensitivityProfile
+from gantline.core.cluster import Cluster
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.models.sensitivity import MeasuredEpochs, Networks, PerGpu, Sensitivity, SensitivityProfile
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable
+from gantline.traces.trace import Trace
+
+# Synergy's profiles, as tables: what each network needs and gains, and its throughput over CPUs and memory.
+#
+# ``model_profiles.csv`` has a row per set, number of GPUs and network, ``throughput_matrix.csv`` a row per cell. A set
+# belongs to servers with so many CPUs per GPU: `models` to 3, `models-4` to 4. Only the profiles of one GPU are read,
+# as in the original: those of two and four GPUs have memory columns without a size.
+#
+# In their place or beside them, ``epochs.csv`` tells how long an epoch takes by CPUs with all its data in memory, and
+# how much it reads; the profile is then computed for the servers of the cluster.
+
 
 _BEST = ("best_cpus_per_gpu", "best_mem_GB_per_gpu", "speedup_at_best", "iter_time_s_at_fair_share")
 _CELL = ("cpus_per_gpu", "mem_GB_per_gpu", "normalised_throughput")
@@ -131,3 +135,35 @@ def _cpus_of(name: str) -> float:
     """The CPUs per GPU of the servers of a set: the number behind its name."""
     tail = name.rpartition("-")[2]
     return float(tail) if tail.isdecimal() and name != tail else _USUAL_CPUS
+
+
+# The model behind `--performance sensitivity --profiles DIR`: profiles in Synergy's layout for the servers of a cluster.
+
+_WHERE = "--performance sensitivity"
+
+
+def make_model(jobs: Trace, cluster: Cluster, profiles: object = None) -> Sensitivity:
+    """The model of a run; every node with GPUs must say how many CPUs and how much memory it has."""
+    if not isinstance(profiles, SynergyProfiles):
+        raise UsageError("no profiles are given", where=_WHERE, fix="give --profiles DIR")
+    share: dict[int, PerGpu] = {}
+    for node in cluster.nodes:
+        if not node.gpus:
+            continue
+        if not node.cpus or not node.memory:
+            what = f"node '{node.name}' does not say how many CPUs and how much memory it has"
+            raise RefusedError(what, where=_WHERE, fix="use a cluster such as 4x8/24c/500g")
+        each = (node.cpus / node.gpus, node.memory / node.gpus, node.storage / node.gpus)
+        if share.setdefault(cluster.types.index(node.type), each) != each:
+            what = f"nodes of type '{node.type}' differ in CPUs, memory or storage per GPU"
+            raise RefusedError(what, where=_WHERE, fix="give them types of their own")
+    return Sensitivity({kind: profiles.on(each) for kind, each in share.items()}, share, _asked(jobs))
+
+
+def _asked(jobs: Trace) -> dict[str, PerGpu]:
+    """What the trace says that jobs ask for, per GPU."""
+    frame = jobs.frame
+    none = [math.nan] * len(frame)
+    amounts = [frame[name].to_list() if name in frame.columns else none for name in ("cpus", "memory", "storage")]
+    rows = zip(frame["job"].to_list(), frame["gpus"].to_list(), zip(*amounts))
+    return {job: tuple((amount or math.nan) / gpus for amount in said) for job, gpus, said in rows if gpus}

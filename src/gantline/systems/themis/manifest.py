@@ -13,7 +13,7 @@ SYSTEM = System(
         "themis": ".policies.policy:Themis",
     },
     studies={
-        "themis-fairness": ".studies.fairness:ThemisFairness",
+        "themis-fairness": ".studies:ThemisFairness",
     },
     held_against=(
         HeldAgainst(

@@ -10,7 +10,7 @@ SYSTEM = System(
     papers=("Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)",),
     page="policies/tiresias.md",
     policies={
-        "tiresias": ".policies.tiresias:Tiresias",
+        "tiresias": ".policies:Tiresias",
     },
     regimes={
         "tiresias": ".regime:REGIME",
@@ -19,7 +19,7 @@ SYSTEM = System(
         "tiresias": (".importer:read", "Tiresias traces in seconds (CSV)"),
     },
     studies={
-        "tiresias-comparison": ".studies.comparison:TiresiasComparison",
+        "tiresias-comparison": ".studies:TiresiasComparison",
     },
     held_against=(
         HeldAgainst(

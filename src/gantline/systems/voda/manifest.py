@@ -23,7 +23,7 @@ SYSTEM = System(
         "voda.afs_l": ".policies.policies:AfsL",
     },
     studies={
-        "elastic-tiresias": ".studies.elastic_tiresias:ElasticTiresiasStudy",
+        "elastic-tiresias": ".studies:ElasticTiresiasStudy",
     },
     held_against=(
         HeldAgainst(

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gantline.core.arrays import Bools, Floats
-from gantline.lab.report.metrics import columns
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.lab.report.metrics.columns import finite_only
+from gantline.simulator.frame_columns import jobs_of_frame
 from gantline.simulator.percentiles import percentiles
-from gantline.simulator.run_columns import COMPLETED, FUTURE, RUNNING, WAITING, JobColumns
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, FUTURE, REJECTED, RUNNING, WAITING, JobColumns
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
@@ -66,13 +67,37 @@ def unfinished(jobs: JobColumns) -> Bools:
 
 def makespan(jobs: JobColumns) -> float:
     """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
-    ends = columns.finite_only(jobs.finish[completed(jobs)])
+    ends = finite_only(jobs.finish[completed(jobs)])
     if unfinished(jobs).any() or ends.size == 0:
         return math.nan
-    return float(ends.max() - columns.finite_only(jobs.arrival).min())
+    return float(ends.max() - finite_only(jobs.arrival).min())
 
 
 def finite(values: pl.Series | Floats) -> Floats:
     """The values that are numbers, as an array of floats."""
     array = values.cast(pl.Float64).drop_nulls().to_numpy() if isinstance(values, pl.Series) else values
-    return columns.finite_only(array)
+    return finite_only(array)
+
+
+# Which deadlines were missed.
+
+OUTCOMES = ("", "met", "missed", "open")
+NO_DEADLINE, MET, MISSED, OPEN = range(len(OUTCOMES))
+
+
+def deadline_outcome(jobs: pl.DataFrame, end: float) -> pl.Series:
+    """``met``, ``missed`` or ``open`` for each job with a deadline, ``""`` for the others (see `outcomes`)."""
+    return pl.Series("outcome", OUTCOMES, dtype=pl.String).gather(outcomes(jobs_of_frame(jobs), end))
+
+
+def outcomes(jobs: JobColumns, end: float) -> Ints:
+    """What became of each job's deadline, as a place in `OUTCOMES`.
+
+    A job that finished late, failed, was turned away or is still there when its deadline passes has missed it; an
+    unfinished one whose deadline lies beyond ``end`` is open. A run that judged its own deadlines (``met``) is believed.
+    """
+    in_time = jobs.finish <= jobs.deadline if jobs.met is None else jobs.met
+    done = (jobs.state == COMPLETED) & np.isfinite(jobs.finish)
+    lost = (jobs.state == FAILED) | (jobs.state == REJECTED) | (jobs.state == CANCELLED)
+    found = np.where(done, np.where(in_time, MET, MISSED), np.where(lost | (jobs.deadline < end), MISSED, OPEN))
+    return np.where(np.isnan(jobs.deadline), NO_DEADLINE, found)

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from gantline.core.areas import mean
 from gantline.core.arrays import Floats
-from gantline.lab.report.frames import RunLike, node_gpus_of, node_racks_of, settled
-from gantline.lab.report.metrics.changes import cross_node, cross_rack, migrations, resizes
-from gantline.lab.report.metrics.columns import columns_of, finite_only, span
-from gantline.lab.report.metrics.completion import SLOWDOWN_THRESHOLD, completed, distribution, makespan, slowdowns, unfinished
-from gantline.lab.report.metrics.cost import energy, money
-from gantline.lab.report.metrics.deadlines import MET, MISSED, OPEN, outcomes
-from gantline.lab.report.metrics.fairness import RhoDefinition, finish_time_fairness, jain_index, present_over_life, received_by_user
+from gantline.core.ended import Ended
+from gantline.lab.report.frames import RunLike, node_gpus_of, node_racks_of, settled, span_of
+from gantline.lab.report.metrics.columns import WHOLE, Window, columns_of, finite_only, span, time_mean, tracked_window
+from gantline.lab.report.metrics.completion import (
+    MET,
+    MISSED,
+    OPEN,
+    SLOWDOWN_THRESHOLD,
+    bounded_slowdown,
+    completed,
+    deadline_outcome,
+    distribution,
+    makespan,
+    outcomes,
+    slowdowns,
+    unfinished,
+)
+from gantline.lab.report.metrics.devices import busy_share, cross_node, cross_rack, energy, migrations, money, resizes
+from gantline.lab.report.metrics.fairness import (
+    RhoDefinition,
+    finish_time_fairness,
+    jain_index,
+    present_over_life,
+    received_by_user,
+    received_share,
+)
 from gantline.lab.report.metrics.fragmentation import stranded_share, stranded_steps
 from gantline.lab.report.metrics.steadiness import Steadiness, steadiness_of
-from gantline.lab.report.metrics.utilization import busy_share
-from gantline.lab.report.metrics.window import WHOLE, Window, tracked_window
 from gantline.simulator.run_columns import FAILED, REJECTED, JobColumns, RunColumns, joined
 
 
@@ -156,3 +175,87 @@ def _utilization(run: RunColumns, window: Window, start: float, end: float) -> f
 def _spread(found: dict[str, float], name: str, values: Floats, parts: tuple[str, ...]) -> None:
     spread = distribution(values, parts)
     found.update({f"{name}_{part}": spread[part] for part in parts})
+
+
+# How runs are measured: which jobs count, what devices cost and draw.
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """`measure` with the given options; None means the run's own value."""
+
+    window: Window | None = None
+    prices: Mapping[str, float] | None = None
+    watts: Mapping[str, float] | None = None
+    rho: RhoDefinition = "share"
+
+    def __call__(self, run: RunLike) -> dict[str, float]:
+        return measure(run, window=self.window, rho=self.rho, prices=self.prices, watts=self.watts)
+
+
+# The same numbers per user or per queue.
+
+
+def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: float, threshold: float = SLOWDOWN_THRESHOLD) -> pl.DataFrame:
+    """A row per user, queue or app, the largest consumer first."""
+    done = (pl.col("state") == "completed") & pl.col("jct").is_finite()
+    table = (
+        jobs.with_columns(slowdown=bounded_slowdown(jobs, threshold), outcome=deadline_outcome(jobs, end))
+        .group_by(by)
+        .agg(
+            jobs=pl.len(),
+            completed=done.sum(),
+            gpu_hours=pl.col("gpu_seconds").sum() / 3600.0,
+            jct_mean=pl.col("jct").filter(done).mean(),
+            jct_p95=pl.col("jct").filter(done).quantile(0.95, "linear"),
+            queueing_mean=pl.col("queueing").filter(done).mean(),
+            slowdown_mean=pl.col("slowdown").filter(done).mean(),
+            preemptions=pl.col("preemptions").sum(),
+            work_lost=pl.col("work_lost").sum(),
+            deadline_misses=(pl.col("outcome") == "missed").sum(),
+        )
+    )
+    shares = received_share(jobs, end, by)
+    return table.join(shares, on=by, how="left").sort(["gpu_hours", by], descending=[True, False])
+
+
+# A finished run as an objective sees it (`gantline.core.objective`): how its jobs ended, what it cost and how much energy it drew.
+
+
+def ended_run(run: RunLike) -> Ended:
+    """What became of the jobs of a run; those that count are the ones it tracked."""
+    run = settled(run)
+    window = tracked_window(run.summary)
+    counted = run.jobs["job"].is_in(window.select(run.jobs)["job"].implode())
+    start, end = span_of(run)
+    summary = run.summary
+    prices = summary.get("prices")
+    if window == WHOLE:
+        dollars, kwh = summary.get("cost"), summary.get("kwh")
+    else:  # power is metered for whole runs alone
+        held = run.allocations.join(run.jobs.filter(counted).select("job"), on="job", how="semi")
+        dollars, kwh = money(held, prices) if prices else None, None
+    return ended_jobs(run.jobs.with_columns(tracked=counted), end, time_mean(run.series, "total_gpus", start, end), dollars, kwh)
+
+
+def ended_jobs(jobs: pl.DataFrame, end: float, gpus: float, dollars: float | None = None, kwh: float | None = None) -> Ended:
+    """The same from a table of jobs; where it has a column ``tracked``, those count."""
+    jobs = jobs.filter(pl.col("state") != "future")
+    counted = jobs["tracked"].to_numpy() if "tracked" in jobs.columns else np.ones(jobs.height, dtype=bool)
+    lost = jobs["state"].is_in(["failed", "rejected", "cancelled"]).to_numpy()
+    arrival = jobs["arrival"].to_numpy()
+    return Ended(
+        arrival=arrival,
+        first_start=arrival + jobs["responsiveness"].to_numpy(),
+        finish=jobs["finish"].to_numpy(),
+        duration=jobs["duration"].to_numpy(),
+        gpus=jobs["gpus"].to_numpy().astype(np.float64),
+        end=end,
+        devices=gpus,
+        deadline=jobs["deadline"].to_numpy(),
+        lost=lost,
+        counted=counted,
+        met=jobs["met"].fill_null(False).to_numpy() if "met" in jobs.columns else None,
+        dollars=math.nan if dollars is None else float(dollars),
+        kwh=math.nan if kwh is None else float(kwh),
+    )

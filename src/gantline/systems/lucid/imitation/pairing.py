@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from gantline.systems.lucid.imitation.forecast import SharingSwitch
-from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, RateChange, VirtualCluster
-from gantline.systems.lucid.imitation.lending import NodeLender
-from gantline.systems.lucid.imitation.nodes import GPUS, Held, give_back
-from gantline.systems.lucid.imitation.repairs import Repairs
-from gantline.systems.lucid.imitation.shared_work import WorkLeft
+import numpy as np
+
+from gantline.systems.lucid.imitation.jobs import GPUS, Held, LucidJob, LucidOutcome, RateChange, VirtualCluster, give_back
+from gantline.systems.lucid.imitation.profiling import NodeLender, SharingSwitch
 from gantline.systems.lucid.importer import FIRST
 from gantline.systems.lucid.profiles import Configuration, LucidProfiles
+
+# What is repaired of the original's slips, by word: `guest`, a guest goes at full speed once its host has left, and may host another job;
+# `loan`, a node comes back only if one was lent; `profile`, a job joins the queue when its profile is known, not before; `second`, a job
+# ends with its work, not a second later.
+Repairs = Collection[str]
+
+
+# How much work is left of a job whose rate changes, second by second as the original subtracts it.
+
+
+class WorkLeft:
+    """What is left after each second since the rate last changed. Doubles are subtracted one after the other: rounding shows in the end."""
+
+    def __init__(self, left: float, since: int, rate: float, after: int) -> None:
+        """`after`: seconds from the end of the work to the end of the job."""
+        self._after = after
+        self._set(left, since, rate)
+
+    def at(self, now: int) -> float:
+        """What is left after `now`."""
+        steps = now - self._since
+        return self._left - steps if self._path is None else float(self._path[steps])
+
+    def change(self, rate: float, now: int) -> None:
+        """Go on at this rate from the next second on."""
+        self._set(self.at(now), now, rate)
+
+    def _set(self, left: float, since: int, rate: float) -> None:
+        self._left, self._since = left, since
+        if rate == 1.0:  # exact: the result has no more digits than what is subtracted from
+            self._path, steps = None, max(math.ceil(left), 0)
+        else:
+            each = np.full(math.ceil(max(left, 0.0) / rate) + 3, rate)
+            each[0] = left
+            self._path = np.subtract.accumulate(each)
+            steps = int(np.argmax(self._path <= 0.0))
+        self.end = since + steps + self._after
+        """When the job ends at this rate."""
+
+
+# The main phase of Lucid's simulator: jobs by predicted GPU time, two on the same GPUs where scores and memory allow.
 
 _DEVICE_MEMORY = 24_576.0  # MB
 _MOST_SCORE = 2
@@ -64,12 +104,12 @@ class PairingPhase:
     ) -> None:  # fmt: skip
         self._nodes, self._outcomes, self._profiles, self._lender = cluster.nodes, outcomes, profiles, lender
         self._sharing, self._now = sharing, FIRST
-        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if repairs.profile else list(reversed(asked))
+        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if "profile" in repairs else list(reversed(asked))
         self._queue: list[QueuedJob] = []
         self._running: dict[int, PairedJob] = {}  # by number
         self._alone: dict[int, list[tuple[int, PairedJob]]] = {}  # GPUs -> those that may become hosts, by number
         self._offers: dict[int, int] = {}  # GPUs -> how many jobs have become available as hosts so far
-        self._started, self._repairs, self._after = 0, repairs, 0 if repairs.second else 1
+        self._started, self._repairs, self._after = 0, repairs, 0 if "second" in repairs else 1
 
     def run(self) -> int:
         """Run until nothing is left to happen; how many passes that took."""
@@ -117,7 +157,7 @@ class PairingPhase:
             self._withdraw(one)
             return
         mate.mate = None
-        if not mate.guest or self._repairs.guest:
+        if not mate.guest or "guest" in self._repairs:
             mate.guest = False
             mate.work.change(1.0, now)
             self._outcomes[mate.row].changes.append(RateChange(now, 1.0, ""))

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
-from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import write_log
+from gantline.engine.imitations.intervals import Interval, write_intervals, write_jobs
 from gantline.engine.lost_turns import Incident
-from gantline.systems.muri.imitation.antman import AntManSchedule
-from gantline.systems.muri.imitation.clock import EventSchedule, MuriLives, run_events
-from gantline.systems.muri.imitation.jobs import MuriJob, read_jobs
-from gantline.systems.muri.imitation.muri import MuriSchedule
-from gantline.systems.muri.imitation.orders import ShortestSchedule, TiresiasSchedule
-from gantline.systems.muri.imitation.themis import ThemisSchedule
-from gantline.systems.muri.policies.policy import Muri
-from gantline.systems.muri.profiles import OTHER, RestartOverheads
+from gantline.systems.muri.imitation.clock import EventSchedule, MuriJob, MuriLives, read_jobs, run_events
+from gantline.systems.muri.imitation.schedules import AntManSchedule, MuriSchedule, ShortestSchedule, ThemisSchedule, TiresiasSchedule
+from gantline.systems.muri.models import OTHER, RestartOverheads
+from gantline.systems.muri.policies import Muri
 from gantline.traces.trace import Trace
 
 
@@ -77,21 +70,13 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
     first = np.full(n, np.nan)
     np.fmin.at(first, row, begin)
     finish = np.array(lives.end)
-    t.F[c.SERVICE] = lives.ran
-    t.F[c.GPUTIME] = t.F[c.SERVICE] * t.I[c.GPUS]
-    t.F[c.FIRST_START] = t.F[c.MARK] = first
-    t.F[c.FINISH] = finish
-    t.F[c.DONE] = t.F[c.SAFE] = t.F[c.WORK] * lives.done
     reason = _reasons(row, begin, end, finish)
-    t.I[c.RESTARTS] = np.bincount(row, minlength=n).clip(1) - 1
+    restarts = np.bincount(row, minlength=n).clip(1) - 1
+    write_jobs(simulation, service=lives.ran, first_start=first, finish=finish, restarts=restarts, done=lives.done)
     t.I[c.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
     t.rate_changes = np.array(lives.changes, dtype=np.int64)
-    t.I[c.PHASE] = np.where(np.isfinite(finish), int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = lives.now
-    write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=reason, begin=begin, end=end,
-        gpus=[len(each) for each in devices], devices=np.fromiter(chain.from_iterable(devices), np.int64),
-    )  # fmt: skip
+    write_intervals(simulation, map(Interval, row.tolist(), begin.tolist(), end.tolist(), devices, map(Reason, reason.tolist())))
 
 
 def _reasons(row: Ints, begin: Floats, end: Floats, finish: Floats) -> Ints:

@@ -1,17 +1,141 @@
-"""One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch."""
+"""One job of Sia's simulator: what was measured of its application, what the scheduler believes of it, and how it trains between two
+rounds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
-from gantline.models.goodput.measured import Application, Shape, Training
-from gantline.systems.sia.imitation.beliefs import Fitter, SiaBelief
-from gantline.systems.sia.imitation.measured_types import MeasuredType
+from gantline.models.goodput.fit import fit, fit_like_artifact
+from gantline.models.goodput.measured import MICRO_BATCHES, Application, Pipeline, Shape, StepTimes, Training, least_rotation
+from gantline.models.goodput.speed_model import Observations, SpeedModel, step_time
+
+# An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy considers.
+#
+# What a job does and what the policy assumes differ: a job may use what was measured for its very placement, the policy
+# what was measured for any placement of the type. Hybrid parallel jobs are replicas of a pipeline.
+
+
+#: What the artifact's policy reckons with in place of the largest measured local batch.
+POLICY_MOST: Mapping[tuple[str, str], float] = {("deepspeech2", "rtx"): 57.0}
+
+
+class MeasuredType:
+    """Measured times of an application on a GPU type; those of a hybrid parallel job are of a pipeline of so many stages."""
+
+    def __init__(self, application: Application, kind: str, *, hybrid: bool, stages: int = 0) -> None:
+        self.kind, self.hybrid = kind, hybrid
+        self._times: StepTimes = application.on(kind)
+        self._job_most: dict[Shape, float] = {}
+        pipeline = Pipeline.measured(self._times, stages) if hybrid else None
+        self.times = (pipeline or self._times).seconds
+        self.unit, self.single = (pipeline.stages, pipeline.single) if pipeline else (1, self._times.single)
+        self._most_by_gpus: dict[int, float] = {}
+        for shape, rows in self._times.placements.items():
+            self._most_by_gpus[sum(shape)] = max(self._most_by_gpus.get(sum(shape), 0.0), float(rows[-1, 0]))
+        least, most = self._times.local_least, self._times.local_most
+        self.local_least, self.local_most = (float(MICRO_BATCHES),) * 2 if hybrid else (least, most)
+        self.policy_most = POLICY_MOST.get((application.name, kind), self.local_most)
+
+    def job_most(self, shape: Shape) -> float:
+        """The largest local batch of a job on this shape: that of its rows, or of scalability rows at least as large."""
+        if self.hybrid:
+            return self.local_most
+        found = self._job_most.get(shape)
+        if found is None:
+            rows, wide = self._times.placements.get(least_rotation(shape)), self._times.scalability
+            wide = wide[(wide[:, 0] >= len(shape)) & (wide[:, 1] >= sum(shape))]
+            if rows is not None:
+                found = float(rows[-1, 0])
+            else:
+                found = float(wide[:, 2].max()) if len(wide) else self.local_most
+            self._job_most[shape] = found
+        return found
+
+    def clipped(self, local: float, gpus: int) -> float:
+        """No local batch above what was measured with that many GPUs."""
+        return local if self.hybrid else min(local, self._most_by_gpus.get(gpus, local))
+
+
+# What the scheduler believes of one job's speed on one GPU type: rows that the job has shown, and the model fitted to them.
+#
+# A row is added the first time that a job runs with so many nodes, replicas and samples per GPU, and the model is
+# fitted again at once. How far the model before it was off is kept: the error of the belief. Jobs of one application
+# that have shown the same rows have the same model.
+
+Row = tuple[float, float, float, float, float]
+_ARTIFACT_TOLERANCE = 1e-5
+
+FITS: dict[str, Callable[[Observations], SpeedModel]] = {
+    "artifact": lambda seen: fit_like_artifact(seen, _ARTIFACT_TOLERANCE),
+    "compiled": fit,
+}
+
+
+@dataclass
+class Fitter:
+    """Models by what they are fitted to, and how far they were off."""
+
+    method: str = "artifact"
+    models: dict[tuple[str, str, tuple[Row, ...]], Floats] = field(default_factory=dict)
+    errors: list[float] = field(default_factory=list)  # |predicted / measured - 1| of the step at a row that is new
+    asked: int = 0
+
+    def model(self, application: str, kind: str, rows: tuple[Row, ...]) -> Floats:
+        """The seven parameters fitted to the rows, in the order in which they were seen."""
+        self.asked += 1
+        key = application, kind, rows
+        found = self.models.get(key)
+        if found is None:
+            found = self.models[key] = FITS[self.method](Observations.of(rows)).parameters
+        return found
+
+    def summary(self) -> dict[str, object]:
+        """How many fits, and how wrong beliefs were before each new row."""
+        errors = np.array(self.errors)
+        return {
+            "fits": len(self.models),
+            "fits_asked": self.asked,
+            "belief_errors": len(errors),
+            "belief_error_mean": float(errors.mean()) if len(errors) else None,
+            "belief_error_median": float(np.median(errors)) if len(errors) else None,
+            "belief_error_p95": float(np.percentile(errors, 95)) if len(errors) else None,
+        }
+
+
+class SiaBelief:
+    """Rows and model of one job on one GPU type."""
+
+    __slots__ = ("_fitter", "_name", "_seen", "most_replicas", "parameters", "rows")
+
+    def __init__(self, fitter: Fitter, application: str, kind: str) -> None:
+        self._fitter, self._name = fitter, (application, kind)
+        self._seen: set[tuple[int, int, int]] = set()
+        self.rows: tuple[Row, ...] = ()
+        self.parameters: Floats | None = None
+        self.most_replicas = 0
+
+    def observe(self, nodes: int, replicas: int, local: int, step: float, sync: float) -> None:
+        """A step as it was measured; a row that is new changes the model."""
+        key = nodes, replicas, local
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if self.parameters is not None:
+            predicted = step_time(self.parameters, nodes, replicas, float(local), 0)
+            self._fitter.errors.append(abs(predicted / step - 1.0))
+        self.rows += ((float(nodes), float(replicas), float(local), step - sync, step),)
+        self.most_replicas = max(self.most_replicas, replicas)
+        self.parameters = self._fitter.model(*self._name, self.rows)
+
+
+# One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch.
 
 Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
 _OUT = np.zeros(3)
@@ -169,3 +293,22 @@ class SiaJob:
         if key not in self._noise:
             self._noise[key] = self.training.noise(total, self.epoch)
         return self._noise[key]
+
+
+# What Sia's simulator charges for a (re)start, what its policy believes that to cost, and a slowdown fitted to its authors' cluster.
+
+_OTHER = Charges(restart=30.0, assumed=30.0, slowdown=1.0)
+
+_KNOWN: Mapping[str, Charges] = {
+    "cifar10": Charges(50.0, 30.0, 1.8),
+    "deepspeech2": Charges(25.0, 25.0, 1.2),
+    "bert": Charges(120.0, 120.0, 1.2),
+    "yolov3": Charges(80.0, 45.0, 1.2),
+    "imagenet": Charges(250.0, 250.0, 1.2),
+    "ncf": Charges(15.0, 30.0, 1.5),
+}
+
+
+def charges_of(application: str, assumed: float) -> Charges:
+    """The charges for an application; one that the artifact does not know is not slower than measured."""
+    return _KNOWN.get(application, Charges(_OTHER.restart, assumed, _OTHER.slowdown))

@@ -18,7 +18,7 @@ from gantline.models.goodput.batch import GOODPUT, choose_batch
 from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
-from gantline.systems.sia.imitation.rounds import SiaGrant
+from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaGrant
 
 _VIRTUAL = 4  # GPUs of a node as Pollux sees it
 _MOST_NODES = 16
@@ -26,7 +26,7 @@ _PROFILED = "aws"  # the type by which it knows an application's batches
 _FASTEST_FIRST = ("dgx-ext", "dgx", "a100", "azure", "v100", "quad", "rtx", "aws", "t4")
 
 
-class PolluxScheduler:
+class PolluxScheduler(RoundScheduler):
     """A population search every round, begun with the best allocations of the last one."""
 
     def __init__(
@@ -89,10 +89,6 @@ class PolluxScheduler:
                 self._holds[jobs[i].asked.row] = kept
                 chosen[i] = self._grant(kept)
         return chosen
-
-    def next_change(self, now: float) -> float:
-        """Decisions may change every round."""
-        return now
 
     def _one_type(self, row: Ints) -> Ints:
         """Only the nodes of the class with most GPUs."""

@@ -16,7 +16,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
 from gantline.policies.elastic.policies import CROWD, in_order, order_by
 from gantline.policies.elastic.pools import Pool
-from gantline.systems.ffdl.policies.optimizer import relax
+from gantline.systems.ffdl.policies import relax
 
 Singles = NDArray[np.float32]
 
