@@ -16,8 +16,8 @@ from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Form, chart_width, is_watched, say, show_object, show_text
 from gantline.cli.options import TraceName, TraceOptions, given_flags, run_flags
 from gantline.cli.progress import simulated_jobs
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence
@@ -232,9 +232,9 @@ def _report_load(run: Run) -> None:
     rows = let_in(run.tables)
     marks = [(0.0, 0), *summary["joined_gpus"]]
     devices = np.array([time for time, _ in marks]), np.array([summary["gpus"] + count for _, count in marks], dtype=np.float64)
-    held = (held_by_job(run.log, F[c.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
+    held = (held_by_job(run.log, F[Job.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
     lost = lost_gpu_time(run.tables, run.log, held)[rows]
-    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
+    found = judge(F[Job.ARRIVAL][rows], (I[Job.GPUS] * F[Job.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
     if not found.steady:
         say(f"warning: {found}")
     elif found.from_empty:
@@ -274,7 +274,7 @@ def _report_ends(run: Run, bounded: bool) -> int:
 
 
 def _why(run: Run, row: int) -> str:
-    code = int(run.tables.I[c.REASON, row])
+    code = int(run.tables.I[Job.REASON, row])
     return sentence(code) if code != Reason.NONE else ""
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.policy import OrderPolicy, Policy, runs_by_key
 from gantline.core.tables import Tables
@@ -28,11 +28,11 @@ from gantline.engine.state import State
 Within = Callable[[Callable[[], Any]], Any]  # bounds a call
 
 #: columns that no event changes
-_FIXED_FLOATS = {"arrival": c.ARRIVAL, "priority": c.PRIORITY, "weight": c.WEIGHT, "deadline": c.DEADLINE}
+_FIXED_FLOATS = {"arrival": Job.ARRIVAL, "priority": Job.PRIORITY, "weight": Job.WEIGHT, "deadline": Job.DEADLINE}
 _FIXED_INTS = {
-    "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "smallest": c.SMALLEST,
-    "user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL,
-    "option_first": c.OPTION_FIRST, "option_count": c.OPTION_COUNT,
+    "gpus": Job.GPUS, "min_gpus": Job.MIN_GPUS, "max_gpus": Job.MAX_GPUS, "smallest": Job.SMALLEST,
+    "user": Job.USER, "queue": Job.QUEUE, "app": Job.APP, "model": Job.MODEL,
+    "option_first": Job.OPTION_FIRST, "option_count": Job.OPTION_COUNT,
 }  # fmt: skip
 _SERVICE = ("attained", "attained_gpu")
 _MOVING = (*_SERVICE, "remaining", "first_start")
@@ -275,8 +275,8 @@ class _NotedJobs:
     def __getattr__(self, name: str) -> Any:
         t = self._tables
         if name == "estimate" or (name in ("estimate_low", "estimate_high") and t.metrics.keys().isdisjoint((LOW, HIGH))):
-            known = bool((t.F[c.ESTIMATE] >= t.F[c.WORK]).all())  # else it is raised when it proves too low
-            return NotedColumn(Form(t.F[c.ESTIMATE], "estimate") if known else Form(moving="estimate"))
+            known = bool((t.F[Job.ESTIMATE] >= t.F[Job.WORK]).all())  # else it is raised when it proves too low
+            return NotedColumn(Form(t.F[Job.ESTIMATE], "estimate") if known else Form(moving="estimate"))
         if name in _FIXED_FLOATS:
             return NotedColumn(Form(t.F[_FIXED_FLOATS[name]], name))
         if name in _FIXED_INTS:
@@ -431,7 +431,7 @@ def _declared(form: Form, tables: Tables) -> tuple[LinearKey, Floats | None]:
     if form.flag or form.is_level or form.moving == "first_start":
         _no_sum()
     if form.by_start:
-        arrival = tables.F[c.ARRIVAL]
+        arrival = tables.F[Job.ARRIVAL]
         never = float(np.round(form.fixed[0] - arrival[0])) if len(arrival) and np.ndim(form.fixed) else 0.0
         if not form.limits or not np.array_equal(never + arrival, form.fixed):
             _no_sum()

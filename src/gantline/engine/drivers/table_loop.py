@@ -10,33 +10,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job, Node
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel, variant
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.tables import Matrices
 from gantline.engine import beside_reasons
-from gantline.engine import declared_key as k
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.blocked import name_blocked
-from gantline.engine.declared_key import LinearKey
-from gantline.engine.drivers import loop_clock as lc
+from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
+from gantline.engine.drivers import loop_clock
 from gantline.engine.drivers.declared import take_order
 from gantline.engine.drivers.key_reading import Within, time_said
-from gantline.engine.drivers.loop_clock import LoopClock, LoopEnd
+from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage
 from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.instants import answer_ends
-from gantline.engine.lists import Lists
-from gantline.engine.log import DEVICES, INTERVALS, LogColumns
+from gantline.engine.lists import Lists, RowCount
+from gantline.engine.log import LogColumns, LogSize
 from gantline.engine.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.ranks import sort_rows
-from gantline.engine.settings import EngineRules
+from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk import walk
 
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are noticed
@@ -67,21 +64,21 @@ class OnTables(NamedTuple):
 @kernel
 def _has_room(on: OnTables, number: Ints, clock: LoopClock) -> bool:
     log, devices = on.log, on.t.D.shape[1]
-    if clock.number[lc.INSTANTS] % OFTEN == 0 or log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
+    if clock.number[LoopCount.INSTANTS] % OFTEN == 0 or log.written[LogSize.DEVICES] + 4 * devices + 64 > log.device.shape[0]:
         return False
-    return bool(log.written[INTERVALS] + devices + number[ls.ACTIVE] + 64 <= log.entry.shape[1])
+    return bool(log.written[LogSize.INTERVALS] + devices + number[RowCount.ACTIVE] + 64 <= log.entry.shape[1])
 
 
 @kernel
 def _has_ended(on: OnTables, row: int) -> bool:
-    return not np.isnan(on.t.F[c.FINISH, row])
+    return not np.isnan(on.t.F[Job.FINISH, row])
 
 
 @kernel
 def _due(on: OnTables, number: Ints) -> float:
     """When the next row arrives."""
     F = on.t.F
-    return float(F[c.ARRIVAL, number[ls.NEXT]]) if number[ls.NEXT] < F.shape[1] else np.inf
+    return float(F[Job.ARRIVAL, number[RowCount.NEXT]]) if number[RowCount.NEXT] < F.shape[1] else np.inf
 
 
 @kernel
@@ -104,41 +101,41 @@ def _add_up(on: OnTables, row: int, now: float) -> None:
     """Write the key of a row: the sum at this instant. What does not count is not even read: the columns lie far apart."""
     F, I, w = on.t.F, on.t.I, on.weight
     ran, key, levels = elapsed(F, I, row, now), 0.0, on.thresholds.shape[0]
-    if w[k.ARRIVAL] != 0.0:
-        key += w[k.ARRIVAL] * F[c.ARRIVAL, row]
-    if w[k.ATTAINED] != 0.0:
-        key += w[k.ATTAINED] * (F[c.SERVICE, row] + ran)
-    if w[k.ATTAINED_GPU] != 0.0:
-        key += w[k.ATTAINED_GPU] * (F[c.GPUTIME, row] + I[c.HELD, row] * ran)
-    if w[k.REMAINING] != 0.0 or w[k.REMAINING_GPU] != 0.0:
-        remaining = max(F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * ran), 0.0)
-        key += w[k.REMAINING] * remaining + w[k.REMAINING_GPU] * (remaining * I[c.GPUS, row])
-    if w[k.ESTIMATE] != 0.0:
-        key += w[k.ESTIMATE] * F[c.ESTIMATE, row]
-    if w[k.GPUS] != 0.0:
-        key += w[k.GPUS] * I[c.GPUS, row]
-    if w[k.PRIORITY] != 0.0:
-        key += w[k.PRIORITY] * F[c.PRIORITY, row]
-    if w[k.FIRST_START] != 0.0:
-        first = F[c.FIRST_START, row]
-        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + F[c.ARRIVAL, row] if np.isnan(first) else first)
+    if w[Coefficient.ARRIVAL] != 0.0:
+        key += w[Coefficient.ARRIVAL] * F[Job.ARRIVAL, row]
+    if w[Coefficient.ATTAINED] != 0.0:
+        key += w[Coefficient.ATTAINED] * (F[Job.SERVICE, row] + ran)
+    if w[Coefficient.ATTAINED_GPU] != 0.0:
+        key += w[Coefficient.ATTAINED_GPU] * (F[Job.GPUTIME, row] + I[Job.HELD, row] * ran)
+    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
+        remaining = max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * ran), 0.0)
+        key += w[Coefficient.REMAINING] * remaining + w[Coefficient.REMAINING_GPU] * (remaining * I[Job.GPUS, row])
+    if w[Coefficient.ESTIMATE] != 0.0:
+        key += w[Coefficient.ESTIMATE] * F[Job.ESTIMATE, row]
+    if w[Coefficient.GPUS] != 0.0:
+        key += w[Coefficient.GPUS] * I[Job.GPUS, row]
+    if w[Coefficient.PRIORITY] != 0.0:
+        key += w[Coefficient.PRIORITY] * F[Job.PRIORITY, row]
+    if w[Coefficient.FIRST_START] != 0.0:
+        first = F[Job.FIRST_START, row]
+        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + F[Job.ARRIVAL, row] if np.isnan(first) else first)
     level = 0
     if levels > 0:
-        served = F[c.GPUTIME, row] + I[c.HELD, row] * ran if w[k.BY_GPU] == 1.0 else F[c.SERVICE, row] + ran
+        served = F[Job.GPUTIME, row] + I[Job.HELD, row] * ran if w[Coefficient.BY_GPU] == 1.0 else F[Job.SERVICE, row] + ran
         for place in range(levels):
             if served >= on.thresholds[place]:
                 level += 1
-    F[c.KEY, row] = level * w[k.LEVEL_STEP] + key
+    F[Job.KEY, row] = level * w[Coefficient.LEVEL_STEP] + key
 
 
 @kernel
 def _add_up_changed(on: OnTables, now: float) -> None:
     """Keys of all rows that may have changed: those that run, and those that wait and did not at the last decision."""
     running, waiting = on.lists.running, on.lists.waiting
-    for place in range(on.lists.number[ls.RUNNING]):
+    for place in range(on.lists.number[RowCount.RUNNING]):
         _add_up(on, running[place], now)
         on.changed[running[place]] = True  # when it waits
-    for place in range(on.lists.number[ls.WAITING]):
+    for place in range(on.lists.number[RowCount.WAITING]):
         if on.changed[waiting[place]]:
             on.changed[waiting[place]] = False
             _add_up(on, waiting[place], now)
@@ -147,29 +144,29 @@ def _add_up_changed(on: OnTables, now: float) -> None:
 @kernel
 def _enter(F: Floats, lists: Lists, said: Floats) -> bool:
     """Keys that the policy has given, if all of them are numbers."""
-    for place in range(lists.number[ls.ACTIVE]):
+    for place in range(lists.number[RowCount.ACTIVE]):
         if np.isnan(said[place]):
             return False
-    for place in range(lists.number[ls.ACTIVE]):
-        F[c.KEY, lists.active[place]] = said[place]
+    for place in range(lists.number[RowCount.ACTIVE]):
+        F[Job.KEY, lists.active[place]] = said[place]
     return True
 
 
 @kernel
 def _nothing_fits(NI: Ints, lists: Lists, rules: EngineRules) -> bool:
     """Whether all that wait ask for more than is free of any type, so that no order could start one of them."""
-    if rules.switch[s.S_PREEMPT] == 1 or rules.switch[s.S_KEEP_EVICTIONS] == 1 or rules.switch[s.S_MISFIT] == _STOP:
+    if rules.switch[Switch.PREEMPT] == 1 or rules.switch[Switch.KEEP_EVICTIONS] == 1 or rules.switch[Switch.MISFIT] == _STOP:
         return False
     smallest, sizes, types = 0, lists.demand.shape[0], 0
     while smallest < sizes and lists.demand[smallest] == 0:
         smallest += 1
     for node in range(NI.shape[1]):
-        types = max(types, NI[c.N_TYPE, node] + 1)
+        types = max(types, NI[Node.TYPE, node] + 1)
     for kind in range(types):
         free = 0
         for node in range(NI.shape[1]):
-            if NI[c.N_TYPE, node] == kind:
-                free += NI[c.N_FREE, node]
+            if NI[Node.TYPE, node] == kind:
+                free += NI[Node.FREE, node]
         if free >= smallest:
             return False
     return True
@@ -181,58 +178,58 @@ def _decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
     count, out, F = clock.number, on.out, on.t.F
     if BOUNDED:
         count_running(on.t, on.lists, on.quotas)
-    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
-        return lc.GO_ON
-    if ASKS and count[lc.READY] == lc.BEFORE:
+    if number[RowCount.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
+        return Outcome.GO_ON
+    if ASKS and count[LoopCount.READY] == Stage.BEFORE:
         if not BOUNDED and on.passes and _nothing_fits(on.t.NI, on.lists, on.rules):
-            count[lc.DECISIONS] += 1
+            count[LoopCount.DECISIONS] += 1
             out[0], out[1] = 0, 0
-            return lc.GO_ON
-        count[lc.READY] = lc.KNOWN
-        return lc.KEYS
+            return Outcome.GO_ON
+        count[LoopCount.READY] = Stage.KNOWN
+        return Outcome.KEYS
     if not ASKS:
         _add_up_changed(on, now)
     elif not _enter(F, on.lists, on.said):
-        return lc.ASK
-    count[lc.DECISIONS] += 1
-    sort_rows(F, on.lists.running, number[ls.RUNNING])
-    sort_rows(F, on.lists.waiting, number[ls.WAITING])
+        return Outcome.ASK
+    count[LoopCount.DECISIONS] += 1
+    sort_rows(F, on.lists.running, number[RowCount.RUNNING])
+    sort_rows(F, on.lists.waiting, number[RowCount.WAITING])
     if BOUNDED:
         walk_lines(on.t, on.lists, now, on.rules, on.log, on.scratch, out, on.quotas)
     else:
         walk(on.t, on.lists, now, on.rules, on.log, on.scratch, out)
-    count[lc.STARTED] += out[0]
-    count[lc.STOPPED] += out[1]
-    return lc.GO_ON
+    count[LoopCount.STARTED] += out[0]
+    count[LoopCount.STOPPED] += out[1]
+    return Outcome.GO_ON
 
 
 @kernel
 def _wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
     """When the answer ends, a row that runs reaches a level, or a gang may be stopped that may not yet."""
-    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
+    if number[RowCount.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
         return np.inf
     time = clock.time
-    soonest = answer_ends(time[lc.VALID], now, time[lc.ROUND], time[lc.QUANTUM])
+    soonest = answer_ends(time[LoopTime.VALID], now, time[LoopTime.ROUND], time[LoopTime.QUANTUM])
     if on.thresholds.shape[0] > 0:
-        soonest = min(soonest, answer_ends(_next_level(on, now), now, time[lc.ROUND], time[lc.QUANTUM]))
-    if BOUNDED or on.rules.switch[s.S_PREEMPT] == 1:  # by their quotas gangs give way under every policy
-        soonest = min(soonest, next_movable(on.t.F, on.lists, now, on.rules.amount[s.S_MIN_RUN]))
+        soonest = min(soonest, answer_ends(_next_level(on, now), now, time[LoopTime.ROUND], time[LoopTime.QUANTUM]))
+    if BOUNDED or on.rules.switch[Switch.PREEMPT] == 1:  # by their quotas gangs give way under every policy
+        soonest = min(soonest, next_movable(on.t.F, on.lists, now, on.rules.amount[Amount.MIN_RUN]))
     return soonest
 
 
 @kernel
 def _next_level(on: OnTables, now: float) -> float:
     """The first instant at which a row that runs reaches its next level."""
-    F, I, lists, by_gpu = on.t.F, on.t.I, on.lists, on.weight[k.BY_GPU] == 1.0
+    F, I, lists, by_gpu = on.t.F, on.t.I, on.lists, on.weight[Coefficient.BY_GPU] == 1.0
     soonest = np.inf
-    for place in range(lists.number[ls.RUNNING]):
+    for place in range(lists.number[RowCount.RUNNING]):
         row = lists.running[place]
-        speed = float(I[c.HELD, row]) if by_gpu else 1.0
-        have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
+        speed = float(I[Job.HELD, row]) if by_gpu else 1.0
+        have = F[Job.GPUTIME, row] if by_gpu else F[Job.SERVICE, row]
         reached = have + speed * elapsed(F, I, row, now)
         for level in on.thresholds:
             if reached < level and speed > 0.0:
-                soonest = min(soonest, F[c.SINCE, row] + (level - have) / speed)
+                soonest = min(soonest, F[Job.SINCE, row] + (level - have) / speed)
                 break
     return soonest
 
@@ -250,17 +247,17 @@ run_asking_bounded = loop_over(
 class _Loop:
     """One run of the compiled loop, and what is done when it comes back."""
 
-    def __init__(self, engine: Engine, bounds: lc.LoopBounds, key: LinearKey | None, passes: bool = False) -> None:
+    def __init__(self, engine: Engine, bounds: LoopBounds, key: LinearKey | None, passes: bool = False) -> None:
         self.engine, self.state, self.bounds, self._key, self._passes = engine, engine.state, bounds, key, passes
         take_order(self.state, engine.policy)
-        self.clock = lc.clock(self.state.regime, bounds)
+        self.clock = loop_clock.clock(self.state.regime, bounds)
         if self.state.lists.number.any():  # in the middle of a run: the first decision is due now
-            self.clock.time[lc.NOW] = self.clock.time[lc.WAKE] = self.state.now
+            self.clock.time[LoopTime.NOW] = self.clock.time[LoopTime.WAKE] = self.state.now
         if key is None:
             self._run = run_asking_bounded if engine.quotas.active else run_asking
         else:
             self._run = run_sum_bounded if engine.quotas.active else run_sum
-            self.clock.time[lc.VALID] = math.nan if key.rises else math.inf
+            self.clock.time[LoopTime.VALID] = math.nan if key.rises else math.inf
         rows = self.state.tables.F.shape[1]
         self._changed, self._said = np.ones(rows, dtype=np.bool_), np.zeros(rows)
         self._asked_before = self.state.decision
@@ -271,20 +268,20 @@ class _Loop:
     def _store(self) -> OnTables:
         state, key = self.state, self._key or LinearKey()
         where = (state.matrices, state.lists, state.rules, state.log.columns, state.scratch, state.out)
-        weights = k.coefficients(key), np.array(key.thresholds, dtype=np.float64)
+        weights = coefficients(key), np.array(key.thresholds, dtype=np.float64)
         return OnTables(*where, *weights, self._changed, self._said, self._quotas, self._passes)
 
     def go_on(self) -> int:
         """Until something is needed that compiled code does not have."""
         state = self.state
         code = self._run(self._on, state.lists.number, self.clock)
-        while code == lc.NEED_LOG:
+        while code == Outcome.NEED_LOG:
             if self._key is not None:
                 self.report_progress()
             if self._standstill.is_here(self.now):
-                return lc.DONE
+                return Outcome.DONE
             devices = state.tables.D.shape[1]
-            state.log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
+            state.log.reserve(4 * devices + 2 * int(state.lists.number[RowCount.ACTIVE]) + 65536, 16 * devices + 65536)
             self._on = self._store()
             code = self._run(self._on, state.lists.number, self.clock)
         return code
@@ -292,35 +289,35 @@ class _Loop:
     @property
     def decision(self) -> int:
         """The number of the decision that is about to be made."""
-        return self._asked_before + int(self.clock.number[lc.DECISIONS]) + 1
+        return self._asked_before + int(self.clock.number[LoopCount.DECISIONS]) + 1
 
     @property
     def now(self) -> float:
-        return float(self.clock.time[lc.NOW])
+        return float(self.clock.time[LoopTime.NOW])
 
     def report_progress(self) -> None:
         """Call `on_progress`, if there is one."""
         if self.bounds.on_progress is not None:
-            self.bounds.on_progress(self.now, int(self.state.lists.number[ls.NEXT]), int(self.state.lists.number[ls.ACTIVE]))
+            self.bounds.on_progress(self.now, int(self.state.lists.number[RowCount.NEXT]), int(self.state.lists.number[RowCount.ACTIVE]))
 
     def enter(self, keys: Floats, until: float) -> None:
         """Enter the policy's keys of this instant, for all active rows."""
         self._said[: len(keys)] = keys
-        self.clock.time[lc.VALID] = until
+        self.clock.time[LoopTime.VALID] = until
 
     def end_uncounted(self, code: int) -> LoopEnd:
         """The end of a loop that counted its decisions itself."""
         self.end(code)
         self.state.decision = self.decision - 1
-        self.engine.decisions += int(self.clock.number[lc.DECISIONS])
+        self.engine.decisions += int(self.clock.number[LoopCount.DECISIONS])
         return LoopEnd(code)
 
     def end(self, code: int) -> None:
         engine, counted = self.engine, self.clock.number
         self.state.now = self.now
-        engine.started += int(counted[lc.STARTED])
-        engine.stopped += int(counted[lc.STOPPED])
-        if code != lc.ASK:
+        engine.started += int(counted[LoopCount.STARTED])
+        engine.stopped += int(counted[LoopCount.STOPPED])
+        if code != Outcome.ASK:
             self.write_reasons()
         self.report_progress()
 
@@ -333,13 +330,13 @@ class _Loop:
             name_blocked(self.state)
 
 
-def run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> LoopEnd:
+def run_on_tables(engine: Engine, key: LinearKey, bounds: LoopBounds) -> LoopEnd:
     """Run to the end under a key that is a sum."""
     run = _Loop(engine, bounds, key)
     return run.end_uncounted(run.go_on())
 
 
-def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: lc.LoopBounds) -> LoopEnd:
+def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: LoopBounds) -> LoopEnd:
     """Run to the end, or until the policy must be asked for whole plans: it is asked for its keys at every decision.
 
     A policy that stops nothing and does not say how long its order holds is not asked while all that wait ask for more than is free.
@@ -347,12 +344,12 @@ def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds:
     says_until, state = type(policy).valid_until is not OrderPolicy.valid_until, engine.state
     run = _Loop(engine, bounds, None, not says_until)
     code, questions = run.go_on(), 0
-    while code == lc.KEYS:
+    while code == Outcome.KEYS:
         run.write_reasons()
         state.now, state.decision, questions = run.now, run.decision, questions + 1
         answer = _ask(engine, policy, within, says_until)
         if answer is None:
-            code = lc.ASK
+            code = Outcome.ASK
             break
         run.enter(*answer)
         if questions % _PROGRESS_EVERY == 0:
@@ -377,13 +374,13 @@ def _ask(engine: Engine, policy: OrderPolicy, within: Within, says_until: bool) 
         return None
 
 
-def run_asking_plans(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
+def run_asking_plans(engine: Engine, bounds: LoopBounds) -> LoopEnd:
     """The same where the policy is asked for a whole plan at every decision, until one is something else than an order."""
     state = engine.state
     run = _Loop(engine, bounds, None)
     strict, switch = state.regime.strict, state.SI
     plan, code = None, run.go_on()
-    while code == lc.KEYS:
+    while code == Outcome.KEYS:
         run.write_reasons()
         state.now = run.now
         if state.decision % _PROGRESS_EVERY == 0:
@@ -391,14 +388,14 @@ def run_asking_plans(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
         plan = engine.decide()
         ranking = None if plan is None else plan.ranking
         if plan is None or ranking is None or not _only_ranks(plan):
-            code = lc.ASK
+            code = Outcome.ASK
             break
-        switch[s.S_PREEMPT], switch[s.S_MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
+        switch[Switch.PREEMPT], switch[Switch.MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
         engine.valid_until = plan.valid_until
         run.enter(ranking.key, math.nan if plan.valid_until is None else plan.valid_until)
         code = run.go_on()
     run.end(code)
-    return LoopEnd(code, (plan,) if code == lc.ASK else ())
+    return LoopEnd(code, (plan,) if code == Outcome.ASK else ())
 
 
 def _only_ranks(plan: Plan) -> bool:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.log import Interval as LogInterval
 
 
 class DeviceSeats:
@@ -44,9 +44,9 @@ def write_log(
     held = np.asarray(devices, dtype=np.int64)
     n, total = len(sizes), len(held)
     log.reserve(n, total)
-    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_REASON, :n] = row, option, reason
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
-    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = begin, end
+    log.LI[LogInterval.ROW, :n], log.LI[LogInterval.OPTION, :n], log.LI[LogInterval.REASON, :n] = row, option, reason
+    log.LI[LogInterval.OFFSET, :n], log.LI[LogInterval.COUNT, :n], log.LI[LogInterval.NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
+    log.LF[LogInterval.START, :n], log.LF[LogInterval.END, :n] = begin, end
     log.LD[:total] = held
     log.LN[:] = n, total
 
@@ -66,7 +66,7 @@ def write_intervals(simulation: Simulation, intervals: Iterable[Interval]) -> No
     """Write them as they come, which is in the order of their beginnings."""
     held = list(intervals)
     row, begin, end, devices, reason, option = zip(*held) if held else ((),) * 6
-    first = simulation.state.tables.I[c.OPTION_FIRST, np.array(row, dtype=np.int64)]
+    first = simulation.state.tables.I[Job.OPTION_FIRST, np.array(row, dtype=np.int64)]
     write_log(
         simulation, row=row, option=np.where(np.array(option) < 0, first, option), reason=[int(each) for each in reason], begin=begin,
         end=end, gpus=[len(each) for each in devices], devices=[device for each in devices for device in each],
@@ -79,14 +79,14 @@ def write_jobs(
 ) -> None:  # fmt: skip
     """What became of each job: times are NaN where there is none; jobs without an end have `done` a part of their work, and their phase."""
     F, I = simulation.state.tables.F, simulation.state.tables.I
-    F[c.SERVICE] = service
-    F[c.GPUTIME] = F[c.SERVICE] * I[c.GPUS] if gpu_time is None else gpu_time
-    F[c.FIRST_START] = F[c.MARK] = first_start
-    F[c.FINISH] = finish
-    ended = ~np.isnan(F[c.FINISH])
-    F[c.DONE] = F[c.SAFE] = F[c.WORK] * np.where(ended, 1.0, done)
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = restarts
-    I[c.PHASE] = np.where(ended, int(Phase.COMPLETED), unfinished)
+    F[Job.SERVICE] = service
+    F[Job.GPUTIME] = F[Job.SERVICE] * I[Job.GPUS] if gpu_time is None else gpu_time
+    F[Job.FIRST_START] = F[Job.MARK] = first_start
+    F[Job.FINISH] = finish
+    ended = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = F[Job.WORK] * np.where(ended, 1.0, done)
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = restarts
+    I[Job.PHASE] = np.where(ended, int(Phase.COMPLETED), unfinished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,12 @@ def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
     seats = DeviceSeats(t.D.shape[1])
     row = np.array([one.row for one in ordered], dtype=np.int64)
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=[one.reason for one in ordered], begin=[one.begin for one in ordered],
-        end=[one.end for one in ordered], gpus=[one.gpus for one in ordered],
+        simulation,
+        row=row,
+        option=t.I[Job.OPTION_FIRST][row],
+        reason=[one.reason for one in ordered],
+        begin=[one.begin for one in ordered],
+        end=[one.end for one in ordered],
+        gpus=[one.gpus for one in ordered],
         devices=[device for one in ordered for device in seats.take(one.gpus, one.begin, one.end)],
-    )  # fmt: skip
+    )

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gantline._alarm import TimeOverError
-from gantline.core import columns as c
 from gantline.core import memory as memories
+from gantline.core.columns import Job as JobColumn
 from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError
 from gantline.core.facts import Facts
@@ -151,10 +151,10 @@ def run_faulty_story(policy: Policy, seed: int, performance: object = None, budg
     tables.performance = performance
     guard = rules.guard(policy)
     engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
-    executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
+    executor = FaultyExecutor(tables.F[JobColumn.WORK].copy(), _FAULTS, seed)
     driver = Acknowledged(engine, executor)
     Simulation(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, driver=driver).run()
-    left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
+    left = np.flatnonzero(np.isnan(tables.F[JobColumn.FINISH]))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, NotFoundError, near
 from gantline.core.inputs import Action, JobRequest, SetJob, Submit
 from gantline.core.insiders import tables_behind
@@ -22,10 +22,10 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.engine import lists as ls
 from gantline.engine.advance import arrive
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
+from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
 from gantline.simulator.from_here import private_tables, state_on
 from gantline.simulator.outcome import JobOutcome, carry_out, carry_out_on
@@ -190,16 +190,16 @@ class Changed:
             return False  # such a job cannot be meant here
 
     def sized(self, size: int) -> bool:
-        least = min(size, int(self.tables.I[c.MIN_GPUS, self.row]))
+        least = min(size, int(self.tables.I[Job.MIN_GPUS, self.row]))
         return self.starts(lambda engine: engine.apply(JobRequest(self.instant.now, Action.RESIZE, self.job, size, least, size)))
 
     def typed(self, kind: str) -> bool:
         def change(engine: Engine) -> None:
             t = engine.state.tables
-            like = t.options[int(t.I[c.OPTION_FIRST, self.row])]
-            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[c.GPUS, self.row]), rate_spread=None, nodes=0)
-            t.I[c.OPTION_FIRST, self.row], t.I[c.OPTION_COUNT, self.row] = t.options.append(only), 1
-            t.I[c.SMALLEST, self.row] = only.gpus
+            like = t.options[int(t.I[Job.OPTION_FIRST, self.row])]
+            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[Job.GPUS, self.row]), rate_spread=None, nodes=0)
+            t.I[Job.OPTION_FIRST, self.row], t.I[Job.OPTION_COUNT, self.row] = t.options.append(only), 1
+            t.I[Job.SMALLEST, self.row] = only.gpus
             engine.state.rebuild()
 
         return self.starts(change)
@@ -232,7 +232,7 @@ def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: Give
 
 
 def _other_types(tables: Tables, row: int) -> list[str]:
-    first, count = int(tables.I[c.OPTION_FIRST, row]), int(tables.I[c.OPTION_COUNT, row])
+    first, count = int(tables.I[Job.OPTION_FIRST, row]), int(tables.I[Job.OPTION_COUNT, row])
     listed = {tables.cluster.types[tables.options[option].type] for option in range(first, first + count)}
     return [kind for kind in tables.cluster.types if kind not in listed]
 
@@ -248,7 +248,7 @@ def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], plac
     tables = tables.copy()
     rules = RunRules.at(instant, placement)
     state = state_on(tables, instant, rules)
-    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = tables.count
+    state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = tables.count
     rules.engine(state, rules.policy(policy)).apply(Submit(instant.now, dict(job)))
     arrive(tables.F[:, : tables.count], tables.I, state.lists, instant.now, math.inf)
     state.rebuild()

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job, Option
 from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
@@ -244,10 +244,10 @@ def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> l
 
 def _types(tables: Tables, rows: Ints) -> Bools:
     """Which types of devices each job may have, by (job, type)."""
-    count = tables.I[c.OPTION_COUNT, rows]
-    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[c.OPTION_FIRST, rows], count)])
+    count = tables.I[Job.OPTION_COUNT, rows]
+    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[Job.OPTION_FIRST, rows], count)])
     found = np.zeros((len(rows), len(tables.cluster.types)), dtype=np.bool_)
-    found[np.repeat(np.arange(len(rows)), count), tables.options.I[c.O_TYPE, option]] = True
+    found[np.repeat(np.arange(len(rows)), count), tables.options.I[Option.TYPE, option]] = True
     return found
 
 

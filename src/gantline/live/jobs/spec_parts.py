@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from gantline.core.columns import BESIDE_NAMES
+from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
 from gantline.core.plain_text import is_text
@@ -162,7 +162,7 @@ class Way(Part):
     @property
     def beside(self) -> dict[str, float]:
         """What it asks for beside the devices of a node, as far as it does."""
-        return {name: amount for name in BESIDE_NAMES if (amount := getattr(self, name))}
+        return {name: amount for name in HOST_RESOURCE_NAMES if (amount := getattr(self, name))}
 
 
 class Topology(Part):

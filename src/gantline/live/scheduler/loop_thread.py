@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from gantline.core import columns as c
+from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
@@ -211,4 +211,4 @@ def _stop_all(thread: LoopThread) -> None:
 
 def _nodes_up(state: State) -> list[str]:
     t = state.tables
-    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[c.N_UP, k] == 1]
+    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[Node.UP, k] == 1]

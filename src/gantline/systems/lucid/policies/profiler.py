@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import FREE
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.options import Option, OptionTable
 from gantline.core.snapshot import Snapshot
 
@@ -25,7 +26,7 @@ class FreeSeats:
     def __init__(self, snapshot: Snapshot) -> None:
         cluster = snapshot.cluster
         node = cluster.device_node
-        idle = np.flatnonzero((cluster.device_holder == c.FREE) & cluster.device_open)
+        idle = np.flatnonzero((cluster.device_holder == FREE) & cluster.device_open)
         self.free: list[list[int]] = [[] for _ in range(cluster.nodes)]
         for device in idle.tolist():
             self.free[int(node[device])].append(device)
@@ -92,8 +93,8 @@ class ProfilerShare:
         room = np.zeros(max(seats.kind, default=0) + 1, dtype=np.int64)
         for node in self.own:
             room[seats.kind[node]] += seats.node_gpus[node]
-        gpus = options.I[c.O_GPUS][rows]
-        return np.asarray((gpus > 0) & (gpus <= room[options.I[c.O_TYPE][rows]]))
+        gpus = options.I[OptionColumn.GPUS][rows]
+        return np.asarray((gpus > 0) & (gpus <= room[options.I[OptionColumn.TYPE][rows]]))
 
     @property
     def nodes(self) -> tuple[int, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
@@ -73,7 +73,7 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
     reason = _reasons(row, begin, end, finish)
     restarts = np.bincount(row, minlength=n).clip(1) - 1
     write_jobs(simulation, service=lives.ran, first_start=first, finish=finish, restarts=restarts, done=lives.done)
-    t.I[c.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
+    t.I[Job.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
     t.rate_changes = np.array(lives.changes, dtype=np.int64)
     state.now = lives.now
     write_intervals(simulation, map(Interval, row.tolist(), begin.tolist(), end.tolist(), devices, map(Reason, reason.tolist())))
