@@ -20,7 +20,7 @@ _EXPORTS = {
     "tune": "gantline.lab.experiment.api",
     "fill": "gantline.lab.experiment.cluster_filling",
     "rollout": "gantline.simulator.rollout",
-    "Candidate": "gantline.simulator.candidate",
+    "Candidate": "gantline.simulator.rollout",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.engine.assembly.spec",
     "Trace": "gantline.traces.trace",

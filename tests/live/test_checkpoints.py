@@ -17,8 +17,7 @@ from gantline.core.columns import Job
 from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetQueue, Submit, Use
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can

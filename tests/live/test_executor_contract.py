@@ -17,8 +17,7 @@ import gantline
 from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
 from gantline.engine.drivers.acknowledged import Prompt
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.lab.conformance.executor import Bench, ExecutorContract, InPlaceContract
 from gantline.live.jobs.launch import Launch

@@ -9,9 +9,10 @@ from tests.live.specs import ended, running, until
 
 from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
+from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler.progress import Losses, rule_of
+from gantline.live.scheduler.progress import Losses
 from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup

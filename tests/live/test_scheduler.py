@@ -16,7 +16,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import Launch
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.execution import LocalKeepers

@@ -13,8 +13,9 @@ from tests.simulator.small_runs import draw
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
 from gantline.core.plan import Misfit
-from gantline.engine.drivers import compiled, simulation
-from gantline.simulator.key_form import key_form
+from gantline.engine.drivers import simulation
+from gantline.engine.drivers import simulation as compiled
+from gantline.simulator.simulate import key_form
 from gantline.traces.generators import generate
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from gantline import DeviceRule, OrderPolicy, Trace
 from gantline.core.columns import Job
 from gantline.core.errors import UsageError
-from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.regime import Regime
 from gantline.lab.experiment.cluster_filling import FillOrder, FillScheme
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.models.model import PerformanceModel
 from gantline.registry import HeldAgainst, System
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.core.errors import UsageError
@@ -37,17 +36,24 @@ app = App(
 @app.default
 def allreduce(
     *,
-    servers: Annotated[int | None, Parameter(help="How many servers take part.")] = None,
-    tree: Annotated[str, Parameter(help="Switches from the root down: 4x16 are four switches of 16 servers.")] = "",
-    slowdowns: Annotated[str, Parameter(help="How many times slower the links of each level are, from the root down: 4,1.")] = "",
-    size: Annotated[float, Parameter(help="Data on each server, in the units of the constants (10^6 elements).")] = 100.0,
-    constants: Annotated[
-        str, Parameter(help="alpha,beta,gamma,delta,epsilon,threshold; by default those of a co-author's prototype.")
-    ] = "",
-    fit: Annotated[Path | None, Parameter(help="A table plan,servers,size,seconds: find the constants.")] = None,
+    servers: int | None = None,
+    tree: str = "",
+    slowdowns: str = "",
+    size: float = 100.0,
+    constants: str = "",
+    fit: Path | None = None,
     output: Form = "table",
 ) -> None:
-    """Plans of AllReduce by GenModel's five terms."""
+    """Plans of AllReduce by GenModel's five terms.
+
+    Args:
+        servers: How many servers take part.
+        tree: Switches from the root down: 4x16 are four switches of 16 servers.
+        slowdowns: How many times slower the links of each level are, from the root down: 4,1.
+        size: Data on each server, in the units of the constants (10^6 elements).
+        constants: alpha,beta,gamma,delta,epsilon,threshold; by default those of a co-author's prototype.
+        fit: A table plan,servers,size,seconds: find the constants.
+    """
     if sum((servers is not None, bool(tree), fit is not None)) != 1:
         raise UsageError("asks for none of the three, or for several", where="allreduce", fix="one of --servers, --tree and --fit")
     if slowdowns and not tree:

@@ -13,7 +13,7 @@ from gantline.core.fields import key_values
 from gantline.core.units import seconds
 
 PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', FILE.py:CLASS, or a YAML file with policy and settings.")]
-Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", help="A parameter, key=value; may be repeated.")]
+Settings = Annotated[list[str] | None, Parameter(name="--set", help="A parameter, key=value; may be repeated.")]
 
 
 def settings_of(pairs: Sequence[str] | None, where: str = "--set") -> dict[str, str]:
@@ -50,11 +50,11 @@ def signed_time_of(text: str, where: str) -> float:
     return -value if earlier else value
 
 
-def window_of(text: str | None, where: str = "--track") -> tuple[int, int] | None:
+def window_of(text: str | None) -> tuple[int, int] | None:
     """Two positions from ``LO:HI``."""
     if text is None:
         return None
     low, sign, high = text.partition(":")
     if not sign or not low.strip().isdigit() or not high.strip().isdigit():
-        raise UsageError(f"'{text}' is not a window of jobs", where=where, fix="write LO:HI, such as 1000:2000, counted from 0")
+        raise UsageError(f"'{text}' is not a window of jobs", where="--track", fix="write LO:HI, such as 1000:2000, counted from 0")
     return int(low), int(high)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
@@ -19,6 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gantline.core.formulas import harmless
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: control characters and changes of direction that JSON may hold as they are
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -49,7 +52,16 @@ class Sheet:
     @staticmethod
     def of(names: str, rows: Sequence[Sequence[Any]]) -> Sheet:
         """A sheet whose columns are the words of `names`."""
-        return Sheet(tuple(Column(name) for name in names.split()), rows)
+        return Sheet(tuple(map(Column, names.split())), rows)
+
+    @staticmethod
+    def of_frame(frame: pl.DataFrame) -> Sheet:
+        """All rows and columns of a frame."""
+        return Sheet(tuple(map(Column, frame.columns)), frame.rows())
+
+    def records(self) -> list[dict[str, Any]]:
+        """A record per row."""
+        return [dict(zip((column.name for column in self.columns), row)) for row in self.rows]
 
 
 def say(message: str) -> None:
@@ -69,16 +81,16 @@ def console() -> Console:
     return Console(file=sys.stdout)
 
 
-def chart_width(words: int = 22, most: int = 60) -> int:
-    """How many characters wide a chart may be beside a text of that width."""
-    return max(8, min(most, console().width - words))
+def chart_width() -> int:
+    """How many characters wide a chart may be beside its words."""
+    return max(8, min(60, console().width - 22))
 
 
 def show(sheet: Sheet, form: str) -> None:
     """Print a sheet in the form asked for."""
     names = [column.name for column in sheet.columns]
     if form == "json":
-        show_json([dict(zip(names, row)) for row in sheet.rows])
+        show_json(sheet.records())
     elif form == "csv":
         write(csv_text(names, sheet.rows))
     elif is_watched():
@@ -97,6 +109,20 @@ def show_object(record: Mapping[str, Any], form: str) -> None:
     else:
         for key, value in record.items():
             print(f"{key}\t{printable(plain_cell(value))}")
+
+
+def show_about(facts: Mapping[str, Any], below: str, sheet: Sheet, lines: Mapping[str, Any], form: str) -> None:
+    """Print what is known of one thing, and a sheet under the key `below`: where programs read lines, as these `lines`."""
+    if form == "csv":
+        show(sheet, form)
+    elif form == "json":
+        show_object({**facts, below: sheet.records()}, form)
+    elif is_watched():
+        rows = [(key, ", ".join(value) if isinstance(value, list) else value) for key, value in facts.items() if value]
+        for part in (table(Sheet((Column(""), Column("")), rows)), "", table(sheet) if sheet.rows else f"It has no {below}."):
+            show_text(part)
+    else:
+        show_object({**facts, **lines}, form)
 
 
 def show_json(value: Any) -> None:

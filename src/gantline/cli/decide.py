@@ -21,7 +21,7 @@ from gantline.core.units import human_seconds
 from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.rules import rule_of_run
 from gantline.engine.lost_turns import describe_error
-from gantline.simulator.outcome import JobOutcome, carry_out
+from gantline.simulator.from_here import JobOutcome, carry_out
 from gantline.traces.files.policies import code_named, load_policy, placement_of
 from gantline.traces.files.python_file import only_given
 
@@ -35,17 +35,21 @@ docs/snapshots.md lists every field.""",
 
 @app.default
 def decide(
-    snapshot: Annotated[Path, Parameter(help="A JSON file, written by hand, or a line of 'gantline simulate --record'.")],
+    snapshot: Path,
     /,
     *,
     policy: PolicyName,
     set_: Settings = None,
-    placement: Annotated[
-        str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... By default as the snapshot says.")
-    ] = None,
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
+    placement: str | None = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> int:
-    """Ask a policy for one decision from one snapshot file, and say what would happen."""
+    """Ask a policy for one decision from one snapshot file, and say what would happen.
+
+    Args:
+        snapshot: A JSON file, written by hand, or a line of 'gantline simulate --record'.
+        placement: Which devices: first-free, consolidated[:preferred], ... By default as the snapshot says.
+        output: A table for people, or JSON.
+    """
     chosen = load_policy(policy, settings_of(set_))
     guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)
     document = read_json(snapshot)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_text, table
 from gantline.core.machine_code.folder import kernel_folder
@@ -35,11 +35,16 @@ _BAR = 14
 @app.default
 def demo(
     *,
-    out: Annotated[Path, Parameter(help="The folder of the page and the stored runs.")] = Path("out/demo"),
-    seed: Annotated[int, Parameter(help="Seed of the day.")] = 3,
+    out: Path = Path("out/demo"),
+    seed: int = 3,
     output: Form = "table",
 ) -> None:
-    """Simulate a day of a 64-GPU cluster under six policies and compare them."""
+    """Simulate a day of a 64-GPU cluster under six policies and compare them.
+
+    Args:
+        out: The folder of the page and the stored runs.
+        seed: Seed of the day.
+    """
     trace = generate("day", seed)
     say(f"a day of {len(trace)} jobs on 8 nodes of 8 GPUs, a decision every minute")
     if not kernel_folder().is_dir():

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.many_runs import kept_or_not, report_failures, run_watched, show_means, write_figures
+from gantline.cli.many_runs import kept_or_not, report_failures, run_watched, show_sweep, write_figures
 from gantline.cli.options import HERE, Backends, Limit, Policies, RunOptions, Seeds, TraceName, Workers, numbers_of, seeds_of, varied_of
 from gantline.core.errors import UsageError
+from gantline.lab.experiment.api import compared, usual_seeds
 from gantline.lab.experiment.charts import charts_of
-from gantline.lab.experiment.compare import METRICS, Comparison, check_asked, differences_of, sentences_of, store_comparisons
+from gantline.lab.experiment.compare import METRICS, Comparison, differences_of, sentences_of, store_comparisons
 from gantline.lab.experiment.compare import compare as compare_runs
 from gantline.lab.experiment.experiment import Experiment, read_experiment, write_experiment
 from gantline.lab.experiment.grid import Case, Grid, policies_of
-from gantline.lab.experiment.history import check_against, with_what_happened
 from gantline.lab.experiment.messages import truth_known, usable
 from gantline.lab.experiment.saturation import Saturation, find_saturation, runner
-from gantline.lab.experiment.sweep import Sweep
 from gantline.lab.report.labels import spell
 from gantline.lab.report.metrics import BY_KEY
 from gantline.lab.report.run_warnings import MARK
 from gantline.traces.files.policies import code_named
 from gantline.traces.files.python_file import only_given
-
-_SEEDS_OF_A_GENERATOR = 5
 
 compare_app = App(
     name="compare",
@@ -48,33 +45,36 @@ def compare(
     *,
     policy: Policies,
     options: RunOptions,
-    against: Annotated[str, Parameter(help="The policy to compare with; by default the first.")] = "",
-    metric: Annotated[
-        list[str] | None, Parameter(negative="", help="What to compare: jct_mean, jct_p95, makespan, utilization, ...; may be repeated.")
-    ] = None,
+    against: str = "",
+    metric: list[str] | None = None,
     seeds: Seeds = None,
-    confidence: Annotated[float, Parameter(help="Of the intervals, 0.99 at most; levels above 0.95 need ten seeds.")] = 0.95,
+    confidence: float = 0.95,
     workers: Workers = None,
-    out: Annotated[Path | None, Parameter(help="Keep runs, differences, pairs and figures in this folder.")] = None,
+    out: Path | None = None,
     output: Form = "table",
 ) -> int:
-    """Compare policies on the same jobs."""
+    """Compare policies on the same jobs.
+
+    Args:
+        against: The policy to compare with; by default the first.
+        metric: What to compare: jct_mean, jct_p95, makespan, utilization, ...; may be repeated.
+        confidence: Of the intervals, 0.99 at most; levels above 0.95 need ten seeds.
+        out: Keep runs, differences, pairs and figures in this folder.
+    """
     base = options.base(trace)
-    grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
-    check_against(against, grid.policies)
-    check_asked(metric or METRICS, confidence)
+    chosen = seeds_of(seeds, usual_seeds(base))
     with kept_or_not(out) as folder:
-        sweep, left_out = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
-        if left_out:
-            say(f"warning: {left_out}")
-        found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
+        run = partial(run_watched, folder=folder, where=workers)
+        found = compared(base, policies_of(policy), chosen, run, against, metric or METRICS, confidence)
+        if found.left_out:
+            say(f"warning: {found.left_out}")
         if out is not None:
-            store_comparisons(found, out)
-            write_figures(charts_of(sweep.results), out / "figures")
-        show_comparisons(found, output)
-        for sentence in truth_known(sweep):
+            store_comparisons(found.comparisons, out)
+            write_figures(charts_of(found.runs.results), out / "figures")
+        show_comparisons(found.comparisons, output)
+        for sentence in truth_known(found.runs):
             say(f"note: {sentence}")
-        return report_failures(sweep)
+        return report_failures(found.runs)
 
 
 def show_comparisons(found: Sequence[Comparison], form: str) -> None:
@@ -84,7 +84,7 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
         show_json({"verdicts": sentences, "differences": frame.to_dicts()})
         return
     if form == "csv":
-        show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
+        show(Sheet.of_frame(frame), form)
         return
     level = f"{100 * found[0].differences[0].change.confidence:g} %" if found[0].differences else "interval"
     names = ("policy", "against", "metric", "its value", "theirs", "change", level, "p, together", "over")
@@ -113,8 +113,6 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
 
 # ``gantline sweep``: policies x loads x seeds x any parameter, in parallel, resumable.
 
-SHOWN = ("jct_mean", "jct_p95", "makespan", "utilization", "preemptions")
-
 sweep_app = App(
     name="sweep",
     help_epilogue="""Run the same command again to go on after a stop: what is done is not done twice. Examples:
@@ -132,51 +130,33 @@ def sweep(
     *,
     policy: Policies,
     options: RunOptions,
-    out: Annotated[Path, Parameter(help="The folder of the results; one that exists is gone on with.")],
-    load: Annotated[
-        str | None,
-        Parameter(
-            help="Loads: factors on the arrivals of a file, or the generator's load (0.7,0.9); some have --vary trace.jobs_per_hour."
-        ),
-    ] = None,
+    out: Path,
+    load: str | None = None,
     seeds: Seeds = None,
-    vary: Annotated[
-        list[str] | None,
-        Parameter(negative="", help="Another axis, such as round=60,300, trace.jobs=..., POLICY.PARAMETER=...; may be repeated."),
-    ] = None,
+    vary: list[str] | None = None,
     where: Backends = HERE,
     limit: Limit = "inf",
-    keep_runs: Annotated[bool, Parameter(negative="", help="Store every run whole, for 'gantline report'.")] = False,
+    keep_runs: bool = False,
     output: Form = "table",
 ) -> int:
-    """Run every combination of policies, loads, seeds and other values."""
+    """Run every combination of policies, loads, seeds and other values.
+
+    Args:
+        out: The folder of the results; one that exists is gone on with.
+        load: Loads: factors on the arrivals of a file, or the generator's load (0.7,0.9); some have --vary
+            trace.jobs_per_hour.
+        vary: Another axis, such as round=60,300, trace.jobs=..., POLICY.PARAMETER=...; may be repeated.
+        keep_runs: Store every run whole, for 'gantline report'.
+    """
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     grid.refuse_values_beside_axes()
     most = time_of(limit, "--limit", above=True) or math.inf
     found = usable(run_watched(grid.cases(), out, where, keep_runs=keep_runs, limit=most))
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found.results), out / "figures")
-    if output == "table":
-        show_means(found)
-    else:
-        show_results(found, output)
+    show_sweep(found, output)
     say(f"results are in {out / 'results.parquet'}")
     return report_failures(found)
-
-
-def show_results(found: Sweep, form: str) -> None:
-    """Print a row per run: for people the axes and a few metrics, for programs everything."""
-    frame = found.results
-    if form != "table":
-        show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
-        return
-    axes = list(dict.fromkeys(name for case in found.cases for name in [*case.axes, *case.parameters]))
-    columns = [Column(name, right=frame[name].dtype.is_numeric()) for name in ("policy", *axes)]
-    columns += [Column(BY_KEY[key].title, True, lambda value, key=key: spell(BY_KEY[key], value)) for key in SHOWN]  # type: ignore[misc]
-    columns.append(Column("state"))
-    doubtful = pl.col("doubts").fill_null("") != ""
-    state = pl.when(doubtful).then(pl.concat_str(pl.col("state"), pl.lit(f"{MARK} "), pl.col("doubts"))).otherwise(pl.col("state"))
-    show(Sheet(tuple(columns), frame.select("policy", *axes, *SHOWN, state.alias("state")).rows()), form)
 
 
 # ``gantline experiment run|check``: many runs described by a file that can be run again.
@@ -193,7 +173,6 @@ Code = Annotated[
     list[str] | None,
     Parameter(
         name=["--policy", "--placement", "--performance"],
-        negative="",
         help="What the experiment names of a Python file, FILE.py:NAME: code is loaded from here alone.",
     ),
 ]
@@ -204,13 +183,18 @@ def run(
     file: ExperimentFile,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="The folder of the results; one that exists is gone on with.")],
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
     code: Code = None,
     workers: Workers = None,
-    keep_runs: Annotated[bool, Parameter(negative="", help="Store every run whole, for 'gantline report'.")] = False,
+    keep_runs: bool = False,
     output: Annotated[Form, Parameter(name="--output")] = "table",
 ) -> int:
-    """Run an experiment: its sweep, its comparison, its figures."""
+    """Run an experiment: its sweep, its comparison, its figures.
+
+    Args:
+        keep_runs: Store every run whole, for 'gantline report'.
+        out: The folder of the results; one that exists is gone on with.
+    """
     experiment, cases = _read(file, code)
     sweep = usable(run_watched(cases, out, workers, keep_runs=keep_runs))
     write_experiment(experiment, out / "experiment.yaml")
@@ -220,7 +204,7 @@ def run(
         store_comparisons(found, out)
         show_comparisons(found, output)
     else:
-        show_results(sweep, output) if output != "table" else show_means(sweep)
+        show_sweep(sweep, output)
     say(f"results are in {out}")
     return report_failures(sweep)
 
@@ -261,15 +245,22 @@ def saturate(
     *,
     policy: Policies,
     options: RunOptions,
-    between: Annotated[str, Parameter(help="LOW:HIGH, a load that is sustained and one that is not.")] = "0.2:1.2",
-    tolerance: Annotated[float, Parameter(help="How close the two may come, for every seed.")] = 0.05,
-    by: Annotated[str, Parameter(help="What sets the load: load, trace.scale, trace.jobs_per_hour, ...")] = "load",
+    between: str = "0.2:1.2",
+    tolerance: float = 0.05,
+    by: str = "load",
     seeds: Seeds = None,
     workers: Workers = None,
-    out: Annotated[Path | None, Parameter(help="Keep the runs in this folder; a search that was stopped goes on from there.")] = None,
+    out: Path | None = None,
     output: Form = "table",
 ) -> None:
-    """Search for the load at which a policy saturates."""
+    """Search for the load at which a policy saturates.
+
+    Args:
+        between: LOW:HIGH, a load that is sustained and one that is not.
+        tolerance: How close the two may come, for every seed.
+        by: What sets the load: load, trace.scale, trace.jobs_per_hour, ...
+        out: Keep the runs in this folder; a search that was stopped goes on from there.
+    """
     low, high = _range(between)
     base = options.base(trace)
     found = []

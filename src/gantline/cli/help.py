@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from textwrap import shorten
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.main import GROUPS
 from gantline.cli.main import app as program
@@ -17,8 +16,12 @@ _NAMES, _LINE = 14, 80  # characters
 
 
 @app.default
-def show_help(topic: Annotated[str, Parameter(help="A group (runs, traces, ask, jobs, operate) or a command.")] = "", /) -> None:
-    """List the commands of a group with those below them."""
+def show_help(topic: str = "", /) -> None:
+    """List the commands of a group with those below them.
+
+    Args:
+        topic: A group (runs, traces, ask, jobs, operate) or a command.
+    """
     if not topic or topic in program:
         program.help_print([topic] if topic else [])
         return

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, Group
+from cyclopts import App, Group, Parameter
 
 import gantline
 from gantline.cli.child_process import in_a_child, is_wanted
@@ -117,6 +117,10 @@ app = App(
     version=gantline.__version__,
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
+    default_parameter=Parameter(
+        negative="",  # no option has an opposite
+        show_default=lambda value: None if value is False or value == "" else value,
+    ),
     group_commands=Group("Options", sort_key=len(GROUPS)),
     help_epilogue="""'gantline help GROUP' lists the commands of a group with those below them: runs, traces, ask, jobs, operate.
 Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.""",

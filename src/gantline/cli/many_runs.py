@@ -124,3 +124,11 @@ def show_means(found: Sweep, metrics: Sequence[str] = ()) -> None:
     show(Sheet(tuple(columns), rows), "table")
     if frame["failed"].sum():
         say("note: failed runs are left out of the means")
+
+
+def show_sweep(found: Sweep, form: str) -> None:
+    """Print means for people, and for programs a row per run with everything."""
+    if form == "table":
+        show_means(found)
+    else:
+        show(Sheet.of_frame(found.results), form)

@@ -29,12 +29,15 @@ TraceName = Annotated[str, Parameter(help="A table of jobs, a log in a foreign -
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
-    """What a trace is, where its name does not say it all."""
+    """What a trace is, where its name does not say it all.
 
-    format: Annotated[str | None, Parameter(help="The foreign format of the trace, as in 'gantline trace import'.")] = None
-    trace_set: Annotated[
-        list[str] | None, Parameter(negative="", help="A setting of the generator or an option of the format, key=value; may be repeated.")
-    ] = None
+    Args:
+        format: The foreign format of the trace, as in 'gantline trace import'.
+        trace_set: A setting of the generator or an option of the format, key=value; may be repeated.
+    """
+
+    format: str | None = None
+    trace_set: list[str] | None = None
 
     def source(self, trace: str) -> TraceSource:
         """Where the jobs come from."""
@@ -80,7 +83,7 @@ def given_flags(flags: object) -> dict[str, Any]:
 
 def _flag(known: RunOption) -> object:
     kind: object = bool if known.default is False else Path | None if known.file and not known.inline else str | None
-    return Annotated[kind, Parameter(name=known.flag, negative="", help=known.help)]
+    return Annotated[kind, Parameter(name=known.flag, help=known.help)]
 
 
 def _shown(known: RunOption) -> str | bool | None:
@@ -91,9 +94,7 @@ def _shown(known: RunOption) -> str | bool | None:
 
 Policies = Annotated[
     list[str],
-    Parameter(
-        name="--policy", negative="", help="A policy, several (fifo,las), or one with parameters ('las service=gpu-time'); may be repeated."
-    ),
+    Parameter(name="--policy", help="A policy, several (fifo,las), or one with parameters ('las service=gpu-time'); may be repeated."),
 ]
 Seeds = Annotated[str | None, Parameter(help="How many seeds (5 means 0 to 4), or which (1,2,3).")]
 Limit = Annotated[str, Parameter(help="Give up a run that takes longer than this (wall-clock time).")]
@@ -103,15 +104,16 @@ Workers = Annotated[int | None, Parameter(help="Processes that run side by side;
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Backends:
-    """Where many runs are made."""
+    """Where many runs are made.
+
+    Args:
+        backend: Make the runs in processes here, or on the nodes of a Ray cluster (docs/ray.md).
+        ray_address: The Ray cluster, HOST:PORT; by default RAY_ADDRESS, else the one that runs on this machine.
+    """
 
     workers: Workers = None
-    backend: Annotated[
-        Literal["processes", "ray"], Parameter(help="Make the runs in processes here, or on the nodes of a Ray cluster (docs/ray.md).")
-    ] = "processes"
-    ray_address: Annotated[
-        str | None, Parameter(help="The Ray cluster, HOST:PORT; by default RAY_ADDRESS, else the one that runs on this machine.")
-    ] = None
+    backend: Literal["processes", "ray"] = "processes"
+    ray_address: str | None = None
 
     def make(self, runs: int, limit: float) -> Backend:
         """What runs so many settings; a cluster that does not answer is refused here."""
@@ -130,9 +132,13 @@ HERE = Backends()  # as many processes as there are processors
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 @run_flags(single=False)
 class RunOptions(TraceOptions):
-    """How each run is made; the seed is an axis of its own."""
+    """How each run is made; the seed is an axis of its own.
 
-    cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).")]
+    Args:
+        cluster: 32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).
+    """
+
+    cluster: str
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.cli.outputs import check_table_target, write_table
+from gantline.cli.policy import show_findings
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.lab.conformance.placement import check_placement
 from gantline.lab.experiment.cluster_filling import fill as fill_cluster
@@ -40,9 +41,7 @@ def show_rule(name: RuleName, /, *, output: Form = "table") -> None:
 @placement_app.command(name="check")
 def check_rule(name: RuleName, /, *, output: Form = "table") -> int:
     """Put a placement rule through the conformance suite: a line per rule, exit code 1 if one is broken."""
-    report = check_placement(name)
-    show(Sheet.of("result rule message", [(one.result, one.rule, one.message) for one in report.findings]), output)
-    return 0 if report.passed else 1
+    return show_findings(check_placement(name), output)
 
 
 # ``gantline placement choose``: which GPUs of a server a gang gets, by the links between them.
@@ -60,18 +59,26 @@ place_app = App(
 @place_app.default
 def place(
     *,
-    topology: Annotated[str, Parameter(help="A server by name, or a table of its links.")],
-    gpus: Annotated[int, Parameter(help="How many are wanted.")],
-    rule: Annotated[
-        str, Parameter(help="baseline, topoAware, greedy, preserve; unchecked: minScore, greedyRoute, preserveRoute.")
-    ] = "preserve",
-    pattern: Annotated[Literal["ring", "clique", "star"], Parameter(help="Which GPUs of the gang talk with each other.")] = "ring",
-    busy: Annotated[str, Parameter(help="GPUs that are in use: 1,4.")] = "",
-    insensitive: Annotated[bool, Parameter(negative="", help="The job gains little from bandwidth.")] = False,
-    system: Annotated[str, Parameter(help="Which server of a table that holds several.")] = "",
+    topology: str,
+    gpus: int,
+    rule: str = "preserve",
+    pattern: Literal["ring", "clique", "star"] = "ring",
+    busy: str = "",
+    insensitive: bool = False,
+    system: str = "",
     output: Form = "table",
 ) -> None:
-    """Choose GPUs of a server for a gang."""
+    """Choose GPUs of a server for a gang.
+
+    Args:
+        topology: A server by name, or a table of its links.
+        gpus: How many are wanted.
+        rule: baseline, topoAware, greedy, preserve; unchecked: minScore, greedyRoute, preserveRoute.
+        pattern: Which GPUs of the gang talk with each other.
+        busy: GPUs that are in use: 1,4.
+        insensitive: The job gains little from bandwidth.
+        system: Which server of a table that holds several.
+    """
     graph = read_topology(topology, system)
     if rule not in RING_RULES:
         raise NotFoundError(f"no rule '{rule}'", where="--rule", fix=near(rule, RING_RULES))
@@ -113,22 +120,32 @@ sn,cpu_milli,memory_mib,gpu,model). Examples:
 
 @fill_app.default
 def fill(
-    pods: Annotated[Path, Parameter(help="The pods.")],
+    pods: Path,
     /,
     *,
-    cluster: Annotated[Path, Parameter(help="The nodes.")],
-    placement: Annotated[
-        Literal["fgd", "bestfit", "dotprod", "clustering", "packing", "random"], Parameter(help="The rule that places each pod.")
-    ] = "fgd",
-    tune: Annotated[float, Parameter(help="So many times the GPUs of the cluster are asked for in all.")] = 1.3,
-    seed: Annotated[int, Parameter(help="Of the order in which pods come.")] = 42,
-    tie: Annotated[float, Parameter(help="Scores (0 to 100) that differ by no more than this are equal: the first node wins.")] = 1e-6,
-    compat: Annotated[str, Parameter(help="fgd: order, scores and ties as in the published runs.")] = "",
-    out: Annotated[Path | None, Parameter(help="Write the curves there: arrived,alloc,frag,frag_of_idle in per cent, 131 bins.")] = None,
-    placements: Annotated[Path | None, Parameter(help="Write what became of each pod there: pod,node,device.")] = None,
+    cluster: Path,
+    placement: Literal["fgd", "bestfit", "dotprod", "clustering", "packing", "random"] = "fgd",
+    tune: float = 1.3,
+    seed: int = 42,
+    tie: float = 1e-6,
+    compat: str = "",
+    out: Path | None = None,
+    placements: Path | None = None,
     output: Form = "table",
 ) -> None:
-    """Fill a cluster with pods that never leave."""
+    """Fill a cluster with pods that never leave.
+
+    Args:
+        pods: The pods.
+        cluster: The nodes.
+        placement: The rule that places each pod.
+        tune: So many times the GPUs of the cluster are asked for in all.
+        seed: Of the order in which pods come.
+        tie: Scores (0 to 100) that differ by no more than this are equal: the first node wins.
+        compat: fgd: order, scores and ties as in the published runs.
+        out: Write the curves there: arrived,alloc,frag,frag_of_idle in per cent, 131 bins.
+        placements: Write what became of each pod there: pod,node,device.
+    """
     for path, option in ((out, "--out"), (placements, "--placements")):
         check_table_target(path, option, pods)
     found = fill_cluster(pods, cluster, placement, tune=tune, seed=seed, tie=tie, compat=compat)

@@ -124,23 +124,33 @@ Figures of a sweep (the folder of 'gantline sweep', 'compare' or 'experiment run
 
 @app.default
 def plot(
-    figure: Annotated[str, Parameter(name="FIGURE", help="A figure from the lists below.")],
-    *folders: Annotated[Path, Parameter(name="DIR", help="Directories of stored runs, or the folder of one sweep.")],
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="The file: .png, .svg or .pdf.")],
-    by: Annotated[str, Parameter(help="gantt: what colours mean, job or user; load: the axis, if it is not 'load'.")] = "",
-    metric: Annotated[
-        list[str] | None, Parameter(negative="", help="load, seeds: what to show; pareto: give two. By default jct_mean, ...")
-    ] = None,
-    where: Annotated[
-        list[str] | None, Parameter(negative="", help="Figures of sweeps: runs with this value of an axis only, load=0.9; may be repeated.")
-    ] = None,
-    size: Annotated[str | None, Parameter(help="Inches: 5x3, or a width, 3.33.")] = None,
-    font: Annotated[float | None, Parameter(help="Points of the text.")] = None,
-    title: Annotated[str | None, Parameter(help="Another title; '' for none.")] = None,
-    preset: Annotated[str, Parameter(help="column (of a two-column paper), text (both columns) or slide.", show_default=False)] = "",
-    dark: Annotated[bool, Parameter(negative="", help="Light on dark.")] = False,
+    figure: Annotated[str, Parameter(name="FIGURE")],
+    *folders: Annotated[Path, Parameter(name="DIR")],
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    by: str = "",
+    metric: list[str] | None = None,
+    where: list[str] | None = None,
+    size: str | None = None,
+    font: float | None = None,
+    title: str | None = None,
+    preset: str = "",
+    dark: bool = False,
 ) -> None:
-    """Write a figure of stored runs or of a sweep as PNG, SVG or PDF."""
+    """Write a figure of stored runs or of a sweep as PNG, SVG or PDF.
+
+    Args:
+        by: gantt: what colours mean, job or user; load: the axis, if it is not 'load'.
+        metric: load, seeds: what to show; pareto: give two. By default jct_mean, ...
+        where: Figures of sweeps: runs with this value of an axis only, load=0.9; may be repeated.
+        size: Inches: 5x3, or a width, 3.33.
+        font: Points of the text.
+        title: Another title; '' for none.
+        dark: Light on dark.
+        figure: A figure from the lists below.
+        folders: Directories of stored runs, or the folder of one sweep.
+        out: The file: .png, .svg or .pdf.
+        preset: column (of a two-column paper), text (both columns) or slide.
+    """
     check_figure(figure, by, metric or (), where or ())
     if not folders:
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")

@@ -38,29 +38,44 @@ Devices = Annotated[str | None, Parameter(help="Devices, as h200:1,cpu:16; else 
 
 @app.command(name="run")
 def run_profile(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")] = "",
+    name: str = "",
     /,
-    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
-    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    *command: str,
+    file: str = "profiles.json",
     devices: Devices = None,
-    gpus: Annotated[str, Parameter(help="How many devices per run: 1, or 1,2,4 for a scaling curve.")] = "1",
-    steps: Annotated[str, Parameter(help="The lengths of the short runs.")] = "10,60",
-    repeats: Annotated[int, Parameter(help="How often each is made; two or more show the error.")] = 2,
-    watch: Annotated[
-        str | None, Parameter(help="Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.")
-    ] = None,
-    total: Annotated[float, Parameter(help="Steps of the whole job, where that is known.")] = 0.0,
-    family: Annotated[str, Parameter(help="Jobs of one family are taken to be similar.")] = "",
-    processes: Annotated[str, Parameter(help="Processes per run: a number, or 'gpus' for one per device.")] = "1",
-    pairs: Annotated[bool, Parameter(negative="", help="Measure the pairs on GPUs that are missing in the file.")] = False,
-    seconds: Annotated[str, Parameter(help="How long each pair is watched.")] = "5s",
-    limit: Annotated[str, Parameter(help="When a run is given up.")] = "10m",
-    when_idle: Annotated[bool, Parameter(negative="", help="Use devices of the running service, each when no job is on its node.")] = False,
-    home: Annotated[Path | None, Parameter(help="The service's folder, for --when-idle.")] = None,
+    gpus: str = "1",
+    steps: str = "10,60",
+    repeats: int = 2,
+    watch: str | None = None,
+    total: float = 0.0,
+    family: str = "",
+    processes: str = "1",
+    pairs: bool = False,
+    seconds: str = "5s",
+    limit: str = "10m",
+    when_idle: bool = False,
+    home: Path | None = None,
 ) -> None:
     """Make short runs of a job on each device type and keep what they show.
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
+
+    Args:
+        name: What the job is called: the model of a trace, the family of a specification.
+        command: The command, after --. {steps} in it is replaced by the length of a run.
+        file: The bundle to write to; other profiles in it stay.
+        gpus: How many devices per run: 1, or 1,2,4 for a scaling curve.
+        steps: The lengths of the short runs.
+        repeats: How often each is made; two or more show the error.
+        watch: Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.
+        total: Steps of the whole job, where that is known.
+        family: Jobs of one family are taken to be similar.
+        processes: Processes per run: a number, or 'gpus' for one per device.
+        pairs: Measure the pairs on GPUs that are missing in the file.
+        seconds: How long each pair is watched.
+        limit: When a run is given up.
+        when_idle: Use devices of the running service, each when no job is on its node.
+        home: The service's folder, for --when-idle.
     """
     machine = find_machine(devices)
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
@@ -85,18 +100,26 @@ def run_profile(
 
 @app.command(name="company")
 def profile_company(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")],
+    name: str,
     /,
-    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
-    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    *command: str,
+    file: str = "profiles.json",
     devices: Devices = None,
-    gpus: Annotated[str, Parameter(help="How many devices per gang: 1, or 1,2,4; each has a process per device.")] = "1",
-    seconds: Annotated[str, Parameter(help="How long gangs are watched in each company.")] = "3s",
-    grace: Annotated[str, Parameter(help="How long the job may take to save when it is stopped.")] = "60s",
+    gpus: str = "1",
+    seconds: str = "3s",
+    grace: str = "60s",
 ) -> None:
     """Fill each node with gangs of a job and keep how fast it is beside none, half and all of the others.
 
     They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
+
+    Args:
+        name: What the job is called: the model of a trace, the family of a specification.
+        command: The command, after --. {steps} in it is replaced by the length of a run.
+        file: The bundle to write to; other profiles in it stay.
+        gpus: How many devices per gang: 1, or 1,2,4; each has a process per device.
+        seconds: How long gangs are watched in each company.
+        grace: How long the job may take to save when it is stopped.
     """
     if not command:
         raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
@@ -117,15 +140,19 @@ def profile_company(
 
 @app.command(name="lives")
 def learn_lives(
-    homes: Annotated[list[Path], Parameter(help="Folders of services that have run jobs of the bundle.")],
+    homes: list[Path],
     /,
     *,
-    file: Annotated[str, Parameter(help="The bundle to write to.")] = "profiles.json",
-    policy: Annotated[
-        list[str] | None, Parameter(negative="", help="A policy that a service had from a file: code is loaded from here alone.")
-    ] = None,
+    file: str = "profiles.json",
+    policy: list[str] | None = None,
 ) -> None:
-    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread."""
+    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread.
+
+    Args:
+        homes: Folders of services that have run jobs of the bundle.
+        file: The bundle to write to.
+        policy: A policy that a service had from a file: code is loaded from here alone.
+    """
     bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
     for home, run in zip(homes, runs):
         fold_home(home, run=run, code=code_named(*policy or ()))
@@ -137,20 +164,31 @@ def learn_lives(
 
 @app.command(name="epochs")
 def profile_epochs(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace.")],
+    name: str,
     /,
-    *command: Annotated[str, Parameter(help="The command that runs one epoch, after --. {cpus} in it is replaced by the number of CPUs.")],
-    data: Annotated[float, Parameter(help="GB that an epoch reads.")],
-    steps: Annotated[float, Parameter(help="Steps of an epoch.")],
-    bandwidth: Annotated[float, Parameter(help="MB/s at which data are read from memory.")],
-    cpus: Annotated[int, Parameter(help="The most CPUs that the job is to have.")],
-    gpus: Annotated[int, Parameter(help="The GPUs that the command uses; CPUs are counted for each.")] = 1,
-    to: Annotated[Path, Parameter(help="The folder whose epochs.csv is written to; other networks in it stay.")] = Path("profiles"),
-    limit: Annotated[str, Parameter(help="When a run is given up.")] = "1h",
+    *command: str,
+    data: float,
+    steps: float,
+    bandwidth: float,
+    cpus: int,
+    gpus: int = 1,
+    to: Path = Path("profiles"),
+    limit: str = "1h",
 ) -> None:
     """Time epochs of a job with fewer and fewer CPUs, for '--performance sensitivity --profiles FOLDER'.
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
+
+    Args:
+        name: What the job is called: the model of a trace.
+        command: The command that runs one epoch, after --. {cpus} in it is replaced by the number of CPUs.
+        data: GB that an epoch reads.
+        steps: Steps of an epoch.
+        bandwidth: MB/s at which data are read from memory.
+        cpus: The most CPUs that the job is to have.
+        gpus: The GPUs that the command uses; CPUs are counted for each.
+        to: The folder whose epochs.csv is written to; other networks in it stay.
+        limit: When a run is given up.
     """
     if not command:
         raise UsageError("no epoch to run", where="profile epochs", fix="gantline profile epochs NAME ... -- python epoch.py {cpus}")
@@ -165,8 +203,12 @@ def profile_epochs(
 
 
 @app.command(name="fit")
-def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Where to write; else into the same file.")] = None) -> None:
-    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was."""
+def fit_profiles(file: File, /, *, to: str | None = None) -> None:
+    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was.
+
+    Args:
+        to: Where to write; else into the same file.
+    """
     bundle = estimate_unmeasured(refit(read_bundle(file)))
     write_bundle(bundle, to or file)
     show_bundle(bundle, "table")
@@ -174,15 +216,20 @@ def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Whe
 
 @app.command(name="apply")
 def apply_profile(
-    spec: Annotated[str, Parameter(help="A job's specification (YAML).")],
+    spec: str,
     /,
     *,
-    file: Annotated[str | None, Parameter(help="A bundle; else the profiles that come with the product.")] = None,
-    worst: Annotated[float, Parameter(help="A type on which the job is slower than on its best by more than this is not offered.")] = 12.0,
+    file: str | None = None,
+    worst: float = 12.0,
 ) -> None:
     """Write into a specification what profiles know: types with their speeds and an estimate; for 'gantline submit'.
 
     The job's profile is that of its model, or of its name.
+
+    Args:
+        spec: A job's specification (YAML).
+        file: A bundle; else the profiles that come with the product.
+        worst: A type on which the job is slower than on its best by more than this is not offered.
     """
     known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)
     show_text(yaml.safe_dump(known.to_json(), sort_keys=False).rstrip())
@@ -190,12 +237,16 @@ def apply_profile(
 
 @app.command(name="show")
 def show_profiles(
-    file: Annotated[str | None, Parameter(help="A bundle (JSON); else the profiles that come with the product.")] = None,
+    file: str | None = None,
     /,
     *,
     output: Form = "table",
 ) -> None:
-    """Show how fast jobs are on each device type, with ranges."""
+    """Show how fast jobs are on each device type, with ranges.
+
+    Args:
+        file: A bundle (JSON); else the profiles that come with the product.
+    """
     show_bundle(read_bundle(file) if file else default_bundle(), output)
 
 

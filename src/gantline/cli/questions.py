@@ -25,59 +25,39 @@ from gantline.traces.files.policies import code_named, load_policy
 from gantline.traces.files.python_file import only_given
 from gantline.traces.trace import Trace
 
-PresentSettings = Annotated[list[str] | None, Parameter(negative="", help="A parameter of the policy in force, key=value.")]
+PresentSettings = Annotated[list[str] | None, Parameter(help="A parameter of the policy in force, key=value.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions:
-    """What a question is about, and how it is answered."""
+    """What a question is about, and how it is answered.
 
-    snapshot: Annotated[
-        Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)
-    ] = None
-    watch: Annotated[
-        str,
-        Parameter(
-            help="Ask about a cluster that others schedule: slurm or kubernetes; slurm:FILE for a recording (docs/watch.md).",
-            show_default=False,
-        ),
-    ] = ""
-    present: Annotated[
-        str, Parameter(help="The policy in force, where a file is asked about; by default as a watched cluster says.", show_default=False)
-    ] = ""
-    placement: Annotated[
-        str,
-        Parameter(help="Which devices, where a file is asked about; by default as the file says.", show_default=False),
-    ] = ""
-    profiles: Annotated[
-        Path | None,
-        Parameter(
-            help="Measured profiles of the jobs, where a file is asked about: starts, stops and speeds are drawn from them.",
-            show_default=False,
-        ),
-    ] = None
-    samples: Annotated[
-        int | None,
-        Parameter(
-            name=["--draws", "--samples"],
-            help="How often the present is rolled forward: 40 times, or 200 where profiles have a spread.",
-            show_default=False,
-        ),
-    ] = None
-    sigma: Annotated[
-        float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")
-    ] = 0.5
-    newcomers: Annotated[
-        str,
-        Parameter(
-            help="Let others come: 'past', as those that have ended came; or as in this table of jobs. Beside Slurm they come as the "
-            "latest did, where enough are known; 'none': no other comes.",
-            show_default=False,
-        ),
-    ] = ""
+    Args:
+        sigma: How far work may be from its estimate: sigma of a log-normal, where nothing better is known.
+        snapshot: Ask about this file (docs/snapshots.md) instead of the service.
+        watch: Ask about a cluster that others schedule: slurm or kubernetes; slurm:FILE for a recording
+            (docs/watch.md).
+        present: The policy in force, where a file is asked about; by default as a watched cluster says.
+        placement: Which devices, where a file is asked about; by default as the file says.
+        profiles: Measured profiles of the jobs, where a file is asked about: starts, stops and speeds are drawn from
+            them.
+        samples: How often the present is rolled forward: 40 times, or 200 where profiles have a spread.
+        newcomers: Let others come: 'past', as those that have ended came; or as in this table of jobs. Beside Slurm
+            they come as the latest did, where enough are known; 'none': no other comes.
+        output: Words for people, or JSON.
+    """
+
+    snapshot: Path | None = None
+    watch: str = ""
+    present: str = ""
+    placement: str = ""
+    profiles: Path | None = None
+    samples: Annotated[int | None, Parameter(name=["--draws", "--samples"])] = None
+    sigma: float = 0.5
+    newcomers: str = ""
     home: HomeOption = None
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text"
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text"
 
     def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
         """The answer to a question about the snapshot in the file, or of the cluster that is watched."""
@@ -166,14 +146,19 @@ change would start it now: the policy and the engine are asked, so that is what 
 
 @explain_app.default
 def explain(
-    job: Annotated[str, Parameter(help="Its id.")],
+    job: str,
     /,
     *,
-    wait: Annotated[bool, Parameter(negative="", help="Wait for the forecast, and for what would start it.")] = False,
+    wait: bool = False,
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
-    """Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start."""
+    """Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start.
+
+    Args:
+        job: Its id.
+        wait: Wait for the forecast, and for what would start it.
+    """
     if options.about_others:
         return show_answer(options.about_file("explain", set_, job=job), options.output)
     with connect(options.home) as client:
@@ -203,21 +188,23 @@ Half of the starts should lie before the P50, nine of ten before the P90; see th
 
 @forecast_app.default
 def forecast(
-    *jobs: Annotated[str, Parameter(help="Ids; by default all that wait or run.")],
-    check: Annotated[str, Parameter(help="Replay this table of jobs, forecast each on arrival, and count how many came true.")] = "",
-    cluster: Annotated[str, Parameter(help="With --check: on which.", show_default=False)] = "",
-    estimates: Annotated[str, Parameter(help="With --check: what the policy and the forecasts know of the work.")] = "noisy:0.3",
-    learn: Annotated[
-        str,
-        Parameter(
-            help="Stretch forecasts as those of these jobs would have been late: a table, or 'past' for the service's own.",
-            show_default=False,
-        ),
-    ] = "",
+    *jobs: str,
+    check: str = "",
+    cluster: str = "",
+    estimates: str = "noisy:0.3",
+    learn: str = "",
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
-    """Say when jobs are expected to start and to end: P50 and P90."""
+    """Say when jobs are expected to start and to end: P50 and P90.
+
+    Args:
+        jobs: Ids; by default all that wait or run.
+        check: Replay this table of jobs, forecast each on arrival, and count how many came true.
+        estimates: With --check: what the policy and the forecasts know of the work.
+        cluster: With --check: on which.
+        learn: Stretch forecasts as those of these jobs would have been late: a table, or 'past' for the service's own.
+    """
     if check and options.about_others:
         raise UsageError("a table is replayed, and nothing else is asked about", where="--check", fix="leave --snapshot and --watch out")
     if check:
@@ -262,18 +249,28 @@ what_if_app = App(
 @what_if_app.default
 def what_if(
     *,
-    policy: Annotated[str, Parameter(help="The other policy; by default the one in force.", show_default=False)] = "",
+    policy: str = "",
     set_: Settings = None,
-    add: Annotated[str, Parameter(help="Nodes to add, such as 1x4 or v100:2x8.", show_default=False)] = "",
-    lose: Annotated[list[str] | None, Parameter(negative="", help="A node to lose; may be repeated.")] = None,
-    job: Annotated[Path | None, Parameter(help="Say when this job (a YAML file) would start if it were submitted now.")] = None,
-    history: Annotated[Path | None, Parameter(help="Ask about this table of past jobs instead of the present queue.")] = None,
-    past: Annotated[bool, Parameter(negative="", help="Ask about the service's own past instead of the present queue.")] = False,
-    cluster: Annotated[str, Parameter(help="On which the history ran.", show_default=False)] = "",
+    add: str = "",
+    lose: list[str] | None = None,
+    job: Path | None = None,
+    history: Path | None = None,
+    past: bool = False,
+    cluster: str = "",
     present_set: Annotated[PresentSettings, Parameter(name="--present-set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
-    """Say how the queue, or the past, would fare under another policy, with more devices or without a node."""
+    """Say how the queue, or the past, would fare under another policy, with more devices or without a node.
+
+    Args:
+        lose: A node to lose; may be repeated.
+        job: Say when this job (a YAML file) would start if it were submitted now.
+        history: Ask about this table of past jobs instead of the present queue.
+        past: Ask about the service's own past instead of the present queue.
+        policy: The other policy; by default the one in force.
+        add: Nodes to add, such as 1x4 or v100:2x8.
+        cluster: On which the history ran.
+    """
     other = {"other": policy, "other_settings": settings_of(set_)} if policy else {}
     change = {**other, "add": add, "lose": lose or []}
     if job is not None:

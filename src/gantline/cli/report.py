@@ -35,16 +35,27 @@ app = App(
 
 @app.default
 def report(
-    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, the folder of a sweep, or that of a service.")],
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="The page, an .html file.")] = None,
-    title: Annotated[str, Parameter(help="Its title.")] = "Gantline report",
-    track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only; by default those that the run tracked.")] = None,
-    warmup: Annotated[str, Parameter(help="Leave out jobs that arrive earlier than this after the first.")] = "0",
-    prices: Annotated[str | None, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = None,
-    watts: Annotated[str | None, Parameter(help="Mean power of a held device: v100=250,k80=150, or a CSV or JSON file.")] = None,
-    chrome_trace: Annotated[Path | None, Parameter(help="Also write one run as a trace for ui.perfetto.dev (JSON).")] = None,
+    *runs: Annotated[Path, Parameter(name="RUN")],
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    title: str = "Gantline report",
+    track: str | None = None,
+    warmup: str = "0",
+    prices: str | None = None,
+    watts: str | None = None,
+    chrome_trace: Path | None = None,
 ) -> None:
-    """Write one offline HTML page about one or several stored runs, or about a sweep."""
+    """Write one offline HTML page about one or several stored runs, or about a sweep.
+
+    Args:
+        title: Its title.
+        track: Measure jobs LO:HI only; by default those that the run tracked.
+        warmup: Leave out jobs that arrive earlier than this after the first.
+        prices: Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.
+        watts: Mean power of a held device: v100=250,k80=150, or a CSV or JSON file.
+        chrome_trace: Also write one run as a trace for ui.perfetto.dev (JSON).
+        runs: Directories of stored runs, the folder of a sweep, or that of a service.
+        out: The page, an .html file.
+    """
     if not runs:
         raise UsageError("no run to report on", where="report", fix="name one or more run directories")
     if out is None and chrome_trace is None:

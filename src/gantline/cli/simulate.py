@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from cyclopts import App, Parameter
@@ -24,7 +24,7 @@ from gantline.core.reasons import Reason, sentence
 from gantline.core.units import human_seconds
 from gantline.engine.assembly.finders import find, usual_cluster, with_found
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.compiled import LoopReport
+from gantline.engine.drivers.simulation import LoopReport
 from gantline.engine.lost_turns import Incident
 from gantline.lab.report.frames import span_of
 from gantline.lab.report.metrics import per_group, per_type
@@ -43,9 +43,9 @@ from gantline.lab.report.rundir import write_run
 from gantline.lab.report.terminal import run_summary
 from gantline.simulator.in_blocks import simulate_in_blocks
 from gantline.simulator.occupancy import held_by_job
-from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 from gantline.simulator.replay import record_lines
 from gantline.simulator.run import Run
+from gantline.simulator.series import let_in, lost_gpu_time, queue_steps
 from gantline.simulator.simulate import simulate as run_simulation
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
@@ -88,23 +88,33 @@ def simulate(
     trace: TraceName,
     /,
     *,
-    cluster: Annotated[str | None, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).")] = None,
+    cluster: str | None = None,
     policy: PolicyName,
     set_: Settings = None,
     options: SingleRunOptions | None = None,
-    verify_skips: Annotated[bool, Parameter(negative="", help="Run again through every round; the result must be the same.")] = False,
-    explain_loop: Annotated[bool, Parameter(negative="", help="Say which loop ran the simulation, and why no faster one did.")] = False,
-    jobs_out: Annotated[Path | None, Parameter(help="Write a row per job (.csv, .jsonl, .parquet).")] = None,
-    allocations_out: Annotated[Path | None, Parameter(help="Write a row per interval in which a gang held devices.")] = None,
-    out: Annotated[Path | None, Parameter(help="Store the whole run in a directory.")] = None,
-    replace: Annotated[bool, Parameter(negative="", help="Let --out take the place of an older run.")] = False,
-    block: Annotated[
-        int | None, Parameter(help="Read a Parquet trace so many jobs at a time and let go of those that have ended: bounded memory.")
-    ] = None,
-    record: Annotated[Path | None, Parameter(help="Record inputs and decisions (JSON lines, .gz allowed) for 'gantline replay'.")] = None,
+    verify_skips: bool = False,
+    explain_loop: bool = False,
+    jobs_out: Path | None = None,
+    allocations_out: Path | None = None,
+    out: Path | None = None,
+    replace: bool = False,
+    block: int | None = None,
+    record: Path | None = None,
     output: Form = "table",
 ) -> int:
-    """Replay a table of jobs on a cluster under a policy."""
+    """Replay a table of jobs on a cluster under a policy.
+
+    Args:
+        cluster: 32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).
+        verify_skips: Run again through every round; the result must be the same.
+        explain_loop: Say which loop ran the simulation, and why no faster one did.
+        jobs_out: Write a row per job (.csv, .jsonl, .parquet).
+        allocations_out: Write a row per interval in which a gang held devices.
+        out: Store the whole run in a directory.
+        replace: Let --out take the place of an older run.
+        block: Read a Parquet trace so many jobs at a time and let go of those that have ended: bounded memory.
+        record: Record inputs and decisions (JSON lines, .gz allowed) for 'gantline replay'.
+    """
     options = options or SingleRunOptions()
     spec = options.spec()
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):

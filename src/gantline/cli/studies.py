@@ -45,16 +45,23 @@ def list_studies(*, output: Form = "table") -> None:
 
 @reproduce_app.default
 def reproduce(
-    name: Annotated[str, Parameter(help="A name from 'gantline reproduce list', or 'all'.")],
+    name: str,
     /,
     *,
-    scale: Annotated[Literal["small", "full"], Parameter(help="An excerpt in seconds, or everything in minutes.")] = "small",
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Keep runs, claims, numbers and figures in this folder.")] = None,
-    page: Annotated[Path | None, Parameter(help="Write all verdicts as one Markdown page.")] = None,
+    scale: Literal["small", "full"] = "small",
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    page: Path | None = None,
     data: Data = None,
     where: Backends = HERE,
 ) -> int:
-    """Run a published figure again; the exit code is 1 if its shape is not found."""
+    """Run a published figure again; the exit code is 1 if its shape is not found.
+
+    Args:
+        name: A name from 'gantline reproduce list', or 'all'.
+        scale: An excerpt in seconds, or everything in minutes.
+        page: Write all verdicts as one Markdown page.
+        out: Keep runs, claims, numbers and figures in this folder.
+    """
     found = []
     with kept_or_not(out) as folder:
         for one in study_names() if name == "all" else [name]:
@@ -97,17 +104,23 @@ benchmark_app = App(
 @benchmark_app.default
 def benchmark(
     *,
-    policy: Annotated[
-        list[str] | None, Parameter(name="--policy", negative="", help="Only these policies; by default all registered.")
-    ] = None,
-    also: Annotated[list[str] | None, Parameter(negative="", help="A policy besides, such as ./mine.py:Mine; may be repeated.")] = None,
-    workload: Annotated[list[str] | None, Parameter(negative="", help="Only these workloads: steady, bursty, gangs, swarm, mixed.")] = None,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Write the page here instead of printing the tables.")] = None,
-    runs: Annotated[Path | None, Parameter(help="Keep the runs in this folder; the same command goes on after a stop.")] = None,
+    policy: Annotated[list[str] | None, Parameter(name="--policy")] = None,
+    also: list[str] | None = None,
+    workload: list[str] | None = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    runs: Path | None = None,
     workers: Workers = None,
     limit: Limit = "1200",
 ) -> int:
-    """Run the public benchmark and print its tables, or write its page."""
+    """Run the public benchmark and print its tables, or write its page.
+
+    Args:
+        also: A policy besides, such as ./mine.py:Mine; may be repeated.
+        workload: Only these workloads: steady, bursty, gangs, swarm, mixed.
+        runs: Keep the runs in this folder; the same command goes on after a stop.
+        policy: Only these policies; by default all registered.
+        out: Write the page here instead of printing the tables.
+    """
     chosen = (policies_of(policy) if policy else all_policies()) + policies_of(also or [])
     cases = benchmark_cases(chosen, workload or (), suited=policy is None)
     most = time_of(limit, "--limit", above=True) or math.inf
@@ -140,13 +153,21 @@ coverage_app = App(
 @coverage_app.default
 def coverage(
     *,
-    seeds: Annotated[int, Parameter(help="Seeds of the population that tables are drawn from.")] = 400,
-    tables: Annotated[int, Parameter(help="Tables, or intervals, drawn for each number.")] = 100,
-    runs: Annotated[int, Parameter(help="Runs for each number about steady states.")] = 24,
-    histories: Annotated[int, Parameter(help="Histories for each number about what-if.")] = 10,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Write the page here instead of printing it.")] = None,
+    seeds: int = 400,
+    tables: int = 100,
+    runs: int = 24,
+    histories: int = 10,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
 ) -> None:
-    """Measure verdicts on policies that are equal and on some that are not, and print the page of the documentation."""
+    """Measure verdicts on policies that are equal and on some that are not, and print the page of the documentation.
+
+    Args:
+        seeds: Seeds of the population that tables are drawn from.
+        tables: Tables, or intervals, drawn for each number.
+        runs: Runs for each number about steady states.
+        histories: Histories for each number about what-if.
+        out: Write the page here instead of printing it.
+    """
     least = {"--seeds": (seeds, 40), "--tables": (tables, 1), "--runs": (runs, 4), "--histories": (histories, 1)}
     for flag, (given, fewest) in least.items():
         if given < fewest:

@@ -36,36 +36,33 @@ def tune(
     policy: PolicyName,
     /,
     *,
-    trace: Annotated[
-        list[str], Parameter(negative="", help="A table of jobs, a log in a foreign --format, or a generator; may be repeated.")
-    ],
+    trace: list[str],
     options: RunOptions,
-    set_: Annotated[
-        list[str],
-        Parameter(
-            name="--set",
-            negative="",
-            help="What to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log, NAME=A,B (lists: NAME=1,2;3,4, or NAME.0=LOW:HIGH for the first number "
-            "of a list); NAME=VALUE stays. May be repeated.",
-        ),
-    ],
-    objective: Annotated[
-        str,
-        Parameter(
-            help="mean-jct, p95-jct, responsiveness, worst-rho, deadlines, makespan, dollars, kwh, or a sum such as "
-            "0.7*mean-jct+0.3*worst-rho; several with commas make a front."
-        ),
-    ] = "mean-jct",
-    trials: Annotated[int, Parameter(help="How many settings to try in all.")] = 100,
+    set_: Annotated[list[str], Parameter(name="--set")],
+    objective: str = "mean-jct",
+    trials: int = 100,
     seeds: Seeds = None,
-    hold_back: Annotated[float, Parameter(help="The share of the workloads that the search does not see; the end of a single file.")] = 0.4,
-    tuning_seed: Annotated[int, Parameter(help="Of the search, and of the choice of what is held back.")] = 0,
-    confidence: Annotated[float, Parameter(help="Of the interval of the gain, 0.99 at most.")] = 0.95,
+    hold_back: float = 0.4,
+    tuning_seed: int = 0,
+    confidence: float = 0.95,
     workers: Workers = None,
-    out: Annotated[Path, Parameter(help="The folder of the search; one that exists is gone on with.")] = Path("tuning"),
+    out: Path = Path("tuning"),
     output: Form = "table",
 ) -> int:
-    """Search for the parameters of a policy that make an objective small on some workloads, and try them on others."""
+    """Search for the parameters of a policy that make an objective small on some workloads, and try them on others.
+
+    Args:
+        trace: A table of jobs, a log in a foreign --format, or a generator; may be repeated.
+        objective: mean-jct, p95-jct, responsiveness, worst-rho, deadlines, makespan, dollars, kwh, or a sum such as
+            0.7*mean-jct+0.3*worst-rho; several with commas make a front.
+        trials: How many settings to try in all.
+        hold_back: The share of the workloads that the search does not see; the end of a single file.
+        tuning_seed: Of the search, and of the choice of what is held back.
+        confidence: Of the interval of the gain, 0.99 at most.
+        out: The folder of the search; one that exists is gone on with.
+        set_: What to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log, NAME=A,B (lists: NAME=1,2;3,4, or NAME.0=LOW:HIGH for
+            the first number of a list); NAME=VALUE stays. May be repeated.
+    """
     wanted = parse_objectives(objective, "--objective")
     space = read_space(policy, settings_of(set_))
     bases = [options.base(one) for one in trace]
@@ -102,7 +99,7 @@ def _show(found: Tuned, form: str) -> None:
     frame = found.frame
     scores = [name for name in frame.columns if name.startswith("score")]
     if form == "csv":
-        show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
+        show(Sheet.of_frame(frame), form)
         return
     if form == "json":
         gains = [

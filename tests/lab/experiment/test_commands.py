@@ -47,7 +47,7 @@ def test_who_is_stopped_hears_what_is_left_of_it(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gantline.lab.experiment.sweep.run_sweep", stopped)
+    monkeypatch.setattr("gantline.cli.many_runs.run_sweep", stopped)
     assert main(["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,srtf", *more]) != 0
     assert told in capsys.readouterr().err
 

@@ -28,9 +28,8 @@ from gantline.policies.fifo import Fifo
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.policies.placement.rules import own_rules
-from gantline.simulator.from_here import copied
+from gantline.simulator.from_here import carry_out, copied
 from gantline.simulator.in_blocks import simulate_in_blocks
-from gantline.simulator.outcome import carry_out
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

@@ -16,8 +16,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.registry import make_policy

@@ -15,15 +15,22 @@ token_app = App(name="token")
 
 @token_app.command
 def create(
-    user: Annotated[str, Parameter(help="Whose token it will be.")],
+    user: str,
     /,
     *,
     home: HomeOption = None,
-    role: Annotated[Literal["viewer", "submitter", "operator", "admin"], Parameter(help="What it is good for.")] = "submitter",
-    lifetime: Annotated[str | None, Parameter(help="For how long: 12h, 90d. By default until it is revoked.")] = None,
-    output: Annotated[Literal["token", "json"], Parameter(name=["--output", "-o"], help="The token alone, or JSON.")] = "token",
+    role: Literal["viewer", "submitter", "operator", "admin"] = "submitter",
+    lifetime: str | None = None,
+    output: Annotated[Literal["token", "json"], Parameter(name=["--output", "-o"])] = "token",
 ) -> None:
-    """Make a token and print it, this once."""
+    """Make a token and print it, this once.
+
+    Args:
+        user: Whose token it will be.
+        role: What it is good for.
+        lifetime: For how long: 12h, 90d. By default until it is revoked.
+        output: The token alone, or JSON.
+    """
     with connect(home) as client:
         answer = client.create_token(user, role, finite_time_of(lifetime, "--lifetime", above=True))
     if output == "json":
@@ -45,21 +52,30 @@ def list_tokens(*, home: HomeOption = None, output: WideForm = "table") -> None:
 
 @token_app.command(name="set")
 def set_role(
-    id: Annotated[str, Parameter(help="An id from 'gantline token list'.")],
+    id: str,
     /,
     *,
-    role: Annotated[Literal["viewer", "submitter", "operator", "admin"], Parameter(help="What it is good for from now on.")],
+    role: Literal["viewer", "submitter", "operator", "admin"],
     home: HomeOption = None,
 ) -> None:
-    """Give a token another role; browsers that logged in with it have that role, too."""
+    """Give a token another role; browsers that logged in with it have that role, too.
+
+    Args:
+        id: An id from 'gantline token list'.
+        role: What it is good for from now on.
+    """
     with connect(home) as client:
         client.change_token(id, role)
     print(id)
 
 
 @token_app.command
-def revoke(id: Annotated[str, Parameter(help="An id from 'gantline token list'.")], /, *, home: HomeOption = None) -> None:
-    """Make a token good for nothing."""
+def revoke(id: str, /, *, home: HomeOption = None) -> None:
+    """Make a token good for nothing.
+
+    Args:
+        id: An id from 'gantline token list'.
+    """
     with connect(home) as client:
         client.revoke_token(id)
     print(id)
@@ -72,13 +88,18 @@ user_app = App(name="user")
 
 @user_app.command(name="add")
 def add_account(
-    name: Annotated[str, Parameter(help="The user, as tokens name it.")],
+    name: str,
     /,
     *,
     home: HomeOption = None,
-    account: Annotated[str, Parameter(help="The account of this machine. By default the one of the same name.")] = "",
+    account: str = "",
 ) -> None:
-    """Say which account a user's jobs run as, where root serves."""
+    """Say which account a user's jobs run as, where root serves.
+
+    Args:
+        name: The user, as tokens name it.
+        account: The account of this machine. By default the one of the same name.
+    """
     with connect(home) as client:
         answer = client.put(f"/v1/users/{name}", {"account": account})
         if client.get("/v1/users")["run_as"] == "service":
@@ -94,8 +115,12 @@ def list_users(*, home: HomeOption = None, output: WideForm = "table") -> None:
 
 
 @user_app.command(name="drop")
-def drop_account(name: Annotated[str, Parameter(help="The user.")], /, *, home: HomeOption = None) -> None:
-    """Forget which account was given to a user."""
+def drop_account(name: str, /, *, home: HomeOption = None) -> None:
+    """Forget which account was given to a user.
+
+    Args:
+        name: The user.
+    """
     with connect(home) as client:
         client.delete(f"/v1/users/{name}")
     print(name)

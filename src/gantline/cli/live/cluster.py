@@ -64,18 +64,27 @@ _FIX = "write a time of day (18:00), a date (2026-12-01T08:00), a time from now 
 def reserve(
     *,
     home: HomeOption = None,
-    nodes: Annotated[int | None, Parameter(help="So many nodes, those with least in the way.")] = None,
-    gpus: Annotated[int | None, Parameter(help="So many single devices.")] = None,
-    on: Annotated[list[str] | None, Parameter(negative="", help="These nodes or devices (node3, cpu:2); may be repeated.")] = None,
-    begins: Annotated[str, Parameter(name="--from", help="When it begins: 18:00, 2026-12-01T08:00, +2h or now.")] = "now",
-    lasts: Annotated[str, Parameter(name="--for", help="How long it lasts: 90m, 4h, 1d.")],
-    name: Annotated[str | None, Parameter(help="What to call it; by default window-1 and so on.")] = None,
-    queue: Annotated[
-        list[str] | None, Parameter(negative="", help="Jobs of this queue, and of those below it, may use it; may be repeated.")
-    ] = None,
-    user: Annotated[list[str] | None, Parameter(negative="", help="Jobs of this user may use it; may be repeated.")] = None,
+    nodes: int | None = None,
+    gpus: int | None = None,
+    on: list[str] | None = None,
+    begins: Annotated[str, Parameter(name="--from")] = "now",
+    lasts: Annotated[str, Parameter(name="--for")],
+    name: str | None = None,
+    queue: list[str] | None = None,
+    user: list[str] | None = None,
 ) -> None:
-    """Keep devices free for a window of time. Without --queue and --user nothing runs on them then."""
+    """Keep devices free for a window of time. Without --queue and --user nothing runs on them then.
+
+    Args:
+        nodes: So many nodes, those with least in the way.
+        gpus: So many single devices.
+        on: These nodes or devices (node3, cpu:2); may be repeated.
+        name: What to call it; by default window-1 and so on.
+        queue: Jobs of this queue, and of those below it, may use it; may be repeated.
+        user: Jobs of this user may use it; may be repeated.
+        begins: When it begins: 18:00, 2026-12-01T08:00, +2h or now.
+        lasts: How long it lasts: 90m, 4h, 1d.
+    """
     if sum(bool(one) for one in (nodes, gpus, on)) != 1:
         raise UsageError("nothing is named to reserve", where="reserve", fix="give one of --nodes N, --gpus N and --on NODE")
     length = seconds(lasts, "--for")
@@ -89,8 +98,12 @@ def reserve(
 
 
 @reserve_app.command
-def cancel(name: Annotated[str, Parameter(help="A name from 'gantline get reservations'.")], /, *, home: HomeOption = None) -> None:
-    """Give a window up, or end it before its time."""
+def cancel(name: str, /, *, home: HomeOption = None) -> None:
+    """Give a window up, or end it before its time.
+
+    Args:
+        name: A name from 'gantline get reservations'.
+    """
     with connect(home) as client:
         client.cancel_reservation(name)
     print(name)
@@ -135,15 +148,17 @@ def set_queue(
     /,
     *,
     home: HomeOption = None,
-    quota: Annotated[
-        float | None, Parameter(help="How many devices it is promised, with the queues below it; by default no quota.")
-    ] = None,
-    borrow: Annotated[
-        float, Parameter(help="How many more it may borrow while others leave theirs idle; inf: no limit; by default none.")
-    ] = 0.0,
-    weight: Annotated[float, Parameter(help="Its weight, for policies that share by weight.")] = 1.0,
+    quota: float | None = None,
+    borrow: float = 0.0,
+    weight: float = 1.0,
 ) -> None:
-    """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason reported."""
+    """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason reported.
+
+    Args:
+        quota: How many devices it is promised, with the queues below it; by default no quota.
+        borrow: How many more it may borrow while others leave theirs idle; inf: no limit; by default none.
+        weight: Its weight, for policies that share by weight.
+    """
     with connect(home) as client:
         client.set_queue(name, quota=quota, borrow=borrow, weight=weight)
     print(f"queue '{name}' {bounds_in_words(math.inf if quota is None else quota, borrow)}")

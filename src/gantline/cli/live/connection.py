@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 HomeOption = Annotated[Path | None, Parameter(name="--home", help="The service's folder; else GANTLINE_HOME, GANTLINE_URL or ~/.gantline.")]
-Ids = Annotated[list[str], Parameter(help="Ids of jobs; the number of an array means all its tasks.", negative="")]
-Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative="", help="Do not ask.")]
+Ids = Annotated[list[str], Parameter(help="Ids of jobs; the number of an array means all its tasks.")]
+Yes = Annotated[bool, Parameter(name=["--yes", "-y"], help="Do not ask.")]
 _NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "httpx", "prometheus_client")
 
 

@@ -19,9 +19,13 @@ dashboard_app = App(name="dashboard")
 def dashboard(
     *,
     home: HomeOption = None,
-    browser: Annotated[bool | None, Parameter(name="--open", help="Open it in a browser; by default where a person watches.")] = None,
+    browser: Annotated[bool | None, Parameter(name="--open", negative="--no-open")] = None,
 ) -> None:
-    """Print the address of the service's web page, with a code that logs in once, and open it."""
+    """Print the address of the service's web page, with a code that logs in once, and open it.
+
+    Args:
+        browser: Open it in a browser; by default where a person watches.
+    """
     with connect(home) as client:
         url = client.login_code()["url"]
     print(url, flush=True)
@@ -53,13 +57,19 @@ view_app = App(
 
 @view_app.default
 def view(
-    folder: Annotated[Path, Parameter(help="A run, a sweep, or a folder that holds such, at any depth.")],
+    folder: Path,
     /,
     *,
-    port: Annotated[int | None, Parameter(help="Where to listen, on this machine alone. By default anywhere.")] = None,
-    browser: Annotated[bool | None, Parameter(name="--open", help="Open it in a browser; by default where a person watches.")] = None,
+    port: int | None = None,
+    browser: Annotated[bool | None, Parameter(name="--open", negative="--no-open")] = None,
 ) -> None:
-    """Show finished simulations on the pages of the dashboard, until Ctrl-C."""
+    """Show finished simulations on the pages of the dashboard, until Ctrl-C.
+
+    Args:
+        folder: A run, a sweep, or a folder that holds such, at any depth.
+        port: Where to listen, on this machine alone. By default anywhere.
+        browser: Open it in a browser; by default where a person watches.
+    """
     need_libraries()
     from gantline.live.service.viewer import view_server
 

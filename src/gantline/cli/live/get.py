@@ -33,25 +33,34 @@ After = Annotated[int, Parameter(help="Only those behind this number.")]
 
 @get_app.command
 def jobs(
-    *ids: Annotated[str, Parameter(help="Ids; by default all.")],
+    *ids: str,
     home: HomeOption = None,
-    state: Annotated[list[str] | None, Parameter(negative="", help="Only in this state; may be repeated.")] = None,
-    user: Annotated[str, Parameter(help="Only of this user.")] = "",
-    queue: Annotated[str, Parameter(help="Only of this queue and those below it.")] = "",
-    label: Annotated[
-        list[str] | None, Parameter(name=["--label", "-l"], negative="", help="Only with this label, KEY=VALUE or KEY; may be repeated.")
-    ] = None,
-    archived: Annotated[bool, Parameter(negative="", help="Jobs that have left the store instead (gantline up --keep).")] = False,
-    search: Annotated[str, Parameter(help="Only with this in an id, name, user, queue, state or label.")] = "",
-    sort: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="By a field: gpus, -submitted (largest first), position, start_p50, ...")
-    ] = "",
-    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
+    state: list[str] | None = None,
+    user: str = "",
+    queue: str = "",
+    label: Annotated[list[str] | None, Parameter(name=["--label", "-l"])] = None,
+    archived: bool = False,
+    search: str = "",
+    sort: Annotated[str, Parameter(allow_leading_hyphen=True)] = "",
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
     limit: Limit = 10_000,
-    before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
+    before: str = "",
     output: WideForm = "table",
 ) -> None:
-    """List jobs with their states and the reasons for them."""
+    """List jobs with their states and the reasons for them.
+
+    Args:
+        ids: Ids; by default all.
+        state: Only in this state; may be repeated.
+        user: Only of this user.
+        queue: Only of this queue and those below it.
+        archived: Jobs that have left the store instead (gantline up --keep).
+        search: Only with this in an id, name, user, queue, state or label.
+        before: Only jobs that were submitted before this one: the next page.
+        label: Only with this label, KEY=VALUE or KEY; may be repeated.
+        sort: By a field: gpus, -submitted (largest first), position, start_p50, ...
+        watch: Show them again whenever one has changed.
+    """
     for one in state or ():
         if one not in STATES:
             raise NotFoundError(f"no state '{one}'", where="--state", fix=near(one, STATES))
@@ -116,12 +125,16 @@ def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
 def events(
     *,
     home: HomeOption = None,
-    job: Annotated[str, Parameter(help="Only of this job.")] = "",
+    job: str = "",
     after: After = 0,
     limit: Limit = 100,
     output: WideForm = "table",
 ) -> None:
-    """List what has happened."""
+    """List what has happened.
+
+    Args:
+        job: Only of this job.
+    """
     with connect(home) as client:
         show_events(client.events(job=job, after=after, limit=limit), output)
 
@@ -173,12 +186,18 @@ events_app = App(name="events")
 def list_events(
     *,
     home: HomeOption = None,
-    job: Annotated[str, Parameter(help="Only of this job.")] = "",
-    limit: Annotated[int, Parameter(help="At most so many, the newest.")] = 100,
-    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="", help="Go on with what happens from now on.")] = False,
+    job: str = "",
+    limit: int = 100,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False,
     output: WideForm = "table",
 ) -> None:
-    """List what has happened; with -f also what happens, until Ctrl-C."""
+    """List what has happened; with -f also what happens, until Ctrl-C.
+
+    Args:
+        job: Only of this job.
+        limit: At most so many, the newest.
+        follow: Go on with what happens from now on.
+    """
     with connect(home) as client:
         rows = client.events(job=job, limit=limit)
         show_events(rows, output)
@@ -198,13 +217,18 @@ describe_app = App(name="describe")
 
 @describe_app.command(name="job")
 def describe_job(
-    id: Annotated[str, Parameter(help="The job.")],
+    id: str,
     /,
     *,
     home: HomeOption = None,
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> None:
-    """Show a job: its state and why, its specification, its history, the last lines of its output if it failed."""
+    """Show a job: its state and why, its specification, its history, the last lines of its output if it failed.
+
+    Args:
+        id: The job.
+        output: Lines for people, or JSON.
+    """
     with connect(home) as client:
         answer = client.job(id)
     if output == "json":

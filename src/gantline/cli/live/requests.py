@@ -23,10 +23,14 @@ cancel, hold, release, requeue, save, resize = (App(name=name) for name in ("can
 def cancel_jobs(
     *ids: Ids,
     home: HomeOption = None,
-    everything: Annotated[bool, Parameter(name="--all", negative="", help="All that have not ended and are yours.")] = False,
+    everything: Annotated[bool, Parameter(name="--all")] = False,
     yes: Yes = False,
 ) -> None:
-    """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes."""
+    """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes.
+
+    Args:
+        everything: All that have not ended and are yours.
+    """
     _request("cancel", ids, home, yes, ask=True, everything=everything)
 
 
@@ -55,8 +59,12 @@ def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
 
 
 @resize.default
-def resize_job(id: Ids, gpus: Annotated[str, Parameter(help="How many devices: 4, or 2:8.")], /, *, home: HomeOption = None) -> None:
-    """Let a job ask for another number of devices; the policy decides when it gets them."""
+def resize_job(id: Ids, gpus: str, /, *, home: HomeOption = None) -> None:
+    """Let a job ask for another number of devices; the policy decides when it gets them.
+
+    Args:
+        gpus: How many devices: 4, or 2:8.
+    """
     low, high = sizes(gpus, "GPUS")
     with connect(home) as client:
         print("\n".join(client.resize(id, low, low, high)))
@@ -115,19 +123,27 @@ _NONE = "; 'none': without"
 
 @set_app.default
 def set_job(
-    id: Annotated[str, Parameter(help="The job.")],
+    id: str,
     /,
-    *more: Annotated[str, Parameter(help="Other jobs that are to be changed alike; the number of an array means its tasks.")],
+    *more: str,
     home: HomeOption = None,
-    priority: Annotated[str | None, Parameter(help="low, normal, high or a whole number; higher goes first.")] = None,
-    queue: Annotated[str | None, Parameter(help="Its queue; only while it waits.")] = None,
-    name: Annotated[str | None, Parameter(help="What to call it.")] = None,
+    priority: str | None = None,
+    queue: str | None = None,
+    name: str | None = None,
     time_limit: Annotated[
         str | None, Parameter(name=["--time-limit", "--time"], help=f"How long it may run: 90s, 2h, D-HH:MM:SS{_NONE}.")
     ] = None,
     estimate: Annotated[str | None, Parameter(help=f"How long it will likely run{_NONE}.")] = None,
 ) -> None:
-    """Change the priority, queue, name, time limit or estimate of a job that has not ended."""
+    """Change the priority, queue, name, time limit or estimate of a job that has not ended.
+
+    Args:
+        id: The job.
+        more: Other jobs that are to be changed alike; the number of an array means its tasks.
+        priority: low, normal, high or a whole number; higher goes first.
+        queue: Its queue; only while it waits.
+        name: What to call it.
+    """
     given: dict[str, Any] = {"queue": queue, "name": name, "time_limit": time_limit, "estimate": estimate}
     changes = {
         key: None if value == "none" and key in ("time_limit", "estimate") else value for key, value in given.items() if value is not None

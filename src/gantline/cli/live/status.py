@@ -23,9 +23,13 @@ status_app = App(name="status")
 def status(
     *,
     home: HomeOption = None,
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> None:
-    """Say where the service is, which policy decides, which devices there are, and how many jobs are in which state."""
+    """Say where the service is, which policy decides, which devices there are, and how many jobs are in which state.
+
+    Args:
+        output: Lines for people, or JSON.
+    """
     with connect(home) as client:
         answer = client.status()
     show_object(answer if output == "json" else _for_people(answer), output)
@@ -53,6 +57,7 @@ def _for_people(values: dict[str, Any]) -> dict[str, Any]:
 # ``gantline top``: devices and jobs that run, at a glance.
 
 top_app = App(name="top")
+_BAR = 20  # characters
 _RUNNING = ("starting", "running", "resizing", "preempting")
 
 
@@ -60,10 +65,14 @@ _RUNNING = ("starting", "running", "resizing", "preempting")
 def top(
     *,
     home: HomeOption = None,
-    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Go on until Ctrl-C.")] = False,
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
     output: WideForm = "table",
 ) -> None:
-    """Show which devices are busy, which jobs run, and how many wait."""
+    """Show which devices are busy, which jobs run, and how many wait.
+
+    Args:
+        watch: Go on until Ctrl-C.
+    """
     with connect(home) as client:
         while True:
             status, nodes, jobs = client.status(), client.nodes(), client.jobs(state=list(_RUNNING))
@@ -93,9 +102,9 @@ def _show(status: dict[str, Any], nodes: list[dict[str, Any]], jobs: list[dict[s
     show_jobs(jobs, form)
 
 
-def _bar(busy: int, total: int, width: int = 20) -> str:
-    full = round(width * busy / total) if total else 0
-    return "█" * full + "░" * (width - full)
+def _bar(busy: int, total: int) -> str:
+    full = round(_BAR * busy / total) if total else 0
+    return "█" * full + "░" * (_BAR - full)
 
 
 # ``gantline logs``: what a job has printed.
@@ -105,16 +114,24 @@ logs_app = App(name="logs")
 
 @logs_app.default
 def logs(
-    id: Annotated[str, Parameter(help="The job.")],
+    id: str,
     /,
     *,
     home: HomeOption = None,
-    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="", help="Go on until it has ended.")] = False,
-    tail: Annotated[int | None, Parameter(help="Begin with the last so many lines.")] = None,
-    rank: Annotated[int | None, Parameter(help="Only of this rank, where a job has several.")] = None,
-    epoch: Annotated[int | None, Parameter(help="Of this incarnation; by default the newest.")] = None,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False,
+    tail: int | None = None,
+    rank: int | None = None,
+    epoch: int | None = None,
 ) -> None:
-    """Print what a job has printed."""
+    """Print what a job has printed.
+
+    Args:
+        id: The job.
+        tail: Begin with the last so many lines.
+        rank: Only of this rank, where a job has several.
+        epoch: Of this incarnation; by default the newest.
+        follow: Go on until it has ended.
+    """
     with connect(home) as client:
         for piece in client.logs(id, follow=follow, tail=tail, rank=rank, epoch=epoch):
             write(piece)
@@ -132,12 +149,17 @@ _ENDED = ("succeeded", "failed", "cancelled", "rejected", "timeout")
 
 @wait_app.default
 def wait(
-    *ids: Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")],
+    *ids: str,
     home: HomeOption = None,
-    timeout: Annotated[str | None, Parameter(help="Seconds, or 10m: how long at most. By default for ever.")] = None,
+    timeout: str | None = None,
     output: Form = "table",
 ) -> int:
-    """Wait until jobs have ended: exit code 0 if all succeeded, 1 if one did not, 4 if the time was over first."""
+    """Wait until jobs have ended: exit code 0 if all succeeded, 1 if one did not, 4 if the time was over first.
+
+    Args:
+        ids: Ids of jobs; the number of an array means all its tasks.
+        timeout: Seconds, or 10m: how long at most. By default for ever.
+    """
     limit = time_of(timeout, "--timeout")
     with connect(home) as client:
         jobs = client.wait(*ids, timeout=limit) if ids else []
@@ -166,10 +188,12 @@ history_app = App(
 
 
 @history_app.default
-def history(
-    out: Annotated[Path | None, Parameter(help="Where to write; without it, CSV goes to stdout.")] = None, /, *, home: HomeOption = None
-) -> int:
-    """Write the jobs that have succeeded as a trace: arrival, devices, duration, and when they really started and ended."""
+def history(out: Path | None = None, /, *, home: HomeOption = None) -> int:
+    """Write the jobs that have succeeded as a trace: arrival, devices, duration, and when they really started and ended.
+
+    Args:
+        out: Where to write; without it, CSV goes to stdout.
+    """
     with connect(home) as client:
         answer = client.history()
     rows = answer["jobs"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.console import Form, say
 from gantline.cli.live.connection import HomeOption, connect, need_libraries, show_rows
@@ -22,13 +21,18 @@ goes back to it. Folders of jobs (their output and checkpoints) and the archive 
 
 @backup_app.default
 def backup(
-    file: Annotated[Path, Parameter(help="The new file.")],
+    file: Path,
     /,
     *,
     home: HomeOption = None,
-    store: Annotated[str, Parameter(help="Another database than the file in the home, as for 'gantline up'.")] = "",
+    store: str = "",
 ) -> None:
-    """Copy the store of a service into a file; the service goes on meanwhile."""
+    """Copy the store of a service into a file; the service goes on meanwhile.
+
+    Args:
+        file: The new file.
+        store: Another database than the file in the home, as for 'gantline up'.
+    """
     need_libraries()
     from gantline.live.store.connection import back_up
 
@@ -50,13 +54,18 @@ _SHOWN = 20
 
 @restore_app.default
 def restore(
-    file: Annotated[Path, Parameter(help="What 'gantline backup' has written.")],
+    file: Path,
     /,
     *,
     home: HomeOption = None,
-    store: Annotated[str, Parameter(help="Another file than that in the home, as for 'gantline up'.")] = "",
+    store: str = "",
 ) -> None:
-    """Put a backup in the place of the store, and say what is lost."""
+    """Put a backup in the place of the store, and say what is lost.
+
+    Args:
+        file: What 'gantline backup' has written.
+        store: Another file than that in the home, as for 'gantline up'.
+    """
     need_libraries()
     from gantline.live.service.repair import restore as put_back
 
@@ -110,11 +119,16 @@ Exit code 4: something was found that cannot be mended here.""",
 def repair(
     *,
     home: HomeOption = None,
-    store: Annotated[str, Parameter(help="Another database than the file in the home, as for 'gantline up'.")] = "",
-    dry_run: Annotated[bool, Parameter(negative="", help="Say what would be done, and do nothing.")] = False,
+    store: str = "",
+    dry_run: bool = False,
     output: Form = "table",
 ) -> int:
-    """Find what keeps a service from starting, set it aside and say so."""
+    """Find what keeps a service from starting, set it aside and say so.
+
+    Args:
+        store: Another database than the file in the home, as for 'gantline up'.
+        dry_run: Say what would be done, and do nothing.
+    """
     need_libraries()
     from gantline.live.service.repair import mend
 

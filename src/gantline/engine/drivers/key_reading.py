@@ -22,7 +22,7 @@ from gantline.core.estimates import HIGH, LOW
 from gantline.core.policy import OrderPolicy, Policy, runs_by_key
 from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey
-from gantline.engine.drivers.dense import at_asked_speed, why_not_on_records
+from gantline.engine.drivers.record_loop import at_asked_speed, why_not_on_records
 from gantline.engine.state import State
 
 Within = Callable[[Callable[[], Any]], Any]  # bounds a call

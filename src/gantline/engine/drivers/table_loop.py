@@ -22,11 +22,10 @@ from gantline.engine.advance import arrive, finish_due, next_finish, next_movabl
 from gantline.engine.blocked import name_blocked
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.drivers import loop_clock
-from gantline.engine.drivers.declared import take_order
 from gantline.engine.drivers.key_reading import Within, time_said
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage
+from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage, take_order
 from gantline.engine.drivers.six_steps import Verbs, loop_over
-from gantline.engine.drivers.standstill import Standstill
+from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.instants import answer_ends
 from gantline.engine.lists import Lists, RowCount

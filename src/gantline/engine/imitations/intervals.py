@@ -14,7 +14,7 @@ from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.log import Interval as LogInterval
+from gantline.engine.log import Interval
 
 
 class DeviceSeats:
@@ -44,14 +44,14 @@ def write_log(
     held = np.asarray(devices, dtype=np.int64)
     n, total = len(sizes), len(held)
     log.reserve(n, total)
-    log.LI[LogInterval.ROW, :n], log.LI[LogInterval.OPTION, :n], log.LI[LogInterval.REASON, :n] = row, option, reason
-    log.LI[LogInterval.OFFSET, :n], log.LI[LogInterval.COUNT, :n], log.LI[LogInterval.NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
-    log.LF[LogInterval.START, :n], log.LF[LogInterval.END, :n] = begin, end
+    log.LI[Interval.ROW, :n], log.LI[Interval.OPTION, :n], log.LI[Interval.REASON, :n] = row, option, reason
+    log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LI[Interval.NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
+    log.LF[Interval.START, :n], log.LF[Interval.END, :n] = begin, end
     log.LD[:total] = held
     log.LN[:] = n, total
 
 
-class Interval(NamedTuple):
+class HeldInterval(NamedTuple):
     """A job held these devices from begin to end."""
 
     row: int
@@ -62,7 +62,7 @@ class Interval(NamedTuple):
     option: int = -1  # row of its option; below zero: its first
 
 
-def write_intervals(simulation: Simulation, intervals: Iterable[Interval]) -> None:
+def write_intervals(simulation: Simulation, intervals: Iterable[HeldInterval]) -> None:
     """Write them as they come, which is in the order of their beginnings."""
     held = list(intervals)
     row, begin, end, devices, reason, option = zip(*held) if held else ((),) * 6

@@ -69,7 +69,7 @@ class _Trial(ABC):
 
     def stop(self, row: int, epoch: int, **more: object) -> None:
         """Order a stop, and wait until it is acknowledged."""
-        self.order(Verb.STOP, row, epoch, **more)
+        self.order(Verb.STOP, row, epoch, (), **more)
         self.news(News.STOPPED, row, epoch)
 
     def until(self, true: Callable[[Report], bool], what: str) -> Report:

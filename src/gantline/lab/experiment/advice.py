@@ -14,7 +14,7 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.regime import find_regime
 from gantline.lab.experiment.charts import charts_of
-from gantline.lab.experiment.compare import METRICS, Comparison, compare, seed_columns
+from gantline.lab.experiment.compare import Comparison, compare, seed_columns
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
 from gantline.lab.experiment.intervals import change_interval, holm
 from gantline.lab.experiment.messages import notes_of, truth_known, warnings_of
@@ -82,13 +82,11 @@ def across(sweep: Sweep, axis: str) -> Sweep:
     return replace(sweep, cases=tuple(cases))
 
 
-def advise_runs(
-    sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95, left_out: str = ""
-) -> Advice:
+def advise_runs(sweep: Sweep, base: Setting, *, against: str = "", left_out: str = "") -> Advice:
     """Judge the runs of `grid_of`; `left_out`: why what really happened is not among them."""
     here = sweep.results["policy"].n_unique() > 1
-    policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []
-    clusters = compare(across(sweep, "cluster"), against=base.cluster, metrics=metrics, confidence=confidence)
+    policies = compare(sweep, against=against) if here else []
+    clusters = compare(across(sweep, "cluster"), against=base.cluster)
     sentences: list[str] = []
     for one in policies:
         sentences += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
@@ -175,7 +173,7 @@ def _money(sweep: Sweep, base: Setting) -> list[str]:
 _SIDE_BY_SIDE = tuple(key for key in SHOWN if key != "money")
 
 
-def render_advice(found: Advice, base: Setting, title: str = "Gantline advice") -> str:
+def render_advice(found: Advice, base: Setting) -> str:
     """The page as text; the same runs give the same text."""
     charts = {chart.name: chart for chart in charts_of(found.sweep.results)}
     doubts = folded(warnings_of(found.sweep), [f"{text}." for text in notes_of(found.sweep)])
@@ -188,7 +186,12 @@ def render_advice(found: Advice, base: Setting, title: str = "Gantline advice") 
         *(figures_section(charts) if charts else ()),
         f"<details><summary>Every comparison</summary><ul>{''.join(details)}</ul></details>" if details else "",
     ]
-    return page(title, f"{len(found.sweep.cases)} runs on {base.cluster} and other clusters.", [each for each in sections if each], charts)
+    return page(
+        "Gantline advice",
+        f"{len(found.sweep.cases)} runs on {base.cluster} and other clusters.",
+        [each for each in sections if each],
+        charts,
+    )
 
 
 def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:

@@ -24,17 +24,18 @@ from gantline.core.policy import Policy
 from gantline.lab.experiment.advice import Advice, advise_runs, check_jobs_fit, grid_of
 from gantline.lab.experiment.compare import METRICS, Comparison, check_asked, differences_of, sentences_of, store_comparisons
 from gantline.lab.experiment.compare import compare as compare_runs
-from gantline.lab.experiment.grid import Grid, PolicyChoice, policies_of
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice, policies_of
 from gantline.lab.experiment.history import check_against, with_what_happened
 from gantline.lab.experiment.messages import failures_of, notes_of, truth_known, usable, warnings_of
 from gantline.lab.experiment.running.processes import choose_backend
+from gantline.lab.experiment.saturation import RunAll
 from gantline.lab.experiment.setting import MANY, Setting
 from gantline.lab.experiment.sweep import Sweep, run_sweep, with_common_warmup
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import HOLD_BACK, SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned
-from gantline.simulator.signature import with_options
+from gantline.simulator.simulate import with_options
 from gantline.traces.files.policies import is_policy
 from gantline.traces.trace import Trace
 
@@ -108,17 +109,35 @@ def compare(
     """
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
-    wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    grid = Grid(base, choices_of(policies), seeds=wanted)
-    wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
-    check_against(against, grid.policies)
-    check_asked(wanted_metrics, confidence)
-    found, left_out = place.run_beside_log(grid, base, workers)
-    comparisons = tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence))
-    verdicts = Verdicts(comparisons, found, left_out)
+    wanted = metrics.split(",") if isinstance(metrics, str) else metrics
+    run = partial(place.run, workers=workers)
+    verdicts = compared(base, choices_of(policies), _seeds(seeds, usual_seeds(base)), run, against, wanted, confidence)
     if folder is not None:
         store_comparisons(verdicts.comparisons, Path(folder))
+    place.lend_to(verdicts.runs)
     return verdicts
+
+
+def compared(
+    base: Setting,
+    policies: tuple[PolicyChoice, ...],
+    seeds: tuple[int, ...],
+    run: RunAll,
+    against: str,
+    metrics: Sequence[str],
+    confidence: float,
+) -> Verdicts:
+    """Run the policies, and what a log says of real starts beside them, and compare them."""
+    grid = Grid(base, policies, seeds=seeds)
+    check_against(against, grid.policies)
+    check_asked(metrics, confidence)
+    runs, left_out = with_what_happened(usable(run(grid.cases())), base)
+    return Verdicts(tuple(compare_runs(runs, against=against, metrics=metrics, confidence=confidence)), runs, left_out)
+
+
+def usual_seeds(base: Setting) -> int:
+    """How many seeds policies are compared with: of a file there is one run."""
+    return _SEEDS_OF_A_GENERATOR if base.trace.generator else 1
 
 
 @partial(with_options, single=False)
@@ -144,12 +163,18 @@ def advise(
     """
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
-    wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
-    grid = grid_of(base, choices_of(policies), also, grow, wanted)
+    grid = grid_of(base, choices_of(policies), also, grow, _seeds(seeds, usual_seeds(base)))
+    found = advised(base, grid, partial(place.run, workers=workers), against)
+    place.lend_to(found.sweep)
+    return found
+
+
+def advised(base: Setting, grid: Grid, run: RunAll, against: str) -> Advice:
+    """Run a grid of policies and clusters, and what a log says of real starts beside it, and judge the runs."""
     check_against(against, grid.policies)
-    check_jobs_fit(grid.cases())
-    found, left_out = place.run_beside_log(grid, base, workers)
-    return advise_runs(found, base, against=against, left_out=left_out)
+    check_jobs_fit(cases := grid.cases())
+    runs, left_out = with_what_happened(usable(run(cases)), base)
+    return advise_runs(runs, base, against=against, left_out=left_out)
 
 
 @partial(with_options, single=False)
@@ -180,7 +205,9 @@ def sweep(
     at = (loads,) if isinstance(loads, (int, float)) else tuple(loads)
     grid = Grid(base, choices_of(policies), at, _seeds(seeds, 1), {name: _values(given) for name, given in (vary or {}).items()})
     grid.refuse_values_beside_axes()
-    return place.run(grid, workers, keep_runs=keep_runs)
+    found = place.run(grid.cases(), workers=workers, keep_runs=keep_runs)
+    place.lend_to(found)
+    return found
 
 
 @partial(with_options, single=False)
@@ -228,8 +255,7 @@ def tune(
         confidence=confidence,
         workers=workers,
     )
-    if place.passing:
-        weakref.finalize(found, shutil.rmtree, place.folder.parent, True)
+    place.lend_to(found)
     return found
 
 
@@ -249,26 +275,17 @@ class _Place:
     def of(folder: str | Path | None) -> _Place:
         return _Place(Path(tempfile.mkdtemp(prefix="gantline-")) / "sweep", True) if folder is None else _Place(Path(folder), False)
 
-    def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
-        return self._lent_to(self._run(grid, workers, keep_runs))
-
-    def run_beside_log(self, grid: Grid, base: Setting, workers: int) -> tuple[Sweep, str]:
-        """The runs and, where the trace is a log of real starts, what happened; or why that is left out."""
-        found, left_out = with_what_happened(self._run(grid, workers, keep_runs=False), base)
-        return self._lent_to(found), left_out
-
-    def _run(self, grid: Grid, workers: int, keep_runs: bool) -> Sweep:
-        if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
+    def run(self, cases: Sequence[Case], *, workers: int, keep_runs: bool = False) -> Sweep:
+        if workers > 1 and (own := [case.policy for case in cases if case.setting.handed is not None]):
             fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
             raise UsageError(f"'{own[0]}' is an object of this process, which other processes do not have", where="workers", fix=fix)
         run = partial(run_sweep, folder=self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
-        return usable(with_common_warmup(grid.cases(), run))
+        return usable(with_common_warmup(cases, run))
 
-    def _lent_to(self, found: Sweep) -> Sweep:
-        """The runs; a passing folder goes away with them."""
+    def lend_to(self, found: object) -> None:
+        """Let a passing folder go away with what was found in it."""
         if self.passing:
             weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
-        return found
 
 
 def _setting(trace: Any, cluster: Any, options: Mapping[str, Any], place: _Place) -> Setting:

@@ -12,7 +12,7 @@ from gantline.lab.experiment.records import DONE
 from gantline.lab.experiment.results import HAPPENED, SweepRuns, same_runs
 from gantline.lab.report.run_warnings import doubts_of, free_stops, links_apart, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.models.estimate_chain import find_estimates
-from gantline.simulator.warmup import BATCH
+from gantline.simulator.summary import BATCH
 
 Runs = TypeVar("Runs", bound="SweepRuns")
 _SHOWN = 5

@@ -24,7 +24,7 @@ from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.lab.experiment.digest import program_digest
 from gantline.lab.report.frames import RunLike
-from gantline.lab.report.metrics import measure_with_steadiness, tracked_window
+from gantline.lab.report.metrics import Measuring, tracked_window
 from gantline.lab.report.run_warnings import doubts_of
 from gantline.lab.report.rundir import plain, write_run
 from gantline.lab.whole_files import DiskFullError, is_full, write_json, write_stream
@@ -64,7 +64,7 @@ class Record:
 def store_result(folder: Path, key: str, run: RunLike, *, keep_run: bool) -> dict[str, Any]:
     """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
     window = tracked_window(run.summary)
-    found, steady = measure_with_steadiness(run, window)
+    found, steady = Measuring(window).with_steadiness(run)
     measures, summary = plain(found), plain(run.summary)
     if keep_run:
         try:

@@ -1,4 +1,7 @@
-"""A study: one published figure, the runs that should show it again, and the claims they are held against."""
+"""A study: one published figure, the runs that should show it again, and the claims they are held against.
+
+What a study is made of is imported from here.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.experiment.charts import charts_of
-from gantline.lab.experiment.grid import Case
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.sweep import Sweep
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.grid import Case as Case
+from gantline.lab.experiment.grid import Grid as Grid
+from gantline.lab.experiment.grid import PolicyChoice as PolicyChoice
+from gantline.lab.experiment.setting import Setting as Setting
+from gantline.lab.experiment.sweep import Sweep as Sweep
+from gantline.lab.experiment.trace_source import TraceSource as TraceSource
 from gantline.lab.report.figures import Chart
 from gantline.registry import Register
 

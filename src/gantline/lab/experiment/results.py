@@ -142,7 +142,7 @@ class SweepRuns:
 SHOWN = ("jct_mean", "jct_p95", "utilization", "preemptions")
 
 
-def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN, *, confidence: float = 0.95) -> pl.DataFrame:
+def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN) -> pl.DataFrame:
     """A row per policy and place: how many runs are done, and of each metric its mean, `low` and `high` (NaN: too few runs)."""
     places = ["policy", *(axis for axis in axes_of(results) if axis != "seed")]
     rows: list[dict[str, Any]] = []
@@ -152,7 +152,7 @@ def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN, *, confidenc
         row["mark"] = MARK if doubt_of(done["doubts"].to_list()) else ""
         counted = runs_that_count(done)
         for metric in metrics:
-            interval = mean_interval(counted[metric].drop_nans().to_numpy(), confidence)
+            interval = mean_interval(counted[metric].drop_nans().to_numpy())
             row |= {metric: interval.value, f"{metric}_low": interval.low, f"{metric}_high": interval.high}
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)

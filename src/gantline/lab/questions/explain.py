@@ -27,8 +27,7 @@ from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.from_here import private_tables, state_on
-from gantline.simulator.outcome import JobOutcome, carry_out, carry_out_on
+from gantline.simulator.from_here import JobOutcome, carry_out, carry_out_on, private_tables, state_on
 from gantline.simulator.rollout import CpuBudget
 from gantline.traces.files.policies import GivenPlacement
 

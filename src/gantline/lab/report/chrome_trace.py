@@ -7,7 +7,7 @@ microseconds from the first arrival.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ def write_chrome_trace(run: RunLike, out: Path) -> Path:
     return write_whole(Path(out), fill)
 
 
-def trace_events(run: RunLike, node_gpus: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+def trace_events(run: RunLike) -> Iterator[dict[str, Any]]:
     """Names of nodes and devices, a complete event per device and allocation, counters of the queue and the busy GPUs."""
     run = settled(run)
     start, _ = span_of(run)
-    sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
+    sizes = node_gpus_of(run)
     process = np.repeat(np.arange(len(sizes)) + 1, sizes)
     yield from _names(run, process, len(sizes))
     users = run.jobs.select("job", "user")

@@ -139,9 +139,9 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
     return Group(table, *notes, Text(), queue_lines(names, runs))
 
 
-def queue_lines(names: Sequence[str], runs: Sequence[RunLike], width: int = 40) -> RenderableType:
+def queue_lines(names: Sequence[str], runs: Sequence[RunLike]) -> RenderableType:
     """The queue of each run over time, all to one scale."""
-    curves = [_curve(run, "queued", width) for run in runs]
+    curves = [_curve(run, "queued", 40) for run in runs]
     top = max((float(curve.max()) for curve in curves if curve.size), default=0.0)
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, run, curve in zip(names, runs, curves):

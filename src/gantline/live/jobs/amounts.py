@@ -1,9 +1,11 @@
-"""Amounts as people write them in a job's specification: sizes, devices, memory, bandwidth, arrays."""
+"""Amounts as people write them in a job's specification: sizes, devices, memory, bandwidth, arrays, and rules by which losses end it."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from gantline.core.ending import EndingRule, find_ending
 from gantline.core.errors import UsageError
 
 MOST_TASKS = 10_000
@@ -16,6 +18,16 @@ _CPUS = re.compile(r"^(\d+(?:\.\d+)?)\+?$")
 _BANDWIDTH = re.compile(r"^(\d+(?:\.\d+)?)\s*(?:([MG])B(?:/s|ps)?)?\+?$", re.IGNORECASE)
 _RANGE = re.compile(r"^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$")
 _GB = {"": 1.0, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3, "ki": 1024 / 1e9, "mi": 1024**2 / 1e9, "gi": 1024**3 / 1e9, "ti": 1024**4 / 1e9}
+WIDEST = 10_000  # reports that are kept of a job at most
+
+
+@lru_cache(maxsize=1000)
+def rule_of(text: str) -> EndingRule:
+    """The rule that a text means; one that would have a service keep too many reports is refused."""
+    rule = find_ending(text)
+    if rule.kind == "plateau" and rule.window > WIDEST:
+        raise UsageError(f"a window of {rule.window} reports", where="--end-by", fix=f"a service keeps at most {WIDEST} reports of a job")
+    return rule
 
 
 def sizes(value: object, where: str, least: int = 1) -> tuple[int, int]:

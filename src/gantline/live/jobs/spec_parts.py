@@ -27,7 +27,8 @@ from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
 from gantline.core.plain_text import is_text
 from gantline.live.jobs import amounts
-from gantline.live.scheduler.progress import rule_of
+from gantline.live.jobs.amounts import rule_of
+from gantline.traces.schema import is_metric
 
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _QUEUE = re.compile(r"^\w[\w.\-]{0,99}(/\w[\w.\-]{0,99}){0,9}$")
@@ -93,8 +94,6 @@ def _metrics(values: dict[str, float]) -> dict[str, float]:
     if "gpu_demand" in values:
         raise mistake("'gpu_demand' is what resources.share says", "write resources: {share: 0.5}")
     if values:
-        from gantline.traces.schema import is_metric  # few jobs have any
-
         for key in values:
             if not key.strip():
                 raise mistake("a metric has no name", "write {stage_io: 0.3}")

@@ -43,7 +43,7 @@ class TrialGang:
     name: str
     devices: tuple[int, ...]
     launch: Callable[[int], Launch]
-    part: float = 1.0  # of its GPU that each device is, in the unit in which the crew's size is counted
+    part: float = 1.0  # of its GPU that each device is, in the unit in which the gangs' size is counted
 
     @property
     def held(self) -> float:
@@ -51,10 +51,10 @@ class TrialGang:
 
 
 @contextmanager
-def crew(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: float) -> Iterator[Crew]:
+def colocated(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: float) -> Iterator[ColocatedGangs]:
     """Gangs on a runner of their own, made for a folder that is removed afterwards; nothing outlives it."""
     home = Path(tempfile.mkdtemp(prefix="gantline-company-"))
-    found = Crew(home, make(home), gangs, size)
+    found = ColocatedGangs(home, make(home), gangs, size)
     try:
         yield found
     finally:
@@ -78,13 +78,13 @@ def measure_company(
         if held and node.type not in found:
             note(f"{len(held)} gangs of {size} x {node.type} beside each other")
             gangs = [TrialGang(command[0], tuple(range(at, at + size)), launch) for at in held]
-            with crew(lambda home: LocalRunner(home, cluster.spec), gangs, slices_of_gpu(node, cluster.nodes)) as one:
+            with colocated(lambda home: LocalRunner(home, cluster.spec), gangs, slices_of_gpu(node, cluster.nodes)) as one:
                 found[node.type] = fit_company(one.measure(seconds))
     return found
 
 
 @dataclass
-class Crew:
+class ColocatedGangs:
     """Gangs of one node, or of one GPU whose slices are of several sizes, by row."""
 
     home: Path

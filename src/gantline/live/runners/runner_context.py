@@ -13,7 +13,7 @@ from gantline.live.jobs.launch import Launch, Submittable
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
-    from gantline.engine.drivers.message_queue import Clock
+    from gantline.engine.drivers.live import Clock
     from gantline.live.runners.runner_events import RunnerEvents
 
 

@@ -13,16 +13,14 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from gantline.core.errors import RefusedError
 from gantline.live.jobs.launch import Launch
 from gantline.live.scheduler.job_registry import Job
 from gantline.live.scheduler.view import JobView, old_view
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _PART = 20_000  # jobs in a file, unless an array has more
 _TEXT = ("id", "name", "user", "queue", "state", "reason", "why", "array")
@@ -39,8 +37,6 @@ class Archive:
     # --- writing ----------------------------------------------------------------------------------------------------------
     def add(self, records: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]], born: float) -> None:
         """Add jobs as the store has them, each with its events; `born` is when the service's clock began, in seconds since 1970."""
-        import polars as pl
-
         fresh = pl.DataFrame([_row(record, events, born) for record, events in records], schema=_schema())
         parts = self._parts()
         target = self.folder / f"jobs-{len(parts) + 1:06d}.parquet"
@@ -57,8 +53,6 @@ class Archive:
     # --- reading ----------------------------------------------------------------------------------------------------------
     def frame(self, columns: Sequence[str] = ()) -> pl.DataFrame:
         """All jobs, in the order in which they were archived; only some columns, where they are named."""
-        import polars as pl
-
         wanted = list(dict.fromkeys(["id", *columns])) if columns else None
         parts = [_read(part, wanted) for part in self._parts()]
         empty = pl.DataFrame(schema={name: kind for name, kind in _schema().items() if wanted is None or name in wanted})
@@ -77,8 +71,6 @@ class Archive:
 
     def jobs(self, ids: Sequence[str]) -> dict[str, tuple[JobView, dict[str, Any], list[dict[str, Any]]]]:
         """Those of these jobs that are here: as others see them, their records and their events. An array's number means its tasks."""
-        import polars as pl
-
         found: dict[str, tuple[JobView, dict[str, Any], list[dict[str, Any]]]] = {}
         chosen = pl.col("id").is_in(list(ids)) | pl.col("array").is_in(list(ids))
         for part in self._parts():
@@ -90,8 +82,6 @@ class Archive:
 
     def views(self, filters: Mapping[str, Sequence[str]] | None = None) -> list[JobView]:
         """Jobs whose columns have one of the values given, in order of submission."""
-        import polars as pl
-
         rows = self.frame((*(filters or {}), "submitted", "record"))
         for column, values in (filters or {}).items():
             rows = rows.filter(pl.col(column).is_in(list(values)))
@@ -108,8 +98,6 @@ class Archive:
 
     def ended_before(self, wall: float) -> list[str]:
         """Ids of jobs that had ended by then."""
-        import polars as pl
-
         return self.frame(("ended",)).filter(pl.col("ended") < wall)["id"].to_list()
 
     def _parts(self) -> list[Path]:
@@ -129,15 +117,11 @@ def _view(record: str) -> JobView:
 
 
 def _schema() -> dict[str, Any]:
-    import polars as pl
-
     kinds = {**dict.fromkeys(_TEXT, pl.String), **dict.fromkeys(_WHOLE, pl.Int64), **dict.fromkeys(_REAL, pl.Float64)}
     return {**kinds, "record": pl.String, "history": pl.String}
 
 
 def _read(part: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    import polars as pl
-
     try:
         return pl.read_parquet(io.BytesIO(part.read_bytes()), columns=columns)  # opened once: it may be replaced meanwhile
     except (pl.exceptions.PolarsError, OSError) as error:

@@ -13,8 +13,7 @@ from gantline.core.columns import Job as JobColumn
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
 from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents

@@ -13,8 +13,7 @@ from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.engine.state import State
 
 Answer = TypeVar("Answer")

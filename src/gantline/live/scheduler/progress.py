@@ -11,18 +11,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import lru_cache
 from typing import Any
 
 from gantline.core.columns import Job
-from gantline.core.ending import EndingRule, find_ending
+from gantline.core.ending import EndingRule
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
+from gantline.live.jobs.amounts import rule_of
 from gantline.live.runners.runner import Runner
 from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.view import JobView
@@ -183,17 +182,6 @@ def _read(given: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, in
 
 # Which running jobs their losses end: what each has reported since it was last started, compared with its rule
 # (`core.ending`).
-
-WIDEST = 10_000  # reports that are kept of a job at most
-
-
-@lru_cache(maxsize=1000)
-def rule_of(text: str) -> EndingRule:
-    """The rule that a text means; one that would have a service keep too many reports is refused."""
-    rule = find_ending(text)
-    if rule.kind == "plateau" and rule.window > WIDEST:
-        raise UsageError(f"a window of {rule.window} reports", where="--end-by", fix=f"a service keeps at most {WIDEST} reports of a job")
-    return rule
 
 
 class Losses:

@@ -15,8 +15,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, News, Report, Submit, decode_input
 from gantline.core.json_reader import Reader
 from gantline.core.plan import Plan
+from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.drivers.live import Live, Script
-from gantline.engine.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.executor import Can, Order, Verb
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
@@ -208,11 +208,11 @@ def replay_store(
 
 def _replayed(store: KeptPast, archive: Archive | None, run: RecordedRun | None) -> Replayed:
     kept = list(store.checkpoints())
-    ways, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
+    launches, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):
         end = kept[place + 1][0] if place + 1 < len(kept) else None
         past = Past.read((number, line) for number, line in store.journal(covers) if end is None or number <= end)
-        stretch = _stretch(saved, past, ways, is_last=end is None, run=run)
+        stretch = _stretch(saved, past, launches, is_last=end is None, run=run)
         left_out = found.left_out + len(past.aside)
         found = Replayed(found.decisions + stretch.decisions, stretch.difference, stretch.open, left_out, found.before)
         if found.difference is not None:
@@ -220,13 +220,13 @@ def _replayed(store: KeptPast, archive: Archive | None, run: RecordedRun | None)
     return found
 
 
-def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: bool, run: RecordedRun | None) -> Replayed:
+def _stretch(saved: Mapping[str, Any], past: Past, launches: Launches, *, is_last: bool, run: RecordedRun | None) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     setup = Setup.from_json(saved["setup"])
     loop = make_loop(setup, saved, cluster, None, _Stopped(float(snapshot["now"])))
     t = loop.state.tables
-    loop.inbox.able = lambda row: setup.able(ways[t.ids[row]], t.cluster)
+    loop.inbox.able = lambda row: setup.able(launches[t.ids[row]], t.cluster)
     check = Check(past.decisions, is_open=is_last)
     loop.engine.recorder = check.decided
     if run is not None:

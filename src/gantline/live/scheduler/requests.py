@@ -15,8 +15,9 @@ from gantline.core.inputs import Action, Input, JobRequest, Reserve, SetJob, Set
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, known_names
 from gantline.core.windows import AdvanceWindow
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.runner_context import ExternalJobs
 from gantline.live.scheduler.endings import Endings
 from gantline.live.scheduler.job_registry import Job, JobRegistry
@@ -112,23 +113,23 @@ class Requests:
         """The job, or the jobs of an array, which are one input: only their index differs, and the engine does not receive it."""
         self.next_id += 1
         number, registry = str(self.next_id), self.registry
-        ways = [replace(way, runtime_env=environment) for way in spec.launches(number)] if environment else spec.launches(number)
-        array = ways[0].array == number
-        names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
+        launches = [replace(launch, runtime_env=environment) for launch in spec.launches(number)] if environment else spec.launches(number)
+        array = launches[0].array == number
+        names = [f"{number}_{launch.array_index}" for launch in launches] if array else [number]
         first = spec.first()
         shown = first.to_json()
         jobs = [
-            Job(name, {**shown, "index": way.array_index} if "index" in shown else shown, way, user, request, at)
-            for name, way in zip(names, ways, strict=True)
+            Job(name, {**shown, "index": launch.array_index} if "index" in shown else shown, launch, user, request, at)
+            for name, launch in zip(names, launches, strict=True)
         ]
         submit = self._completed(first.to_submit(names[0], at), jobs[0])
-        unknown = [other for other, _ in ways[0].after if other not in registry]
+        unknown = [other for other, _ in launches[0].after if other not in registry]
         if unknown:
             raise NotFoundError(
                 f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], [one.id for one in registry if one.user == user])
             )
         asked = {key: submit.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in submit.job}
-        waits, inside = {"dependency"} if registry.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
+        waits, inside = {"dependency"} if registry.waits_for_others(jobs[0]) else set(), launches[0].parallel or len(jobs)
         for place, job in enumerate(jobs):
             job.asked, job.holds = dict(asked), waits | ({"array-limit"} if place >= inside else set())
         if array:
@@ -210,8 +211,6 @@ class Requests:
 
     def _again(self, job: Job, at: float) -> Submit:
         """A job that has ended comes back under its id, with epochs behind those that it had."""
-        from gantline.live.jobs.spec_file import spec_of
-
         submit = self._completed(spec_of(dict(job.spec)).to_submit(job.id, at), job)
         job.holds.clear()
         return replace(submit, job={**submit.job, "epoch": max(job.ended_epoch, 0)})
@@ -268,8 +267,6 @@ def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, 
 
 def _checked(scheduler: Scheduler, id: str, changes: Mapping[str, Any]) -> tuple[Job, JobSpec]:
     """A job and its specification with the changes; refused where it cannot be changed so."""
-    from gantline.live.jobs.spec_file import spec_of
-
     if id not in scheduler.registry:
         raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.registry.jobs))
     job = scheduler.registry[id]

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Message
 from gantline.live.scheduler.archive import Archive, totals_of
 from gantline.live.scheduler.job_registry import Job
 from gantline.live.scheduler.loop_thread import Answer, settle

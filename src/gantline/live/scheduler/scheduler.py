@@ -25,8 +25,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Message
+from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
 from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import Incident, OverBudgetError

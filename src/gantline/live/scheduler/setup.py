@@ -25,8 +25,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.drivers.live import Live
-from gantline.engine.drivers.message_queue import Clock
+from gantline.engine.drivers.live import Clock, Live
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
@@ -34,9 +33,9 @@ from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
 from gantline.engine.state import State
+from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
-from gantline.live.scheduler.progress import rule_of
 from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle

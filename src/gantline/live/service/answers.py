@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError

@@ -69,12 +69,12 @@ class _Repair:
                 readable.append(record)
             except Exception as error:
                 yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {one_line(error)}")
-        ways = Launches(readable, self.archive)
+        launches = Launches(readable, self.archive)
         yield from self._twice()
         loop, after = None, 0
         for number, covers, saved in reversed(self.store.numbered_checkpoints()):
             try:
-                loop, after = _loop(saved, ways), covers
+                loop, after = _loop(saved, launches), covers
                 break
             except Exception as error:
                 if not self.dry_run:
@@ -105,12 +105,12 @@ class _Repair:
         return Mended(f"journal line {number}", why, "set aside")
 
 
-def _loop(saved: Saved, ways: Launches) -> Live:
+def _loop(saved: Saved, launches: Launches) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
     setup = Setup.from_json(saved["setup"])
     loop = make_loop(setup, saved, cluster, None, _Still())
     t = loop.state.tables
-    loop.inbox.able = lambda row: setup.able(ways[t.ids[row]], t.cluster)
+    loop.inbox.able = lambda row: setup.able(launches[t.ids[row]], t.cluster)
     return loop
 
 

@@ -16,6 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
+from alembic import command
+from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -256,9 +258,6 @@ def migrate(connection: Connection) -> None:
         return
     if found is not None and found > HEAD:
         raise RefusedError(f"was written by a newer Gantline (version {found} of its tables)", where="store", fix="upgrade gantline")
-    from alembic import command
-    from alembic.config import Config
-
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "_migrations"))
     config.attributes["connection"] = connection

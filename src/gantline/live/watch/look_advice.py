@@ -20,12 +20,12 @@ from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
 from gantline.core.option_json import decode_option
 from gantline.core.options import OptionTable
-from gantline.engine.assembly.feasible import can_hold
+from gantline.engine.assembly.load import can_hold
 from gantline.lab.experiment.advice import Advice
 from gantline.lab.experiment.api import Policies, advise, choices_of
 from gantline.lab.experiment.grid import PolicyChoice
 from gantline.live.watch.watched import ClusterLook, Document, left_out_notes, spelled_time
-from gantline.simulator.signature import with_options
+from gantline.simulator.simulate import with_options
 from gantline.traces.files.clusters import short_form
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace

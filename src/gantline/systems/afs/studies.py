@@ -7,10 +7,21 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import RATE, Claim, Scale, Study, claim_terms, elastic_setting, mean_by, mean_by_policy
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    RATE,
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    elastic_setting,
+    mean_by,
+    mean_by_policy,
+)
 
 _RIGID = ("las", "tiresias", "srtf")
 ELASTIC = ("afs", "equal-share")

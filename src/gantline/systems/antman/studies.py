@@ -6,11 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.sweep import Sweep
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, Sweep, TraceSource, claim_terms
 
 _ALONE, _ANTMAN, _PACKED = "without guests", "antman", "no protection"
 _UNNOTICED = "guaranteed jobs end as if there were no guests"

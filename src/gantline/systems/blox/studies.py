@@ -8,11 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.charts import points_against
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.sweep import Sweep
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, Sweep, TraceSource, claim_terms
 from gantline.lab.report.figures import Chart, boxes_over_seeds, jct_against_load
 
 # The cluster and the jobs of Blox' simulations (EuroSys 2024, section 5): 128 GPUs, Philly-like jobs, jobs 3000 to 4000.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -121,7 +121,7 @@ def _until_done(plan: list[int], slots: list[_Ways], work: float) -> tuple[list[
 
 def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
     """The place in each slot's ways of the best plan; None: no plan is better than the known one."""
-    best, most, bounds = None, known * (1.0 - _EQUAL), _Bounds(slots)
+    best, most, least = None, known * (1.0 - _EQUAL), _bounds(slots)
     done, grams = np.zeros(1), np.zeros(1)
     steps: list[tuple[Ints, Ints]] = []  # of each slot: the state before, and the way taken
     for slot, ways in enumerate(slots):
@@ -131,7 +131,7 @@ def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
             if emitted[state] < most:
                 most, best = float(emitted[state]) * (1.0 - _EQUAL), (*_path(steps, state), way)
         total, spent = (done[:, None] + ways.adds).ravel(), (grams[:, None] + ways.costs).ravel()
-        open_ = np.flatnonzero((total < work) & (spent + bounds.least(slot + 1, work - total) < most))
+        open_ = np.flatnonzero((total < work) & (spent + least(slot + 1, work - total) < most))
         if not len(open_):
             break
         order = open_[np.lexsort((-total[open_], spent[open_]))]
@@ -150,22 +150,18 @@ def _path(steps: list[tuple[Ints, Ints]], state: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-class _Bounds:
-    """The least that work emits in the slots from one on, where servers may be had in fractions."""
+def _bounds(slots: list[_Ways]) -> Callable[[int, Floats], Floats]:
+    """The least that work emits in the slots from one on, where servers may be had in fractions; infinity: they cannot do it."""
+    pieces = [(slot, *piece) for slot, ways in enumerate(slots) for piece in _hull(ways.adds, ways.costs)]
+    of_slot, adds, costs = np.array(sorted(pieces, key=lambda piece: piece[2] / piece[1])).reshape(-1, 3).T
 
-    def __init__(self, slots: list[_Ways]) -> None:
-        pieces = [(slot, *piece) for slot, ways in enumerate(slots) for piece in _hull(ways.adds, ways.costs)]
-        table = np.array(sorted(pieces, key=lambda piece: piece[2] / piece[1])).reshape(-1, 3)
-        self._slot, self._adds, self._costs = table.T
-
-    def least(self, slot: int, work: Floats) -> Floats:
-        """Infinity: the slots cannot do it."""
-        later = self._slot >= slot
-        reach = np.concatenate(([0.0], np.cumsum(self._adds[later])))
-        emits = np.concatenate(([0.0], np.cumsum(self._costs[later])))
-        slack = _EQUAL * reach[-1]
-        found: Floats = np.where(work > reach[-1] + slack, np.inf, np.interp(work, reach, emits))
+    def least(slot: int, work: Floats) -> Floats:
+        later = of_slot >= slot
+        reach, emits = (np.concatenate(([0.0], np.cumsum(each[later]))) for each in (adds, costs))
+        found: Floats = np.where(work > reach[-1] + _EQUAL * reach[-1], np.inf, np.interp(work, reach, emits))
         return found
+
+    return least
 
 
 def _hull(adds: Floats, costs: Floats) -> list[tuple[float, float]]:
@@ -240,7 +236,7 @@ class CarbonScaler(Policy):
         for pool in pools(snapshot):
             known = memory.get("plans", {})
             kept = {str(row): known[str(row)] for row in pool.of(snapshot.jobs.rows).tolist() if str(row) in known}
-            grants, planned, late = _Desk(self, signal, pool, kept).decide()
+            grants, planned, late = _PoolPlanner(self, signal, pool, kept).decide()
             shared.append((pool, grants))
             plans.update(planned)
             notes += [f"job '{snapshot.jobs.ids[job]}' cannot meet its deadline and runs as wide as it may" for job in late]
@@ -248,7 +244,7 @@ class CarbonScaler(Policy):
         return plan_of(snapshot, shared, valid_until=until, memory={"plans": plans}, notes=tuple(notes))
 
 
-class _Desk:
+class _PoolPlanner:
     """One decision for the jobs that compete for one device type."""
 
     def __init__(self, policy: CarbonScaler, signal: Signal, pool: Pool, known: dict[str, Any]) -> None:
@@ -257,11 +253,11 @@ class _Desk:
         self.cost = max(facts.costs.start, facts.costs.resume, facts.costs.resize, facts.costs.move)
         power = facts.grid.power.get(pool.snapshot.cluster.types[pool.kind])
         self.watts = 1.0 if power is None else power.busy
-        self.now = pool.snapshot.now
+        self.now, self.left = pool.snapshot.now, pool.of(pool.snapshot.jobs.remaining)
 
     def decide(self) -> tuple[Ints, dict[str, Any], list[int]]:
         """Devices of each job now, the plans to remember, and the jobs whose deadline was just given up."""
-        rows, left = [str(row) for row in self.pool.of(self.pool.snapshot.jobs.rows).tolist()], self._left()
+        rows = [str(row) for row in self.pool.of(self.pool.snapshot.jobs.rows).tolist()]
         ends = {row: self._deadline(place, row) for place, row in enumerate(rows)}
         slots = Slots.until(self.signal, self.now, max(ends.values(), default=self.now), self.cost)
         room = np.full(len(slots), self.pool.capacity)
@@ -269,7 +265,7 @@ class _Desk:
         late = []
         grants = np.zeros(len(rows), dtype=np.int64)
         for place, row in enumerate(rows):
-            work = float(left[place])
+            work = float(self.left[place])
             sizes = self._stands(slots, room, place, row, work) or self._anew(slots, room, place, work, ends[row])
             if sizes is None:  # no plan meets the deadline
                 if not self.known.get(row, {}).get("late"):
@@ -316,10 +312,6 @@ class _Desk:
         rising = [k for k in range(len(sizes)) if k == 0 or speeds[k] > max(speeds[:k])]
         return ServerProfile([sizes[k] for k in rising], [speeds[k] for k in rising], [sizes[k] * self.watts for k in rising])
 
-    def _left(self) -> Floats:
-        left: Floats = self.pool.of(self.pool.snapshot.jobs.remaining)
-        return left
-
     def _deadline(self, place: int, row: str) -> float:
         """The job's own, or the one that its slack gives it when it comes."""
         jobs = self.pool.snapshot.jobs
@@ -332,5 +324,5 @@ class _Desk:
         if not profile.servers:  # nothing that it could run on is there now
             return self.now + self.signal.step
         speed = max((t for n, t in zip(profile.servers, profile.throughput) if n <= max(asked, profile.servers[0])), default=1.0)
-        length = float(self._left()[place]) / speed + 2.0 * self.cost
+        length = float(self.left[place]) / speed + 2.0 * self.cost
         return self.now + length * (1.0 + self.policy.slack) + self.signal.step

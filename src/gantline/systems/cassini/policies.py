@@ -20,7 +20,6 @@ from gantline.core.traffic import ITERATION, Traffic
 from gantline.models.links.link_flows import Flow
 from gantline.models.links.shared_links import (
     PHASE_ERROR,
-    Circle,
     Fit,
     best_shifts,
     circle_of,
@@ -31,6 +30,7 @@ from gantline.models.links.shared_links import (
     score_of,
 )
 from gantline.policies.drawn_places import GangNeed, Places, drawn_places
+from gantline.policies.registry import inner_policy
 
 # The affinity graph: which jobs meet on which links, how well they fit there, and one shift per job that suits all links.
 #
@@ -50,9 +50,7 @@ class Company(NamedTuple):
     uncommon: int  # links whose jobs have no common period in the limit
 
 
-@lru_cache(maxsize=1 << 12)
-def _fit(circles: tuple[Circle, ...], capacity: float) -> Fit:
-    return best_shifts(circles, capacity)
+_fit = lru_cache(maxsize=1 << 12)(best_shifts)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -270,8 +268,6 @@ class Cassini(Policy):
         return {f"links_{name}": int(count) for name, count in zip(COUNTS, memory["counts"])} if isinstance(memory, dict) else {}
 
     def _host(self) -> Policy:
-        from gantline.policies.registry import inner_policy
-
         return inner_policy(self.host, self.name, "host")
 
     def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:

@@ -7,11 +7,8 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
 from gantline.lab.experiment.intervals import change_interval
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, TraceSource, claim_terms
 
 _CLUSTER = "24x1@2/rack,tree:6.25/6.25"
 _WAYS = ("random", "host", "cassini", "ideal")

@@ -4,7 +4,7 @@ Its rules are in docs/design/elasticflow.md; it has a loop of its own, which run
 `edf`, `tiresias`, `gandiva` and `themis`, and no others.
 """
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="elasticflow")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import RATE, Claim, Scale, Study, claim_terms, elastic_setting
+from gantline.lab.experiment.reproduction import RATE, Case, Claim, Grid, PolicyChoice, Scale, Study, claim_terms, elastic_setting
 
 _RATES = (5, 60)
 _ADAPTIVE, _FIXED = "adaptive batch", "fixed batch"

@@ -146,12 +146,22 @@ SCHEDULING = (
 CARBON = ("lowest", "waiting", "oracle", "cst_average", "cst_oracle")
 
 
+# `gaia`: jobs that may wait run while the grid is clean (GAIA, ASPLOS 2024, sections 4 and 5).
+
+_TWO_HOURS = 7200.0
+
+
 @dataclass(frozen=True)
-class GaiaSettings(Policy):
-    """What GAIA is told; regime `gaia` imitates its simulator, the default engine runs its ideas on a cluster of your own."""
+class Gaia(Policy):
+    """Jobs that may wait run while the grid is clean; among those that are due, first come, first served.
+
+    When a job comes, the times in which it should run are fixed and remembered. A job that falls behind (its devices were busy) runs as
+    soon as its patience is used up: then nothing is gained by waiting any longer.
+    """
 
     name = "gaia"
     paper = "Hanafy et al., Going Green for Less Green: Optimizing the Cost of Reducing Cloud Carbon Emissions, ASPLOS 2024"
+    needs = frozenset({"remaining", "carbon"})
 
     scheduling: str = parameter("carbon", f"when a job runs: {', '.join(SCHEDULING)}", one_of=SCHEDULING)
     carbon: str = parameter(
@@ -191,22 +201,6 @@ class GaiaSettings(Policy):
     @property
     def by_threshold(self) -> bool:
         return self.scheduling.endswith("threshold")
-
-
-# `gaia`: jobs that may wait run while the grid is clean (GAIA, ASPLOS 2024, sections 4 and 5).
-
-_TWO_HOURS = 7200.0
-
-
-@dataclass(frozen=True)
-class Gaia(GaiaSettings):
-    """Jobs that may wait run while the grid is clean; among those that are due, first come, first served.
-
-    When a job comes, the times in which it should run are fixed and remembered. A job that falls behind (its devices were busy) runs as
-    soon as its patience is used up: then nothing is gained by waiting any longer.
-    """
-
-    needs = frozenset({"remaining", "carbon"})
 
     def for_regime(self, regime: str) -> Policy:
         if regime == "gaia":

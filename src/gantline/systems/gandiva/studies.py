@@ -6,10 +6,18 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms, mean_table
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_table,
+)
 
 _COSTS = "start=10,resume=30,move=5,resize=5,switch=1"
 _NAME = "gandiva.introspective"

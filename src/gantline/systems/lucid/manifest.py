@@ -1,7 +1,5 @@
 """What Gantline has of Lucid, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -23,10 +21,10 @@ SYSTEM = System(
         "lucid": ".regime:SCOPE",
     },
     profile_readers={
-        "lucid": ".profiles:read",
+        "lucid": ".traces:read_profiles",
     },
     importers={
-        "lucid": (".importer:read", "Lucid's logs, on the clock of its simulator (CSV)"),
+        "lucid": (".traces:read", "Lucid's logs, on the clock of its simulator (CSV)"),
     },
     studies={
         "lucid-slips": ".studies:LucidSlips",

@@ -3,7 +3,7 @@
 Its rules are in docs/policies/lucid.md.
 """
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="lucid", tick=1.0, profiles=True)

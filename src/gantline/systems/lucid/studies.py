@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms, mean_table
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_table,
+)
 from gantline.systems.lucid.policies.policy import REPAIRS
 
 _AS_IT_IS, _ALL = "lucid", "lucid, all repaired"

@@ -6,10 +6,18 @@ from typing import Any
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms, mean_by_policy
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_by_policy,
+)
 
 _PARTS: dict[str, dict[str, Any]] = {
     "neither": {"loans": "none", "elastic": False},

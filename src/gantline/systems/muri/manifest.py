@@ -1,7 +1,5 @@
 """What Gantline has of Muri, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -22,13 +20,13 @@ SYSTEM = System(
         "muri": ".regime:SCOPE",
     },
     performance_models={
-        "stage-cycles": ".models:stage_cycles",
+        "stage-cycles": ".traces:stage_cycles",
     },
     profile_readers={
-        "muri": ".models:read",
+        "muri": ".traces:read_profiles",
     },
     importers={
-        "muri": (".importer:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),
+        "muri": (".traces:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),
     },
     held_against=(
         HeldAgainst(

@@ -1,6 +1,6 @@
 """Muri's simulator (SIGCOMM 2022): events, and at each of them seconds that every job which goes on running loses."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="muri", profiles=True)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.reasons import Reason
-from gantline.engine.assembly.device_speeds import classes_of
+from gantline.engine.assembly.from_trace import classes_of
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import HeldInterval, write_intervals, write_jobs
 from gantline.policies.placement.picking import DeviceBins, Devices, packed, pal, pm_first, speed_bins
 from gantline.traces.trace import Trace
 
@@ -347,7 +347,7 @@ def _write(simulation: Simulation, lives: list[Life]) -> None:
     write_intervals(
         simulation,
         (
-            Interval(row, begin, end, devices, Reason.FINISHED if math.isclose(end, lives[row].end) else Reason.PREEMPTED)
+            HeldInterval(row, begin, end, devices, Reason.FINISHED if math.isclose(end, lives[row].end) else Reason.PREEMPTED)
             for begin, row, end, devices in spells
         ),
     )

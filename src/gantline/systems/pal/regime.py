@@ -3,7 +3,7 @@
 Its rules are in docs/policies/pal.md. Suspended jobs lose no work, nothing costs time, a finish is seen at the end of its round.
 """
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="pal", round=300.0, finish_at_boundary=True)

@@ -15,7 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import parameter
 from gantline.models.model import overrides
-from gantline.models.solvers.allocation_search.search import Demand, Found, search
+from gantline.models.solvers.allocation_search.search import Demand, Found, restart_penalty, search
 from gantline.policies.drawn_places import moved, other_places
 from gantline.policies.elastic.layouts import HeldDevices
 from gantline.policies.elastic.pools import Curves, Pool, pools, read_curves, rooms
@@ -41,19 +41,6 @@ class Searched:
 
 #: (pool, nodes, devices per node, seed, start of an order) -> what was found
 Search = Callable[[Pool, list[int], Ints, int, Callable[[Ints], "Ints | None"]], Searched]
-
-
-def decide(snapshot: Snapshot, power: float, restart: float, avoid: bool, size: int, generations: Callable[[int], int]) -> Plan:
-    """Pollux' own search of each pool: least served first, fair shares, the price of a restart. Generations may depend on the jobs."""
-    jobs = snapshot.jobs
-
-    def look(pool: Pool, nodes: list[int], capacity: Ints, seed: int, start: Callable[[Ints], Ints | None]) -> Searched:
-        order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
-        demand = _demand(pool, order, nodes, int(capacity.sum()), restart, power)
-        how: dict[str, Any] = {"size": size, "generations": generations(len(order)), "avoid": avoid, "most_nodes": _MOST_NODES}
-        return Searched(order, search(demand, capacity, seed, start=start(order), **how))
-
-    return plan_by_search(snapshot, look)
 
 
 def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
@@ -107,8 +94,9 @@ def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: fl
     base = np.where(base > 0.0, base, speed.max(axis=(1, 2), initial=0.0))  # a fair share too small or too large for it: its best
     speedup = np.divide(speed, base[:, None, None], out=np.zeros_like(speed), where=base[:, None, None] > 0.0)
     age = snapshot.now - pool.of(jobs.arrival)[order]
-    penalty = np.maximum(age - restart * pool.of(jobs.restarts)[order], 0.0) / np.maximum(age + restart, 1e-9)
-    penalty = np.where(present.any(axis=1), penalty, 1.0)  # a job that holds nothing has nothing to restart
+    penalty = np.where(
+        present.any(axis=1), restart_penalty(age, pool.of(jobs.restarts)[order], restart), 1.0
+    )  # a job that holds nothing has nothing to restart
     return Demand(present, most, speedup, penalty, len(nodes) / max(devices, 1), power)
 
 
@@ -222,7 +210,15 @@ class Pollux(Policy):
         return () if regime == "pollux" else ("interference",)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.affordable)
+        return plan_by_search(snapshot, self._search)
+
+    def _search(self, pool: Pool, nodes: list[int], capacity: Ints, seed: int, start: Callable[[Ints], Ints | None]) -> Searched:
+        """Least served first, fair shares, the price of a restart. Generations may depend on the jobs."""
+        jobs = pool.snapshot.jobs
+        order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
+        demand = _demand(pool, order, nodes, int(capacity.sum()), self.restart, self.p)
+        how: dict[str, Any] = {"size": self.size, "generations": self.affordable(len(order)), "avoid": self.avoid}
+        return Searched(order, search(demand, capacity, seed, start=start(order), most_nodes=_MOST_NODES, **how))
 
     def alternatives(self, snapshot: Snapshot, plan: Plan, count: int) -> list[Plan]:
         """The gangs that this plan starts or moves, on other devices: a search prices nodes and restarts, not which nodes they are."""

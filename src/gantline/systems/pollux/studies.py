@@ -7,10 +7,18 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms, mean_by_policy
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_by_policy,
+)
 
 JOBS = "trace.jobs"
 WORKLOADS = (3, 5)

@@ -15,6 +15,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
 from gantline.traces.generators.drawing import as_trace
 from gantline.traces.generators.given import check_above_zero, fault, settings_of
+from gantline.traces.generators.presets import philly
 from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import unpack
@@ -217,8 +218,6 @@ def read_rows(path: Path) -> Rows:
 
 def _own_rows(seed: int, jobs: int) -> Rows:
     """Rows like Philly's: arrivals of many days folded into the window."""
-    from gantline.traces.generators.presets import philly
-
     frame = philly(seed, {"jobs": max(6 * jobs, 2000)}).frame
     duration, gpus = frame["duration"].to_numpy().astype(np.float64), frame["gpus"].to_numpy().astype(np.int64)
     clock = frame["arrival"].to_numpy().astype(np.float64) % (_CLOSES - _OPENS)

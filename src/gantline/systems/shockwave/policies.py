@@ -321,17 +321,13 @@ class Shockwave(Policy):
         lateness = (snapshot.now - jobs.arrival + remaining / share) / np.maximum(target - jobs.arrival, 1e-9)
         weight = priorities(lateness, remaining, largest=self.largest, power=self.power, length=length)
         window = PlanningWindow(
-            jobs.gpus, np.full(len(jobs), _EPOCHS), _progress(jobs.done, whole), whole / _EPOCHS, remaining, weight,
+            jobs.gpus, np.full(len(jobs), _EPOCHS), np.minimum(_EPOCHS * jobs.done / whole, _EPOCHS), whole / _EPOCHS, remaining, weight,
             int(snapshot.cluster.gpus), self.window, length, self.makespan,
         )  # fmt: skip
         plan = plan_window(window)
         ids = jobs.ids
         rows = [[ids[k] for k in np.flatnonzero(plan[:, at])] for at in range(self.window)]
         return {"number": number, "members": ids, "plan": rows, "targets": targets}
-
-
-def _progress(done: Floats, whole: Floats) -> Floats:
-    return np.minimum(_EPOCHS * done / whole, _EPOCHS)
 
 
 def _target(weight: float, total: float, last: float, since: int) -> float:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, TraceSource, claim_terms
 
 _TOLD, _CALM, _LEARNED = "Shockwave", "Shockwave, no calibration", "Shockwave, futures learned"
 #: published makespan and mean JCT in seconds, and how far from each a free run may be

@@ -9,11 +9,20 @@ from typing import ClassVar
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import WITHIN, Claim, ClaimTerms, Scale, Study, claim_terms
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.sweep import Sweep
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    WITHIN,
+    Case,
+    Claim,
+    ClaimTerms,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    Sweep,
+    TraceSource,
+    claim_terms,
+)
 
 _ROUNDED = 0.05  # hours: the paper rounds to tenths
 _ALIKE = {"full": 0.1, "small": 0.25}  # a few jobs show less

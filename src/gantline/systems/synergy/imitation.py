@@ -12,12 +12,12 @@ import numpy as np
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.models.sensitivity import Networks, PerGpu, SensitivityProfile
 from gantline.systems.synergy.policies import mechanisms
 from gantline.systems.synergy.policies.mechanisms import Need, Seats, Servers, Speeds, Vector, chosen_cells, demand_of
 from gantline.systems.synergy.policies.policy import Synergy
-from gantline.systems.synergy.profiles import SynergyProfiles
+from gantline.systems.synergy.traces import SynergyProfiles
 from gantline.traces.trace import Trace
 
 # Synergy's jobs in its simulator: what the trace says of them, what has become of them, and in which order they go.
@@ -306,5 +306,6 @@ def _write(simulation: Simulation, rounds: SynergyRounds) -> None:
     )  # fmt: skip
     simulation.state.tables.rate_changes = np.array([job.changes for job in jobs], dtype=np.int64)
     write_intervals(
-        simulation, (Interval(*spell, Reason.FINISHED if spell[2] == rounds.ends.get(spell[0]) else Reason.PREEMPTED) for spell in spells)
+        simulation,
+        (HeldInterval(*spell, Reason.FINISHED if spell[2] == rounds.ends.get(spell[0]) else Reason.PREEMPTED) for spell in spells),
     )

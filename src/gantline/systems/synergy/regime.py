@@ -3,7 +3,7 @@
 Its rules are in docs/policies/synergy.md.
 """
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="synergy", round=300.0, finish_at_boundary=True, profiles=True)

@@ -6,10 +6,19 @@ from itertools import pairwise
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import WITHIN, Claim, Scale, Study, claim_terms, mean_table
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    WITHIN,
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_table,
+)
 
 _KNOB: dict[Scale, tuple[float, ...]] = {"full": (0.0, 0.4, 0.8, 1.0), "small": (0.0, 0.8)}
 _LEASES = (300, 2400)

@@ -7,10 +7,18 @@ from typing import Any
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import Claim, Scale, Study, claim_terms, mean_table
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.reproduction import (
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Setting,
+    Study,
+    TraceSource,
+    claim_terms,
+    mean_table,
+)
 
 _JOBS = {"jobs": 480, "jobs_per_hour": 120, "sizes": "1:240,2:40,4:80,8:90,16:25,32:5"}
 _MAIN = "one mix"

@@ -6,9 +6,19 @@ from itertools import pairwise
 
 import polars as pl
 
-from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduction import RATE, Claim, Scale, Study, claim_terms, elastic_setting, mean_by_policy
-from gantline.lab.experiment.sweep import Sweep
+from gantline.lab.experiment.reproduction import (
+    RATE,
+    Case,
+    Claim,
+    Grid,
+    PolicyChoice,
+    Scale,
+    Study,
+    Sweep,
+    claim_terms,
+    elastic_setting,
+    mean_by_policy,
+)
 
 _COSTS = (1, 30, 120)
 _PLAIN, _GROWS = "voda.tiresias", "voda.elastic_tiresias"

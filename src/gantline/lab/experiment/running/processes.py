@@ -14,11 +14,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import Empty, SimpleQueue
-from threading import TIMEOUT_MAX, Event, Lock, Thread, Timer
+from threading import TIMEOUT_MAX, Event, Thread, Timer
 from typing import IO, Protocol
 
 from gantline._crash_report import ending_report
 from gantline.core.errors import UsageError
+from gantline.fork_server import ForkServer
 from gantline.lab.experiment.records import FAILED, Outcome
 from gantline.lab.experiment.running.fork_server import ALLOCATOR, QUIET
 from gantline.lab.experiment.running.tasks import Backend, InThisProcess, Task
@@ -79,20 +80,14 @@ class FreshProcess:
 class ForkedProcess:
     """A child of the fork server."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, server: ForkServer) -> None:
         """Request one; raises `OSError` where there will be none."""
-        self._control, self._killed = control, False
+        self._server = server  # which ends its children when nobody holds it any more
         self._channel, channel = socket.socketpair()
-        self._status, status = socket.socketpair()
         self._crash_report = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
-        with channel, status:
-            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), self._crash_report.fileno()])
+        with channel:
+            self._process = server.fork(b"worker", [channel.fileno(), self._crash_report.fileno()])
         self._answers = self._channel.makefile("r", encoding="utf-8")
-        self._reports = self._status.makefile("r", encoding="utf-8")
-        number = self._reports.readline()
-        if not number:
-            raise ConnectionError("the fork server is gone")
-        self._pid = int(number)
         self._channel.settimeout(_READY_WITHIN)
         try:
             if not self._answers.readline():
@@ -110,18 +105,15 @@ class ForkedProcess:
             return ""
 
     def signal(self, number: int) -> None:
-        self._killed = self._killed or number == signal.SIGKILL
-        with contextlib.suppress(OSError):  # the fork server is gone; the worker ends with its channel
-            self._control.send(b"%d %d" % (number, self._pid))
+        self._process.signal(number)
 
     def end(self) -> tuple[bytes, int]:
-        if not self._killed:  # else it might see the end of its tasks before the signal, which the fork server passes on, and end well
-            with contextlib.suppress(OSError):
-                self._channel.shutdown(socket.SHUT_RDWR)
-        code = self._reports.readline()
-        for one in (self._answers, self._channel, self._reports, self._status):
-            one.close()
-        return _left_in(self._crash_report), int(code) if code else -signal.SIGKILL
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        code = self._process.wait()
+        self._answers.close()
+        self._channel.close()
+        return _left_in(self._crash_report), code
 
 
 class Starter:
@@ -129,36 +121,22 @@ class Starter:
 
     def __init__(self, several: bool) -> None:
         self._forks = several and sys.platform == "linux"
-        self._fork_server: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self._lock = Lock()
+        asked = ",".join(filter(None, (os.environ.get(ALLOCATOR), QUIET)))  # polars keeps its own settings there
+        command = [sys.executable, "-m", "gantline.lab.experiment.running.fork_server"]
+        self._server = ForkServer(command, _environment() | {ALLOCATOR: asked})
 
     def start(self) -> WorkerProcess:
         """A new worker."""
-        control = self._open()
-        if control is not None:
+        if self._forks:
             try:
-                return ForkedProcess(control)
+                return ForkedProcess(self._server)
             except OSError:
                 self._forks = False
         return FreshProcess()
 
-    def _open(self) -> socket.socket | None:
-        with self._lock:
-            if self._forks and self._control is None:
-                self._control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                with other:
-                    command = [sys.executable, "-m", "gantline.lab.experiment.running.fork_server"]
-                    asked = ",".join(filter(None, (os.environ.get(ALLOCATOR), QUIET)))  # polars keeps its own settings there
-                    environment = _environment() | {ALLOCATOR: asked}
-                    self._fork_server = subprocess.Popen(command, stdin=other.fileno(), env=environment, start_new_session=True)
-            return self._control if self._forks else None
-
     def close(self) -> None:
         """Stop the fork server: no more workers."""
-        if self._control is not None and self._fork_server is not None:
-            self._control.close()
-            self._fork_server.wait()
+        self._server.close()
 
 
 def _left_in(crash_report: IO[bytes]) -> bytes:

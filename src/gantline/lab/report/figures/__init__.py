@@ -12,12 +12,11 @@ from gantline.lab.report.figures.comparison import (
 )
 from gantline.lab.report.figures.gantt import gantt, gantts
 from gantline.lab.report.figures.over_time import fairness_per_user, fragmentation_over_time, progress_per_user, queue_and_utilization
-from gantline.lab.report.figures.panels import DARK, LIGHT, THEMES, Theme
+from gantline.lab.report.figures.panels import DARK, LIGHT, Theme
 
 __all__ = [
     "DARK",
     "LIGHT",
-    "THEMES",
     "Chart",
     "Theme",
     "boxes_over_seeds",

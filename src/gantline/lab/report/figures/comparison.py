@@ -180,9 +180,9 @@ def size_shares(gpus: pl.Series, durations: pl.Series) -> Chart:
     return Chart("sizes", "Sizes of jobs", (panel,), notes)
 
 
-def duration_cdf(durations: pl.Series, name: str = "jobs") -> Chart:
+def duration_cdf(durations: pl.Series) -> Chart:
     """The distribution of run times with the requested GPUs."""
-    return distribution_chart("durations", "Durations of jobs", "duration", "jobs", {name: finite(durations)})
+    return distribution_chart("durations", "Durations of jobs", "duration", "jobs", {"jobs": finite(durations)})
 
 
 def hours_of_day(arrivals: pl.Series) -> Chart:

@@ -23,7 +23,7 @@ MOST_TOGETHER = 4
 """More curves than these in one panel cannot be distinguished: each run then has its own panel."""
 
 
-def queue_and_utilization(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
+def queue_and_utilization(runs: Sequence[RunLike]) -> Chart:
     """Two panels over the same time: waiting jobs, and the busy share of the GPUs that were up.
 
     Time counts from the first arrival of each run. Curves are means over equal slices of the longest run, so that all
@@ -33,7 +33,7 @@ def queue_and_utilization(runs: Sequence[RunLike], slices: int = SLICES) -> Char
     spans = [span_of(run) for run in runs]
     longest = max((end - start for start, end in spans), default=0.0)
     unit = unit_for(longest)
-    width = longest / slices
+    width = longest / SLICES
     queues, shares = [], []
     for index, (name, run, (start, end)) in enumerate(zip(names_of(runs), runs, spans)):
         own = max(1, int(np.ceil((end - start) / width))) if width > 0 else 1
@@ -46,7 +46,7 @@ def queue_and_utilization(runs: Sequence[RunLike], slices: int = SLICES) -> Char
     time_axis = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     top = Panel(time_axis, Axis("waiting", "jobs", low=0.0), tuple(queues), legend="above" if len(runs) > 1 else "none")
     below = Panel(time_axis, Axis("utilization", percent=True, low=0.0, high=1.0), tuple(shares))
-    note = f"Means over {slices} slices of {width / unit_for(width).seconds:.3g} {unit_for(width).name}."
+    note = f"Means over {SLICES} slices of {width / unit_for(width).seconds:.3g} {unit_for(width).name}."
     return Chart("timeline", "Queue and utilization over time", (top, below), (note,))
 
 
@@ -109,14 +109,14 @@ PROGRESS_SLICES = 200
 SHARE_SLICES = 50  # what is held jumps up and down, so it is smoothed more
 
 
-def progress_per_user(run: RunLike, slices: int = PROGRESS_SLICES, users: Sequence[str] = ()) -> Chart:
+def progress_per_user(run: RunLike, users: Sequence[str] = ()) -> Chart:
     """Two panels over the same time, a line per user: work done so far, and the share of the machines held.
 
     `users` are those of several runs in one order, so that each has one colour in the figures of all; by default those of this run.
     """
     run = settled(run)
     start, end = span_of(run)
-    edges = np.linspace(start, end, slices + 1)
+    edges = np.linspace(start, end, PROGRESS_SLICES + 1)
     done = {user: integral(*steps, edges) for user, steps in progress_over_time(run).items()}
     held, whole = held_over_time(run), machines(run)
     shown = [user for user in users or users_by_time([run]) if user in done][:MOST_LINES]

@@ -238,7 +238,6 @@ DARK = Theme(
     grid="#343a41",
     series=("#4aa8e8", "#ff8240", "#22b98a", "#e58cc4", "#e0a92e", "#9fdcff", "#c9ccd3", "#a992f5"),
 )
-THEMES = {"light": LIGHT, "dark": DARK}
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")

@@ -13,7 +13,7 @@ from gantline.lab.report.metrics.fairness import (
     sharing,
 )
 from gantline.lab.report.metrics.fragmentation import fragmentation, fragmentation_series
-from gantline.lab.report.metrics.measure import Measuring, measure, measure_with_steadiness, per_group
+from gantline.lab.report.metrics.measure import Measuring, measure, per_group
 from gantline.lab.report.metrics.steadiness import Steadiness, steadiness
 
 __all__ = [
@@ -39,7 +39,6 @@ __all__ = [
     "jain_index",
     "makespan",
     "measure",
-    "measure_with_steadiness",
     "money",
     "per_group",
     "per_type",

@@ -10,9 +10,7 @@ import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.lab.report.metrics.columns import finite_only
-from gantline.simulator.frame_columns import jobs_of_frame
-from gantline.simulator.percentiles import percentiles
-from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, FUTURE, REJECTED, RUNNING, WAITING, JobColumns
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, FUTURE, REJECTED, RUNNING, WAITING, JobColumns, jobs_of_frame
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
@@ -29,7 +27,7 @@ def distribution(values: pl.Series | Floats, parts: Sequence[str] = _PARTS) -> d
         return dict.fromkeys(parts, math.nan)
     known = {"mean": float(found.mean()), "max": float(found.max())}
     if not known.keys() >= set(parts):  # only the others need the values in order
-        known["median"], (known["p90"], known["p95"], known["p99"]) = percentiles(found, (90, 95, 99))
+        known |= {"median": float(np.median(found))} | dict(zip(("p90", "p95", "p99"), np.percentile(found, (90, 95, 99)).tolist()))
     return {part: known[part] for part in parts}
 
 
@@ -40,17 +38,17 @@ def cdf(values: pl.Series) -> pl.DataFrame:
     return pl.DataFrame({"value": distinct, "share": np.cumsum(counts) / total})
 
 
-def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) -> pl.Series:
-    """Completion time over run time, the run time at least ``threshold`` seconds and the result at least one.
+def bounded_slowdown(jobs: pl.DataFrame) -> pl.Series:
+    """Completion time over run time, the run time at least ten seconds and the result at least one.
 
     The run time is the job's ``duration`` with the GPUs it asked for. Feitelson and Rudolph, JSSPP 1998.
     """
-    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy(), threshold))
+    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy()))
 
 
-def slowdowns(jct: Floats, run_time: Floats, threshold: float = SLOWDOWN_THRESHOLD) -> Floats:
-    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ``threshold`` seconds."""
-    return np.maximum(jct / np.fmax(run_time, threshold), 1.0)
+def slowdowns(jct: Floats, run_time: Floats) -> Floats:
+    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ten seconds."""
+    return np.maximum(jct / np.fmax(run_time, SLOWDOWN_THRESHOLD), 1.0)
 
 
 def completed(jobs: JobColumns) -> Bools:

@@ -37,10 +37,14 @@ def busy_share(series: SeriesColumns, start: float, end: float) -> float:
 
 def gpu_hours(allocations: pl.DataFrame) -> pl.DataFrame:
     """GPU-hours held per device type. A GPU that two jobs share is held once, and paid once."""
+    return _held_once(allocations).group_by("type").agg((pl.col("seconds").sum() / 3600.0).alias("gpu_hours")).sort("type")
+
+
+def _held_once(allocations: pl.DataFrame) -> pl.DataFrame:
+    """A row per interval and device, with the seconds in which no earlier interval held the device."""
     each = allocations.select("type", "start", "end", "devices").explode("devices").drop_nulls("devices").sort("devices", "start")
     known = pl.col("end").cum_max().shift(1).over("devices").fill_null(float("-inf"))
-    fresh = (pl.col("end") - pl.max_horizontal("start", known)).clip(lower_bound=0.0)
-    return each.with_columns(fresh=fresh).group_by("type").agg((pl.col("fresh").sum() / 3600.0).alias("gpu_hours")).sort("type")
+    return each.with_columns(seconds=(pl.col("end") - pl.max_horizontal("start", known)).clip(lower_bound=0.0))
 
 
 def money(allocations: pl.DataFrame, prices: Mapping[str, float]) -> float:
@@ -143,7 +147,7 @@ def per_type(run: RunLike) -> pl.DataFrame:
                 "gpus": gpus,
                 "jobs": held["job"].n_unique(),
                 "gpu_hours": float(seconds) / 3600.0,
-                "utilization": _busy(held) / (gpus * (end - start)),
+                "utilization": float(_held_once(held)["seconds"].sum()) / (gpus * (end - start)),
                 "queue_mean": float(queued) / (end - start),
                 "fragmentation": fragmentation(steps, start, end),
             }
@@ -162,13 +166,6 @@ def _waits(run: StoredRun) -> pl.DataFrame:
     spans = run.allocations.select("job", "type", "start", "end").join(run.jobs.select("job", "arrival"), on="job").sort("job", "start")
     before = pl.col("end").shift(1).over("job").fill_null(pl.col("arrival"))
     return spans.select("type", waited=(pl.col("start") - before).clip(0.0))
-
-
-def _busy(held: pl.DataFrame) -> float:
-    """Device-seconds; a device that several jobs hold together counts once."""
-    each = held.select("start", "end", device="devices").explode("device").drop_nulls("device").sort("device", "start")
-    until = pl.col("end").cum_max().shift(1).over("device").fill_null(-float("inf"))
-    return float(each.select((pl.col("end") - pl.max_horizontal(pl.col("start"), until)).clip(0.0).sum()).item() or 0.0)
 
 
 def _only(run: StoredRun, held: pl.DataFrame, own: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> StoredRun:

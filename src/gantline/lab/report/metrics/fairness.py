@@ -133,8 +133,8 @@ def held_over_time(run: RunLike, by: str = "user") -> Steps:
     return _open(run, by, _machines(run.columns.spans))
 
 
-def progress_over_time(run: RunLike, by: str = "user") -> Steps:
-    """Per user or queue the speed of its work: GPU-seconds of what was asked for, done per second.
+def progress_over_time(run: RunLike) -> Steps:
+    """Per user the speed of its work: GPU-seconds of what was asked for, done per second.
 
     A finished job's work is spread evenly over the time it ran, so that a slow device counts for less than a fast one; of a
     job that did not finish only the time it ran is known.
@@ -145,7 +145,7 @@ def progress_over_time(run: RunLike, by: str = "user") -> Steps:
     with np.errstate(divide="ignore", invalid="ignore"):
         speed = np.where((jobs.state == COMPLETED) & (ran > 0), jobs.duration * np.maximum(jobs.gpus, 1) / ran, np.nan)
     known = speed[spans.row]
-    return _open(run, by, np.where(np.isfinite(known), known, _machines(spans)))
+    return _open(run, "user", np.where(np.isfinite(known), known, _machines(spans)))
 
 
 def machines(run: RunLike) -> float:

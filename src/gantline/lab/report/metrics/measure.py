@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +19,6 @@ from gantline.lab.report.metrics.completion import (
     MET,
     MISSED,
     OPEN,
-    SLOWDOWN_THRESHOLD,
     bounded_slowdown,
     completed,
     deadline_outcome,
@@ -43,112 +42,111 @@ from gantline.lab.report.metrics.steadiness import Steadiness, steadiness_of
 from gantline.simulator.run_columns import FAILED, REJECTED, JobColumns, RunColumns, joined
 
 
+@dataclass(frozen=True)
+class Measuring:
+    """How runs are measured; None means the run's own value.
+
+    `window`: which jobs count, by default those that the run tracked. Money needs `prices` (per GPU-hour of each type), energy `watts` (per
+    held GPU of each type; by default as the run's options say, with carbon and the cost of power). Metrics of the cluster cover the time
+    from the first tracked arrival to the last tracked finish.
+    """
+
+    window: Window | None = None
+    prices: Mapping[str, float] | None = None
+    watts: Mapping[str, float] | None = None
+    rho: RhoDefinition = "share"
+
+    def __call__(self, run: RunLike) -> dict[str, float]:
+        """Every metric of the catalogue by its key; NaN where the run cannot say."""
+        return self.with_steadiness(run)[0]
+
+    def with_steadiness(self, run: RunLike) -> tuple[dict[str, float], Steadiness]:
+        """The same, and the verdict of the overload guard."""
+        summary, whole = run.summary, columns_of(run)
+        window = self.window or tracked_window(summary)
+        sizes = node_gpus_of(run)
+        jobs, listed, spans, series = whole.jobs, whole.jobs, whole.spans, whole.series
+        counted = np.ones(len(spans), dtype=bool)
+        if window != WHOLE:
+            rows = window.rows(jobs.arrival)
+            chosen = np.zeros(len(jobs) + 1, dtype=bool)
+            chosen[rows] = True
+            jobs, counted = jobs.take(rows), chosen[spans.row]
+        if whole.absent is not None:
+            listed = joined(whole.jobs, whole.absent)
+            listed = listed.take(window.rows(listed.arrival))
+        else:
+            listed = jobs
+        done = jobs.take(completed(jobs))
+        start, close = span(whole)
+        start, end = (start, close) if window == WHOLE else _stretch(jobs, start, close)
+        steady = steadiness_of(whole, window.warmup or None)
+        between = (series.time >= start) & (series.time <= end)
+        received = received_by_user(jobs, close)
+
+        found: dict[str, float] = {
+            "jobs": len(listed),
+            "completed": len(done),
+            "unfinished": int(unfinished(listed).sum()),
+            "failed": int((jobs.state == FAILED).sum()),
+            "rejected": int((jobs.state == REJECTED).sum()),
+            "makespan": makespan(listed),
+            "utilization": _utilization(whole, window, start, end),
+            "queue_mean": mean((series.time, series.queued), start, end),
+            "queue_max": float(series.queued[between].max()) if between.any() else math.nan,
+            "gpu_hours": float(jobs.gpu_seconds.sum()) / 3600.0,
+            "offered_load": steady.offered_load,
+            "jain_users": jain_index(received) if received.size > 1 else math.nan,  # it is meaningless for a single user
+        }
+        _spread(found, "jct", done.jct, ("mean", "median", "p90", "p95", "p99", "max"))
+        _spread(found, "slowdown", slowdowns(done.jct, done.duration), ("mean", "p95"))
+        _spread(found, "queueing", done.queueing, ("mean", "p95"))
+        _spread(found, "responsiveness", jobs.responsiveness, ("mean", "p95"))
+        for count in ("preemptions", "restarts", "work_lost"):
+            found[count] = float(getattr(jobs, count).sum())
+
+        gpus = mean((series.time, series.total_gpus), start, end)
+        present = present_over_life(done, whole.jobs, close)
+        ratios = finite_only(finish_time_fairness(done, whole.jobs, gpus, close, self.rho, present))
+        _spread(found, "rho", ratios, ("mean", "p95", "max"))
+        others: tuple[RhoDefinition, ...] = ("contention", "static")
+        for other in others:
+            _spread(found, f"rho_{other}", finish_time_fairness(done, whole.jobs, gpus, close, other, present), ("mean", "max"))
+        found["rho_unfair"] = float((ratios > 1.0).mean()) if ratios.size else math.nan
+
+        judged = outcomes(jobs, close)
+        met, missed, still_open = (int((judged == outcome).sum()) for outcome in (MET, MISSED, OPEN))
+        found["deadlines"], found["deadline_misses"] = met + missed + still_open, missed
+        found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
+        found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
+        found["cross_node"], found["cross_rack"] = cross_node(spans, counted), cross_rack(spans, counted, node_racks_of(run))
+        told = summary if window == WHOLE and "links" in summary else {}
+        found["communication"] = float(told.get("communication_seconds", math.nan))
+        found["link_overload"] = float(sum(link["overload_seconds"] for link in told["links"])) if told else math.nan
+        lost = summary.get("time_lost") if window == WHOLE else None
+        found["time_lost"] = math.nan if lost is None else float(lost)
+        found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan
+        own = summary.get("typical_fragmentation") if window == tracked_window(summary) else None
+        found["typical_fragmentation"] = math.nan if own is None else float(own)
+        billed = summary.get("cost") if self.prices is None and window == WHOLE else None
+        prices = self.prices or summary.get("prices")
+        found["money"] = float(billed) if billed is not None else money(_held(run, window), prices) if prices else math.nan
+        drawn = summary if self.watts is None and window == WHOLE else {}
+        found["energy"] = energy(_held(run, window), self.watts) if self.watts else float(drawn.get("kwh", math.nan))
+        found["carbon"], found["energy_cost"] = (float(drawn.get(name, math.nan)) for name in ("carbon_kg", "energy_cost"))
+        return found, steady
+
+
 def measure(
     run: RunLike,
     *,
     window: Window | None = None,
-    slowdown_threshold: float = SLOWDOWN_THRESHOLD,
-    rho: RhoDefinition = "share",
-    node_gpus: Sequence[int] | None = None,
     prices: Mapping[str, float] | None = None,
     watts: Mapping[str, float] | None = None,
+    rho: RhoDefinition = "share",
 ) -> dict[str, float]:
-    """Every metric of the catalogue by its key, over the ``window`` of jobs (by default those that the run tracked).
-
-    A metric is NaN where the run cannot say.
-
-    Fragmentation needs ``node_gpus`` (GPUs of each node, by default from the summary), money ``prices`` (per GPU-hour
-    of each type, by default the run's own) and energy ``watts`` (per held GPU of each type; by default as the run's options
-    say, with carbon and the cost of power). Metrics of the cluster cover the time from the first tracked arrival to the last
-    tracked finish.
-    """
-    found, _ = measure_with_steadiness(run, window, slowdown_threshold, rho, node_gpus, prices, watts)
-    return found
-
-
-def measure_with_steadiness(
-    run: RunLike,
-    window: Window | None = None,
-    slowdown_threshold: float = SLOWDOWN_THRESHOLD,
-    rho: RhoDefinition = "share",
-    node_gpus: Sequence[int] | None = None,
-    prices: Mapping[str, float] | None = None,
-    watts: Mapping[str, float] | None = None,
-) -> tuple[dict[str, float], Steadiness]:
-    """`measure`, and the verdict of the overload guard on the same run."""
-    summary, whole = run.summary, columns_of(run)
-    window = tracked_window(summary) if window is None else window
-    sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
-    jobs, listed, spans, series = whole.jobs, whole.jobs, whole.spans, whole.series
-    counted = np.ones(len(spans), dtype=bool)
-    if window != WHOLE:
-        rows = window.rows(jobs.arrival)
-        chosen = np.zeros(len(jobs) + 1, dtype=bool)
-        chosen[rows] = True
-        jobs, counted = jobs.take(rows), chosen[spans.row]
-    if whole.absent is not None:
-        listed = joined(whole.jobs, whole.absent)
-        listed = listed.take(window.rows(listed.arrival))
-    else:
-        listed = jobs
-    done = jobs.take(completed(jobs))
-    start, close = span(whole)
-    start, end = (start, close) if window == WHOLE else _stretch(jobs, start, close)
-    steady = steadiness_of(whole, window.warmup or None)
-    between = (series.time >= start) & (series.time <= end)
-    received = received_by_user(jobs, close)
-
-    found: dict[str, float] = {
-        "jobs": len(listed),
-        "completed": len(done),
-        "unfinished": int(unfinished(listed).sum()),
-        "failed": int((jobs.state == FAILED).sum()),
-        "rejected": int((jobs.state == REJECTED).sum()),
-        "makespan": makespan(listed),
-        "utilization": _utilization(whole, window, start, end),
-        "queue_mean": mean((series.time, series.queued), start, end),
-        "queue_max": float(series.queued[between].max()) if between.any() else math.nan,
-        "gpu_hours": float(jobs.gpu_seconds.sum()) / 3600.0,
-        "offered_load": steady.offered_load,
-        "jain_users": jain_index(received) if received.size > 1 else math.nan,  # it is meaningless for a single user
-    }
-    _spread(found, "jct", done.jct, ("mean", "median", "p90", "p95", "p99", "max"))
-    _spread(found, "slowdown", slowdowns(done.jct, done.duration, slowdown_threshold), ("mean", "p95"))
-    _spread(found, "queueing", done.queueing, ("mean", "p95"))
-    _spread(found, "responsiveness", jobs.responsiveness, ("mean", "p95"))
-    for count in ("preemptions", "restarts", "work_lost"):
-        found[count] = float(getattr(jobs, count).sum())
-
-    gpus = mean((series.time, series.total_gpus), start, end)
-    present = present_over_life(done, whole.jobs, close)
-    ratios = finite_only(finish_time_fairness(done, whole.jobs, gpus, close, rho, present))
-    _spread(found, "rho", ratios, ("mean", "p95", "max"))
-    others: tuple[RhoDefinition, ...] = ("contention", "static")
-    for other in others:
-        _spread(found, f"rho_{other}", finish_time_fairness(done, whole.jobs, gpus, close, other, present), ("mean", "max"))
-    found["rho_unfair"] = float((ratios > 1.0).mean()) if ratios.size else math.nan
-
-    judged = outcomes(jobs, close)
-    met, missed, still_open = (int((judged == outcome).sum()) for outcome in (MET, MISSED, OPEN))
-    found["deadlines"], found["deadline_misses"] = met + missed + still_open, missed
-    found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
-    found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
-    found["cross_node"], found["cross_rack"] = cross_node(spans, counted), cross_rack(spans, counted, node_racks_of(run))
-    told = summary if window == WHOLE and "links" in summary else {}
-    found["communication"] = float(told.get("communication_seconds", math.nan))
-    found["link_overload"] = float(sum(link["overload_seconds"] for link in told["links"])) if told else math.nan
-    lost = summary.get("time_lost") if window == WHOLE else None
-    found["time_lost"] = math.nan if lost is None else float(lost)
-    found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan
-    own = summary.get("typical_fragmentation") if window == tracked_window(summary) else None
-    found["typical_fragmentation"] = math.nan if own is None else float(own)
-    billed = summary.get("cost") if prices is None and window == WHOLE else None
-    prices = prices or summary.get("prices")
-    found["money"] = float(billed) if billed is not None else money(_held(run, window), prices) if prices else math.nan
-    drawn = summary if watts is None and window == WHOLE else {}
-    found["energy"] = energy(_held(run, window), watts) if watts else float(drawn.get("kwh", math.nan))
-    found["carbon"], found["energy_cost"] = (float(drawn.get(name, math.nan)) for name in ("carbon_kg", "energy_cost"))
-    return found, steady
+    """Every metric of the catalogue by its key; the options are those of `Measuring`."""
+    return Measuring(window, prices, watts, rho)(run)
 
 
 def _held(run: RunLike, window: Window) -> pl.DataFrame:
@@ -177,30 +175,14 @@ def _spread(found: dict[str, float], name: str, values: Floats, parts: tuple[str
     found.update({f"{name}_{part}": spread[part] for part in parts})
 
 
-# How runs are measured: which jobs count, what devices cost and draw.
-
-
-@dataclass(frozen=True)
-class Measuring:
-    """`measure` with the given options; None means the run's own value."""
-
-    window: Window | None = None
-    prices: Mapping[str, float] | None = None
-    watts: Mapping[str, float] | None = None
-    rho: RhoDefinition = "share"
-
-    def __call__(self, run: RunLike) -> dict[str, float]:
-        return measure(run, window=self.window, rho=self.rho, prices=self.prices, watts=self.watts)
-
-
 # The same numbers per user or per queue.
 
 
-def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: float, threshold: float = SLOWDOWN_THRESHOLD) -> pl.DataFrame:
+def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: float) -> pl.DataFrame:
     """A row per user, queue or app, the largest consumer first."""
     done = (pl.col("state") == "completed") & pl.col("jct").is_finite()
     table = (
-        jobs.with_columns(slowdown=bounded_slowdown(jobs, threshold), outcome=deadline_outcome(jobs, end))
+        jobs.with_columns(slowdown=bounded_slowdown(jobs), outcome=deadline_outcome(jobs, end))
         .group_by(by)
         .agg(
             jobs=pl.len(),

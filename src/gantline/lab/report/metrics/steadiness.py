@@ -1,4 +1,9 @@
-"""The overload guard (`gantline.lab.report.metrics.steadiness`) on a run."""
+"""The overload guard: says when a run cannot have reached a steady state, and how much an empty start may have hidden.
+
+Averages of a system with a queue that only grows depend on how long it is observed. Two signs show it: jobs need more GPU time than there
+is, with what the policy's own stops and rounds cost them, or the queue rises nearly all the time and is never empty in the second half.
+Both have errors, which `docs/coverage.md` measures: a queue may rise by chance, and a slow rise looks like chance.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +18,6 @@ from gantline.core.arrays import Floats
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics.columns import columns_of
 from gantline.simulator.run_columns import COMPLETED, REJECTED, RunColumns
-
-# The overload guard: says when a run cannot have reached a steady state, and how much an empty start may have hidden.
-#
-# Averages of a system with a queue that only grows depend on how long it is observed. Two signs show it: jobs need more GPU time than there
-# is, with what the policy's own stops and rounds cost them, or the queue rises nearly all the time and is never empty in the second half.
-# Both have errors, which `docs/coverage.md` measures: a queue may rise by chance, and a slow rise looks like chance.
 
 WINDOWS = 10
 TREND = 0.75
@@ -136,22 +135,19 @@ def from_empty_share(work: Floats, load: float, devices: float) -> float:
     return 1.0 - math.exp(-(queue + fill) / work.size)
 
 
-__all__ = ["Steadiness", "steadiness", "steadiness_of"]
+def steadiness(run: RunLike) -> Steadiness:
+    """Look at the time between the first arrival, plus the warm-up that the run left out, and the last one."""
+    return steadiness_of(columns_of(run))
 
 
-def steadiness(run: RunLike, warmup: float | None = None, windows: int = WINDOWS) -> Steadiness:
-    """Look at the time between the first arrival, plus ``warmup`` seconds (by default as many as the run left out), and the last one."""
-    return steadiness_of(columns_of(run), warmup, windows)
-
-
-def steadiness_of(run: RunColumns, warmup: float | None = None, windows: int = WINDOWS) -> Steadiness:
-    """The same for a run as arrays."""
+def steadiness_of(run: RunColumns, warmup: float | None = None) -> Steadiness:
+    """The same for a run as arrays, with another warm-up where one is given."""
     warmup = float(run.summary.get("warmup") or 0.0) if warmup is None else warmup
     jobs, series = run.jobs, run.series
     work = jobs.gpus * jobs.duration
     let_in = jobs.state != REJECTED
     queue, devices = (series.time, series.queued), (series.time, series.total_gpus)
-    return judge(jobs.arrival[let_in], work[let_in], queue, devices, warmup, windows, _lost(run, work)[let_in])
+    return judge(jobs.arrival[let_in], work[let_in], queue, devices, warmup, lost=_lost(run, work)[let_in])
 
 
 def _lost(run: RunColumns, work: Floats) -> Floats:

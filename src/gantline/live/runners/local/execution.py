@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
-from gantline.engine.drivers.message_queue import Clock
+from gantline.engine.drivers.live import Clock
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.files import seconds_ago

@@ -188,10 +188,10 @@ _NEVER_THERE = "c 195:254 rwm"  # what a trial closes: NVIDIA's number of a devi
 
 @dataclass(frozen=True)
 class Closing:
-    """The files of all GPUs of this machine, by what CUDA calls them, and the way to close them: "group", "mount", "" for none."""
+    """The files of all GPUs of this machine, by what CUDA calls them, and the method that closes them: "group", "mount", "" for none."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    way: str = ""
+    method: str = ""
 
     @staticmethod
     def find(machine: Machine, groups: Groups, dev: Path | None = None) -> Closing:
@@ -205,29 +205,29 @@ class Closing:
 
     def closed_to(self, held: Sequence[str]) -> list[str]:
         """The files that are closed to a job that holds these GPUs."""
-        return [path for name, path in self.files.items() if name not in held] if self.way else []
+        return [path for name, path in self.files.items() if name not in held] if self.method else []
 
     def numbers(self, held: Sequence[str]) -> list[str]:
         """The same as a control group takes it."""
-        found = (os.stat(path).st_rdev for path in self.closed_to(held)) if self.way == "group" else ()
+        found = (os.stat(path).st_rdev for path in self.closed_to(held)) if self.method == "group" else ()
         return [f"c {os.major(device)}:{os.minor(device)} rwm" for device in found]
 
     def covered(self, held: Sequence[str], folder: Path) -> dict[str, Any] | None:
         """The same as files to be covered, and the lid that covers them, which is made in the folder."""
-        paths = self.closed_to(held) if self.way == "mount" else []
+        paths = self.closed_to(held) if self.method == "mount" else []
         return {"files": paths, "lid": make_lid(folder)} if paths else None
 
     def visible(self, held: Sequence[str]) -> list[str]:
         """What CUDA calls these GPUs where it can open no others: it counts only those that it can open."""
-        return [str(k) for k in range(len(held))] if self.way and self.files and all(name.isdigit() for name in held) else list(held)
+        return [str(k) for k in range(len(held))] if self.method and self.files and all(name.isdigit() for name in held) else list(held)
 
     def words(self) -> str:
         """A note for the operator; empty: there are no files to close."""
         if not self.files:
             return ""
-        if self.way:
+        if self.method:
             by_mounts = "mounts of its own, because a control group for devices cannot be made here"
-            return f"GPUs that a job does not hold are closed to it by {'a control group' if self.way == 'group' else by_mounts}"
+            return f"GPUs that a job does not hold are closed to it by {'a control group' if self.method == 'group' else by_mounts}"
         open_ = [path for path in self.files.values() if os.stat(path).st_mode & (stat.S_IROTH | stat.S_IWOTH)]
         what = f"and {', '.join(open_)} can be opened by every account" if open_ else "and none can be opened by every account"
         return f"GPUs of others are hidden from jobs, not closed to them: permissions decide, {what}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Action
@@ -51,8 +52,6 @@ async def submit(
     idempotency_key: Annotated[str, Header(max_length=200)] = "",
 ) -> dict[str, Any]:
     """Submit a job, or an array of them. A repeated Idempotency-Key gets the same answer, and does nothing."""
-    from starlette.concurrency import run_in_threadpool
-
     return await run_in_threadpool(_submit, here, await request.body(), dry_run, idempotency_key)
 
 

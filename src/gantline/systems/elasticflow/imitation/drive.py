@@ -16,10 +16,10 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
 from gantline.systems.elasticflow.imitation.rigid import RigidJobs, ThemisRun, TiresiasRun
-from gantline.systems.elasticflow.imitation.rounds import ElasticFlowClock, ElasticFlowJobs, ElasticFlowOutcome, ElasticFlowRules
+from gantline.systems.elasticflow.imitation.rounds import ElasticFlowClock, ElasticFlowJobs, ElasticFlowOutcome
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 from gantline.traces.trace import Trace
 
@@ -41,8 +41,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     cluster, chosen = state.tables.cluster, policy.settled()
     _refuse_other_overhead(policy, chosen)
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
-    rules = ElasticFlowRules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
-    clock = ElasticFlowClock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
+    clock = ElasticFlowClock(jobs, chosen, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
     clock.on_round = simulation.on_progress
     clock.run()
     simulation.engine.decisions = clock.rounds
@@ -180,5 +179,5 @@ def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
         option += int(np.argmax(t.options.I[Option.GPUS, option : option + int(t.I[Job.OPTION_COUNT, row])] == gpus))
         devices = range(first, first + gpus) if first >= 0 else seats.take(gpus, begin, end)
         reason = Reason.FINISHED if end == found.ended[row] else Reason.RESIZED
-        intervals.append(Interval(row, begin, end, devices, reason, option))
+        intervals.append(HeldInterval(row, begin, end, devices, reason, option))
     write_intervals(simulation, intervals)

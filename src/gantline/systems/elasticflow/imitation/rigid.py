@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.systems.elasticflow.imitation.rounds import ElasticFlowOutcome, Span, StallGuard
+from gantline.systems.elasticflow.imitation.rounds import ElasticFlowOutcome, Span, StallGuard, seconds_of_start
 
 # What ElasticFlow's rigid baselines share: jobs of a fixed size and duration, arrivals merged into slots, spans.
 
@@ -58,7 +58,7 @@ class RigidRun:
 
     def seconds_to_start(self, gpus: int, restart: bool) -> float:
         """What the artifact takes off the progress of a gang that is started; no range of ranks is ever warm here."""
-        base, again = (7.0, 47.0) if self.capacity >= 256 else (2.0, 27.0)
+        base, again = seconds_of_start(self.capacity)
         return base + (again if restart else 0.0) + 2.0 * (math.log2(gpus) + 1.0)
 
     def is_restart(self, rounds: int) -> bool:

@@ -27,6 +27,7 @@ from gantline.systems.elasticflow.imitation.planning import (
     plan_by_deadline,
     share_spare,
 )
+from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 
 # The result of a run of ElasticFlow's simulator, for each of its schedules.
 
@@ -76,6 +77,11 @@ class StallGuard:
 
 
 # The calendar of ElasticFlow's artifact: at most one event per time, with the jobs that arrive and those that end then.
+
+
+def seconds_of_start(capacity: int) -> tuple[float, float]:
+    """What the start of a gang takes in a cluster of so many GPUs, and how much longer it takes where trainers are restarted."""
+    return (7.0, 47.0) if capacity >= 256 else (2.0, 27.0)
 
 
 @dataclass
@@ -144,22 +150,12 @@ class ElasticFlowJobs:
         return len(self.arrival)
 
 
-@dataclass(frozen=True)
-class ElasticFlowRules:
-    """Which of its schedules is imitated."""
-
-    elastic: bool  # ElasticFlow, or earliest deadline first
-    admission: str  # "group", "single" or "off"
-    most_first: bool = True  # spare GPUs where they add most GPU-time, as the artifact does, or least
-    overhead: bool = True
-
-
 class ElasticFlowClock:
     """One run."""
 
     on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
 
-    def __init__(self, jobs: ElasticFlowJobs, rules: ElasticFlowRules, capacity: int, per_node: int, slot: float) -> None:
+    def __init__(self, jobs: ElasticFlowJobs, rules: DeadlinePolicy, capacity: int, per_node: int, slot: float) -> None:
         self.jobs, self.rules, self.capacity, self.per_node, self.slot = jobs, rules, capacity, per_node, slot
         n = len(jobs)
         self.rem = jobs.iterations.copy()
@@ -266,11 +262,14 @@ class ElasticFlowClock:
         self._share_spare(now)
         self._place(now)
         self._wake(now)
-        self._charge(now)
+        self._charge()
+
+    def _groups(self, arrivals: list[int]) -> list[list[int]]:
+        """Newcomers as they are admitted: one by one, or all or none."""
+        return [[job] for job in arrivals] if self.rules.admission == "single" else [arrivals] if arrivals else []
 
     def _admit(self, now: float, arrivals: list[int]) -> None:
-        groups = [[job] for job in arrivals] if self.rules.admission == "single" else [arrivals] if arrivals else []
-        for group in groups:
+        for group in self._groups(arrivals):
             if self.rules.admission == "off" or self._plan([*self.runnable, *group], now) == IN_TIME:
                 entering = group
             else:
@@ -282,8 +281,8 @@ class ElasticFlowClock:
     def _plan(self, order: list[int], now: float) -> int:
         """Plan all jobs in order of deadlines; the list itself is sorted."""
         order.sort(key=self.jobs.deadline.__getitem__)
-        listed = np.array(order, dtype=np.int64)
-        while (verdict := plan_all(self.board, listed, now)) == FULL:
+        listed, plan = np.array(order, dtype=np.int64), plan_all if self.rules.elastic else plan_by_deadline
+        while (verdict := plan(self.board, listed, now)) == FULL:
             self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
         return int(verdict)
 
@@ -301,7 +300,7 @@ class ElasticFlowClock:
             order = np.array(self.runnable, dtype=np.int64)
             room = len(order) * (self.jobs.speed.shape[1] + 1)
             steps, ends = np.empty(room, np.int64), np.empty(room)
-            taken = int(share_spare(self.board, order, now, self.rules.most_first, steps, ends))
+            taken = int(share_spare(self.board, order, now, self.rules.spare_order == "artifact", steps, ends))
             if taken != FULL:
                 break
             self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
@@ -329,15 +328,14 @@ class ElasticFlowClock:
     # --- earliest deadline first ----------------------------------------------------------------------------------------
     def _deadline_round(self, now: float, arrivals: list[int]) -> None:
         if self.rules.admission == "off":
-            self._plan_deadlines([*self.runnable, *arrivals] if arrivals else self.runnable, now)
+            self._plan([*self.runnable, *arrivals] if arrivals else self.runnable, now)
             self.runnable += arrivals
             self.pending += arrivals
             self._take_deadlines(now, paused_too=True)
         else:
             accepted = False
-            groups = [[job] for job in arrivals] if self.rules.admission == "single" else [arrivals] if arrivals else []
-            for group in groups:
-                if self._plan_deadlines([*self.runnable, *group], now) != IN_TIME:
+            for group in self._groups(arrivals):
+                if self._plan([*self.runnable, *group], now) != IN_TIME:
                     self.rejected[group] = True
                     continue
                 accepted = True
@@ -345,18 +343,11 @@ class ElasticFlowClock:
                 self.pending += group
                 self._take_deadlines(now, paused_too=True)
             if not accepted:
-                self._plan_deadlines(self.runnable, now)
+                self._plan(self.runnable, now)
                 self._take_deadlines(now, paused_too=False)
         self._place(now)
         if self.rules.admission != "off":
-            self._charge(now)
-
-    def _plan_deadlines(self, order: list[int], now: float) -> int:
-        order.sort(key=self.jobs.deadline.__getitem__)
-        listed = np.array(order, dtype=np.int64)
-        while (verdict := plan_by_deadline(self.board, listed, now)) == FULL:
-            self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
-        return int(verdict)
+            self._charge()
 
     def _take_deadlines(self, now: float, paused_too: bool) -> None:
         running = set(self.running)
@@ -397,12 +388,12 @@ class ElasticFlowClock:
             if job not in self._open:
                 self._open[job] = (now, rank, held)
 
-    def _charge(self, now: float) -> None:
+    def _charge(self) -> None:
         """Seconds lost at the beginning of the next stretch; ranges of ranks that were used before are warm."""
-        if not self.rules.overhead:
+        if self.rules.overhead == "none":
             return
         restart = self.rounds > 0 and self.rounds % self.slot == 0
-        base, again = (7.0, 47.0) if self.capacity >= 256 else (2.0, 27.0)
+        base, again = seconds_of_start(self.capacity)
         for job, (_, rank, held) in self._open.items():
             seconds = base
             if (rank, held) not in self.cached:

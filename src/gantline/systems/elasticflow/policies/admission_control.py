@@ -27,7 +27,6 @@ from gantline.systems.elasticflow.policies.reservations import (
     open_map,
     reserve_all,
     reserve_more,
-    walk,
 )
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy, charges, delays
 from gantline.systems.elasticflow.policies.spare import share_spare
@@ -111,11 +110,8 @@ def _soonest(b: ReservationTable, job: int, now: float) -> float:
 @compiled
 def _offer(b: ReservationTable, order: Ints, known: int, planned: int, job: int, now: float, search: int) -> tuple[float, int]:
     """The earliest deadline that would be accepted, in slots (or seconds) before what is free allows; plans that may still be made."""
-    asked, best = b.deadline[job], np.inf
-    for entry in range(b.first[job], b.top[job] + 1):
-        _, finish = walk(b, job, now, -1, entry, b.free_t, b.free_v, b.used[0], b.scratch_t[0], b.scratch_v[0])
-        best = min(best, finish)
-    best = max(boundary(best, b.grid), asked)
+    asked = b.deadline[job]
+    best = max(earliest_end(b, job), asked)
     unit = b.grid if b.grid > 0.0 else 1.0
     floor = max(asked, _soonest(b, job, now) - CLOSE)
     good, bad = 0, 1  # so many units earlier
@@ -219,7 +215,8 @@ class AdmissionControl:
         self.left = np.where(left > 0.0, left, np.where(over, _GRACE, _MOMENT) * floor)
         self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][Job.SINCE][pool.jobs] - self.now, 0.0), 0.0)
         self.ran = ~np.isnan(pool.of(jobs.first_start))
-        self.bound = np.where(self.held > 0, _on_grid(pool.of(jobs.last_start) + pool.snapshot.min_run, pool.snapshot.round), -np.inf)
+        kept = [boundary(since + pool.snapshot.min_run, pool.snapshot.round) for since in pool.of(jobs.last_start).tolist()]
+        self.bound = np.where(self.held > 0, np.array(kept, dtype=np.float64), -np.inf)
         self.charges = charges(rules, pool)
         self._open(4 * len(pool) + 64, 16 * len(pool) + 256)
 
@@ -317,7 +314,7 @@ class AdmissionControl:
         if not self.late[group].any():
             return order, {}
         self._put_back(before)
-        return known, {job: max(float(earliest_end(self.table, job, self.now)), self.deadline[job]) for job in group}
+        return known, {job: max(float(earliest_end(self.table, job)), self.deadline[job]) for job in group}
 
     def _put_back(self, before: dict[str, Any]) -> None:
         """The table as it was."""
@@ -356,7 +353,7 @@ class AdmissionControl:
                 groups += [group[len(group) // 2 :], group[: len(group) // 2]]
                 continue
             self._reserve(known)
-            decided.refused |= {job: max(float(earliest_end(self.table, job, self.now)), self.deadline[job]) for job in group}
+            decided.refused |= {job: max(float(earliest_end(self.table, job)), self.deadline[job]) for job in group}
         free = self.pool.capacity
         curves = self.pool.curves
         for job in self._by_deadline(sorted(decided.admitted)).tolist():
@@ -366,19 +363,6 @@ class AdmissionControl:
                 decided.gpus[job] = fitting[-1]
                 free -= int(fitting[-1])
         return decided
-
-
-def _on_grid(times: Floats, round: float) -> Floats:
-    """The next moments at which something can change."""
-    found = times.copy()
-    _to_boundaries(found, round)
-    return found
-
-
-@kernel
-def _to_boundaries(times: Floats, round: float) -> None:
-    for k in range(times.size):
-        times[k] = boundary(times[k], round)
 
 
 def _tops(pool: Pool, knee: bool) -> Ints:

@@ -173,9 +173,7 @@ def fits(first: int, top: int, size: Ints, gpus: int) -> int:
 
 
 @kernel
-def walk(
-    b: ReservationTable, job: int, now: float, forced: int, entry: int, t: Floats, v: Ints, n: int, at: Floats, av: Ints
-) -> tuple[int, float]:
+def walk(b: ReservationTable, job: int, forced: int, entry: int, t: Floats, v: Ints, n: int, at: Floats, av: Ints) -> tuple[int, float]:
     """Follow a job through a free map, with `forced` (-1: not) in the first interval and up to `entry` later; entries, finish."""
     left, before, wait, count = b.left[job], b.held[job], 0.0, 0
     ran, bounded, bound = b.ran[job], b.min_run > 0.0, b.bound[job]
@@ -270,7 +268,7 @@ def least(b: ReservationTable, job: int, now: float, forced: int, t: Floats, v: 
     for entry in range(b.first[job], b.top[job] + 1):
         if since + left / b.rate[entry] > limit:
             continue  # not even if it had them all the time
-        count, finish = walk(b, job, now, forced, entry, t, v, n, at, av)
+        count, finish = walk(b, job, forced, entry, t, v, n, at, av)
         if finish <= limit:
             return count, finish
     return 0, np.inf
@@ -315,7 +313,7 @@ def _book(b: ReservationTable, job: int, now: float, n: int, used: int, widest: 
     b.plan_count[job], late[job] = 0, False
     n = hold(b, job, now, n, -b.held[job])
     if widest:
-        count, finish = walk(b, job, now, -1, b.top[job], b.free_t, b.free_v, n, at, av)
+        count, finish = walk(b, job, -1, b.top[job], b.free_t, b.free_v, n, at, av)
     else:
         count, finish = least(b, job, now, -1, b.free_t, b.free_v, n, at, av)
     late[job] = finish > b.deadline[job] + CLOSE
@@ -344,11 +342,11 @@ def _snapped(t: Floats, n: int, x: float) -> float:
 
 
 @compiled
-def earliest_end(b: ReservationTable, job: int, now: float) -> float:
+def earliest_end(b: ReservationTable, job: int) -> float:
     """When a job would end at the earliest in what all plans leave free."""
     best = np.inf
     for entry in range(b.first[job], b.top[job] + 1):
-        _, finish = walk(b, job, now, -1, entry, b.free_t, b.free_v, b.used[0], b.scratch_t[0], b.scratch_v[0])
+        _, finish = walk(b, job, -1, entry, b.free_t, b.free_v, b.used[0], b.scratch_t[0], b.scratch_v[0])
         best = min(best, finish)
     return boundary(best, b.grid)
 
@@ -370,7 +368,7 @@ def follow(b: ReservationTable, job: int, now: float, at: Floats, av: Ints, end:
     if m == 0 or t[0] > now:
         return False
     n = hold(b, job, now, n, -b.held[job])
-    count, finish = walk(b, job, now, -1, b.top[job], t, v, m, b.scratch_t[1], b.scratch_v[1])
+    count, finish = walk(b, job, -1, b.top[job], t, v, m, b.scratch_t[1], b.scratch_v[1])
     if finish > b.deadline[job] + CLOSE or boundary(finish, b.grid) > end + CLOSE:
         return False
     stop = boundary(finish, b.grid)

@@ -111,10 +111,10 @@ _FIRST_HOUR = 7000
 
 _BY_CARBON: Mapping[str, ready.Planner] = {
     "lowest": ready.lowest_slot,
-    "waiting": ready.lowest_window,
-    "oracle": ready.lowest_window_known,
-    "cst_average": ready.carbon_time,
-    "cst_oracle": ready.carbon_time_known,
+    "waiting": ready.by_window(known=False, per_time=False),
+    "oracle": ready.by_window(known=True, per_time=False),
+    "cst_average": ready.by_window(known=False, per_time=True),
+    "cst_oracle": ready.by_window(known=True, per_time=True),
 }
 
 

@@ -87,24 +87,14 @@ def lowest_slot(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -
     return [Piece(min(edges, key=intensity.at), length)]
 
 
-def lowest_window(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The start of least carbon for a job of the usual length."""
-    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=False), length)]
+def by_window(*, known: bool, per_time: bool) -> Planner:
+    """The start of least carbon, or that saves most carbon per time to the end, for a job of its own length (known) or of the usual one."""
 
+    def plan(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+        ticks = length if known else queue.usual
+        return [Piece(_best_hour(intensity, now, length, queue, ticks, per_time=per_time), length)]
 
-def lowest_window_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The same with the job's own length."""
-    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=False), length)]
-
-
-def carbon_time(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The start that saves most carbon per time to the end, for a job of the usual length."""
-    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=True), length)]
-
-
-def carbon_time_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The same with the job's own length."""
-    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=True), length)]
+    return plan
 
 
 def wait_awhile(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:

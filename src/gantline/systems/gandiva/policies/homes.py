@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gantline.core.memory import Memory
 from gantline.core.options import Option
 from gantline.core.plan import Assignments, Mode
 from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.pools import by_node
 
 # Where jobs are at home: servers by affinity, and more jobs on a server than it has GPUs (Gandiva, OSDI 2018, section 4.1).
 
@@ -209,14 +212,11 @@ class ServerSeating:
     def of(snapshot: Snapshot) -> ServerSeating:
         cluster, jobs = snapshot.cluster, snapshot.jobs
         held = [jobs.devices(job) for job in range(len(jobs))]
-        ours = {device for devices in held for device in devices}
-        by_node: dict[int, list[int]] = {}
-        holder, is_open = cluster.device_holder.tolist(), cluster.device_open.tolist()
-        for device, node in enumerate(cluster.device_node.tolist()):
-            if is_open[device] and (device in ours or holder[device] < 0):
-                by_node.setdefault(node, []).append(device)
-        nodes, types = list(by_node), cluster.node_type.tolist()
-        return ServerSeating(nodes, list(by_node.values()), jobs.gpus.tolist(), held, [types[node] for node in nodes], jobs.options)
+        ours = np.zeros(len(cluster.device_holder), dtype=np.bool_)
+        ours[[device for devices in held for device in devices]] = True  # those that two jobs share have no one holder
+        found = by_node(snapshot, np.flatnonzero(cluster.device_open & (ours | (cluster.device_holder < 0))))
+        types = cluster.node_type[list(found)].tolist()
+        return ServerSeating(list(found), list(found.values()), jobs.gpus.tolist(), held, types, jobs.options)
 
     def may_use(self, job: int) -> list[int]:
         """The servers that have its type of device."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import read_curves
@@ -33,18 +32,9 @@ class ElasticFilter:
     ridge: float = 0.1
     sweeps: int = 20
 
-    def __post_init__(self) -> None:
-        if self.rank < 1 or self.sweeps < 1 or not self.ridge > 0.0:
-            what = f"rank {self.rank}, {self.sweeps} sweeps, ridge {self.ridge}"
-            raise UsageError(what, where="elastic filter", fix="use for example rank 2, 20 sweeps, ridge 0.1")
-
     def complete(self, speed: Floats) -> Floats:
         """Speeds [job, type, count] with every gap (NaN, zero or less) filled; known cells stay as they are."""
         known = np.isfinite(speed) & (np.nan_to_num(speed) > 0.0)
-        if speed.ndim != 3:
-            raise UsageError(f"speeds have {speed.ndim} axes", where="elastic filter", fix="jobs, types and counts")
-        if not known.any():
-            raise UsageError("not one speed is known", where="elastic filter", fix="measure a few configurations of each job")
         logs = np.where(known, np.log(np.where(known, speed, 1.0)), 0.0)
         count = known.sum(axis=(1, 2))
         own = np.where(count > 0, logs.sum(axis=(1, 2)) / np.maximum(count, 1), 0.0)

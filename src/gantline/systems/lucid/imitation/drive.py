@@ -12,13 +12,13 @@ from gantline.core.errors import RefusedError, TraceError, listed
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import HeldInterval, write_intervals, write_jobs
 from gantline.systems.lucid.imitation.baselines import QuotaWalk, run_in_order
 from gantline.systems.lucid.imitation.jobs import GPUS, LucidJob, LucidNodes, LucidOutcome, VirtualCluster, jobs_of
 from gantline.systems.lucid.imitation.pairing import PairingJob, PairingPhase, Repairs
 from gantline.systems.lucid.imitation.profiling import NodeLender, NodeLoan, ProfilerNodes, SharingSwitch, SubmissionForecast
 from gantline.systems.lucid.policies.policy import Lucid
-from gantline.systems.lucid.profiles import LucidProfiles
+from gantline.systems.lucid.traces import LucidProfiles
 from gantline.traces.trace import Trace
 
 _PROFILERS = ("vc8Gr", "vcefl")
@@ -183,7 +183,7 @@ def write_result(simulation: Simulation, jobs: Sequence[LucidJob], outcomes: Seq
     )  # fmt: skip
     simulation.state.now = float(end.max(initial=0.0))
     intervals = [
-        Interval(job.row, *spell, Reason.FINISHED if spell.end == one.end else Reason.PREEMPTED)
+        HeldInterval(job.row, *spell, Reason.FINISHED if spell.end == one.end else Reason.PREEMPTED)
         for job, one in zip(jobs, outcomes)
         for spell in one.spells
     ]

@@ -15,7 +15,7 @@ from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError
 from gantline.systems.lucid.imitation.baselines import RunningQueue
 from gantline.systems.lucid.imitation.jobs import GPUS, Held, LucidJob, LucidNode, LucidNodes, LucidOutcome
-from gantline.systems.lucid.importer import FIRST
+from gantline.systems.lucid.traces import FIRST
 
 # Forecasts of how many jobs, and how many GPUs, are asked for in the ten minutes to come, as Lucid's simulator reads them.
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Option
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
@@ -142,26 +142,17 @@ class _Queue:
 
     def start(self, order: list[int], granted: list[Assignment]) -> None:
         """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
-        in_vain: set[tuple[object, ...]] = set()
-        demands = self._demands()
+        in_vain: set[tuple[Option, ...]] = set()
         for position in order:
             host = self._host_of(position)
             if host is not None:
                 granted.append(Assignment(position, option=0, devices=host.devices, mode=Mode.SPACE))
                 continue
-            alike = demands[position]
+            alike = tuple(self.jobs.options(position))
             if alike in in_vain or not self._start_alone(position, granted):
                 in_vain.add(alike)
                 if self.pairs is None:
                     break
-
-    def _demands(self) -> list[tuple[object, ...]]:
-        """What tells whether two jobs need the same; jobs with several options are like no other."""
-        first, single = self.jobs.option_first, self.jobs.option_count == 1
-        kinds, gpus = (self.options.I[row][first].tolist() for row in (Option.TYPE, Option.GPUS))
-        cpus, memory = (self.options.F[row][first].tolist() for row in (Option.CPUS, Option.MEMORY))
-        own = np.where(single, -1, np.arange(len(self.jobs))).tolist()
-        return list(zip(own, kinds, gpus, cpus, memory))
 
     def _host_of(self, position: int) -> Host | None:
         """The first job that this one may join; it is alone no longer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -297,11 +298,7 @@ def _listed(pool: Pool, held: list[list[int]], seats: list[list[int]]) -> list[S
     return [[int(pool.jobs[place]), pool.kind, seats[place]] for place in order]
 
 
-def _seats(snapshot: Snapshot) -> dict[int, dict[int, int]]:
+def _seats(snapshot: Snapshot) -> dict[int, Counter[int]]:
     """Devices per server of each job that holds some."""
-    found: dict[int, dict[int, int]] = {}
-    for job in np.flatnonzero(snapshot.jobs.held > 0).tolist():
-        for device in snapshot.jobs.devices(job):
-            node = int(snapshot.cluster.device_node[device])
-            found.setdefault(job, {})[node] = found.get(job, {}).get(node, 0) + 1
-    return found
+    node = snapshot.cluster.device_node.tolist()
+    return {job: Counter(node[d] for d in snapshot.jobs.devices(job)) for job in np.flatnonzero(snapshot.jobs.held > 0).tolist()}

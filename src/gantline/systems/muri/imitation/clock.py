@@ -12,7 +12,7 @@ import polars as pl
 
 from gantline.core.errors import TraceError
 from gantline.models.sharing.stage_cycles import ALONE, ITERATION, STAGES, Stages, usable
-from gantline.systems.muri.models import RestartOverheads
+from gantline.systems.muri.traces import RestartOverheads
 from gantline.traces.trace import Trace
 
 # Jobs as Muri's simulator sees them: so many iterations, each a cycle of three stages, and what an event costs them.
@@ -151,9 +151,6 @@ class MuriLives(NamedTuple):
     """What became of the jobs."""
 
     end: list[float]
-    ran: list[float]
-    changes: list[int]  # of its pace
-    done: list[float]  # the part of its iterations
     spells: list[MuriSpell]
     events: int
     now: float
@@ -199,15 +196,7 @@ def run_events(
             job.advance(until - now)
         now = until
     _seat((), seats, now, spells)
-    return MuriLives(
-        end,
-        [job.ran for job in jobs],
-        [job.changes for job in jobs],
-        [1.0 - job.left / job.iterations for job in jobs],
-        spells,
-        events,
-        now,
-    )
+    return MuriLives(end, spells, events, now)
 
 
 def _take_over(groups: Sequence[MuriGroup], before: list[MuriJob], now: float) -> list[MuriJob]:
@@ -231,7 +220,7 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
     """
     seats: MuriSeats = {}
     first = 0
-    for members, _, chosen in sorted(groups, key=_width, reverse=True):
+    for members, _, chosen in sorted(groups, key=lambda group: group.members[0].gpus, reverse=True):
         gpus, held = members[0].gpus, before.get(members)
         if held is not None and (held.devices == chosen if chosen else held.devices[0] == first):
             seats[members] = held
@@ -241,7 +230,3 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
         first += gpus
     spells += [MuriSpell(members, begin, now, devices) for members, (begin, devices) in before.items() if begin < now]
     return seats
-
-
-def _width(group: MuriGroup) -> int:
-    return group.members[0].gpus

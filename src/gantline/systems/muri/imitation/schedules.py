@@ -12,7 +12,6 @@ from operator import attrgetter
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.jit import kernel
 from gantline.models.sharing.stage_cycles import ALONE, DISTURBED, Stages
 from gantline.systems.antman.policies import gang_seats
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriGroup, MuriJob
@@ -172,40 +171,24 @@ class ThemisSchedule(EventSchedule):
 
 def least_shares(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, devices: float) -> Floats:
     """The least shares (0 to 1) under which the worst of (waited + alone / share) / isolated is as small as it can be."""
-    shares = np.empty(len(waited))
-    _find_least(waited, alone, isolated, gpus, devices, shares)
-    return shares
 
+    def bounded(worst: float) -> Floats:
+        """The shares with which no job is worse off than that."""
+        found: Floats = alone / np.maximum(worst * isolated - waited, alone)
+        return found
 
-@kernel
-def _find_least(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, devices: float, shares: Floats) -> None:
-    low = 0.0
-    for k in range(waited.shape[0]):
-        low = max(low, (waited[k] + alone[k]) / isolated[k])
-    if _write_shares(waited, alone, isolated, gpus, low, shares) <= devices:
-        return
+    low = float(((waited + alone) / isolated).max())
+    if gpus @ bounded(low) <= devices:
+        return bounded(low)
     high = 2.0 * low
-    while _write_shares(waited, alone, isolated, gpus, high, shares) > devices:
+    while gpus @ bounded(high) > devices:
         high *= 2.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        if _write_shares(waited, alone, isolated, gpus, middle, shares) <= devices:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if gpus @ bounded(middle) <= devices else (middle, high)
         if high - low <= 1e-12 * high:
             break
-    _write_shares(waited, alone, isolated, gpus, high, shares)
-
-
-@kernel
-def _write_shares(waited: Floats, alone: Floats, isolated: Floats, gpus: Floats, worst: float, shares: Floats) -> float:
-    """The shares with which no job is worse off than that. How many devices they take."""
-    taken = 0.0
-    for k in range(waited.shape[0]):
-        shares[k] = alone[k] / max(worst * isolated[k] - waited[k], alone[k])
-        taken += gpus[k] * shares[k]
-    return taken
+    return bounded(high)
 
 
 # AntMan as Muri's simulator has it: guaranteed jobs own GPUs, opportunistic ones fit into the gaps of their stages; nothing is stopped.

@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
 from gantline.models.goodput.batch import GOODPUT, choose_batch
-from gantline.models.solvers.allocation_search.search import Demand, Workspace, search
+from gantline.models.solvers.allocation_search.search import Demand, Workspace, restart_penalty, search
 from gantline.systems.pollux.imitation.jobs import Nodes, PolluxJob
 from gantline.systems.pollux.policies import Pollux
 
@@ -151,11 +151,11 @@ class PolluxInItsSimulator:
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
         """Which job gets which nodes; jobs that are not named get none."""
         policy, nodes, devices = self.policy, len(self.capacity), int(self.capacity.sum())
-        order = sorted(active, key=lambda job: (self.jobs[job].service, self.jobs[job].submit))
+        order = sorted(active, key=lambda job: (self.jobs[job].gpu_seconds, self.jobs[job].submit))
         jobs = [self.jobs[job] for job in order]
         most = np.array([min(max(2 * job.most, 1), MOST_DEVICES, devices, _widest(job)) for job in jobs])
         age, restarts = np.array([now - job.submit for job in jobs]), np.array([job.restarts for job in jobs])
-        penalty = np.maximum(age - policy.restart * restarts, 0.0) / np.maximum(age + policy.restart, 1e-9)
+        penalty = restart_penalty(age, restarts, policy.restart)
         cells = [place * nodes + node for place, job in enumerate(order) for node in held[job]]
         present = np.bincount(np.array(cells, dtype=np.int64), minlength=len(order) * nodes).reshape(-1, nodes)
         demand = Demand(present, most, self._speedups(jobs, most, -(-devices // len(order))), penalty, nodes / devices, policy.p)

@@ -13,11 +13,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.models.goodput.fit import fit, fit_like_artifact
 from gantline.models.goodput.measured import Shape, packed_shape
 from gantline.models.goodput.speed_model import LOG_STEP, Observations, step_time
-from gantline.systems.pollux.imitation.jobs import Nodes, PolluxJob, shape_of
+from gantline.systems.pollux.imitation.jobs import RESTART, Nodes, PolluxJob, shape_of
 
 _PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up
 _ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
@@ -61,6 +61,8 @@ class Loop:
     def run(self, policy: Decider) -> None:
         """Run until every job has finished, or none progresses any more."""
         jobs, arrived, idle = self.jobs, 0, 0
+        for each in jobs:
+            each.fit = self._fit
         active: list[int] = []
         slowed: set[int] = set()
         while arrived < len(jobs) or active:
@@ -69,12 +71,13 @@ class Loop:
                 self.now += self.interval * intervals
             before, self.now = sum(job.progress for job in jobs), self.now + self.interval
             for job in [job for job in active if self.held[job]]:
-                jobs[job].advance(self.interval, self.now, 1.0 - self.interference if job in slowed else 1.0, self._fit)
+                jobs[job].slowed = 1.0 - self.interference if job in slowed else 1.0
+                jobs[job].advance(self.now - self.interval, self.interval)
             idle = idle + 1 if active and sum(job.progress for job in jobs) == before else 0
             self.stalled = idle > _PATIENCE and arrived == len(jobs)
             if self.stalled:
                 break
-            for job in [job for job in active if not math.isnan(jobs[job].finish)]:
+            for job in [job for job in active if jobs[job].done]:
                 self._end(job, jobs[job].finish, finished=True)
                 del self.held[job]
                 active.remove(job)
@@ -100,8 +103,9 @@ class Loop:
         if self.held[job]:
             self._end(job, self.now, finished=False)
         self.held[job], shape, application = nodes, shape_of(nodes), self.jobs[job].application
-        self.jobs[job].place(shape, self.now)
+        self.jobs[job].shape = shape
         if nodes:
+            self.jobs[job].start(shape, self.now, RESTART)
             self.since[job] = self.now
             if not application.times.is_measured(shape):
                 self.unmeasured.add((application.name, shape))
@@ -128,22 +132,22 @@ def write_result(simulation: Simulation, loop: Loop) -> None:
     jobs = loop.jobs
     write_jobs(
         simulation, service=[job.seconds for job in jobs], first_start=[job.first_start for job in jobs],
-        finish=[job.finish for job in jobs], restarts=[job.restarts for job in jobs], gpu_time=[job.service for job in jobs],
-        done=[min(job.progress / job.application.edges[-1], 1.0) for job in jobs],
+        finish=[job.finish for job in jobs], restarts=[job.restarts for job in jobs], gpu_time=[job.gpu_seconds for job in jobs],
+        done=[min(job.progress / job.edges[-1], 1.0) for job in jobs],
     )  # fmt: skip
     simulation.state.now = max((span.end for span in loop.spans), default=loop.now)
     simulation.engine.decisions = loop.decisions
     write_intervals(simulation, _intervals(simulation, loop))
 
 
-def _intervals(simulation: Simulation, loop: Loop) -> Iterator[Interval]:
+def _intervals(simulation: Simulation, loop: Loop) -> Iterator[HeldInterval]:
     """One per span; a node's devices are given out from the lowest number that is free."""
     t = simulation.state.tables
     seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device.tolist()
     for span in sorted(loop.spans, key=lambda span: (span.begin, span.job)):
         held = [seats.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)[0] for node in span.nodes]
         reason = Reason.FINISHED if span.finished else Reason.END if span.end >= loop.now else Reason.RESIZED
-        yield Interval(span.job, span.begin, span.end, held, reason)
+        yield HeldInterval(span.job, span.begin, span.end, held, reason)
 
 
 def belief_errors(loop: Loop) -> dict[str, Any]:

@@ -10,14 +10,13 @@ import numpy as np
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
-from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import GpuSpell, write_jobs, write_spells
+from gantline.engine.imitations.intervals import write_jobs, write_spells
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
-from gantline.systems.shockwave.imitation.loop import Chooser, RecordedRounds, ShockwaveRounds, ShockwaveTask
+from gantline.systems.shockwave.imitation.loop import Chooser, RecordedRounds, ShockwaveRounds
 from gantline.systems.shockwave.imitation.planner import Planner
 from gantline.systems.shockwave.imitation.shares import RULES, Turns
 from gantline.systems.shockwave.policies import Shockwave
@@ -82,12 +81,10 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
     jobs = read_jobs(trace, state.tables)
-    spells: list[GpuSpell] = []
     rounds = ShockwaveRounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
-    rounds.on_task = lambda task, ended: _note(spells, task, ended)
     rounds.on_round = simulation.on_progress
     rounds.run(simulation.until)
-    _write_result(simulation, rounds, spells)
+    _write_result(simulation, rounds)
     return _fairness(rounds) | _planned(rounds.chooser)
 
 
@@ -99,38 +96,18 @@ def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
     return Turns(_BASELINES[policy.name])
 
 
-def _note(spells: list[GpuSpell], task: ShockwaveTask, ended: bool) -> None:
-    reason = Reason.FINISHED if ended else Reason.PREEMPTED
-    spells.append(GpuSpell(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
-
-
-def _joined(spells: list[GpuSpell], rounds: ShockwaveRounds) -> list[GpuSpell]:
-    """Rounds in a row are one interval."""
-    found: list[GpuSpell] = []
-    number = dict.fromkeys(range(len(rounds.jobs)), 0)  # tasks of each job so far
-    for one in sorted(spells, key=lambda one: (one.row, one.begin)):
-        at = number[one.row]
-        number[one.row] += 1
-        started = rounds.jobs[one.row].started
-        if at and started[at] == started[at - 1] + 1:
-            found[-1] = GpuSpell(one.row, found[-1].begin, one.end, one.gpus, one.reason)
-        else:
-            found.append(one)
-    return found
-
-
-def _write_result(simulation: Simulation, rounds: ShockwaveRounds, spells: list[GpuSpell]) -> None:
-    jobs, whole = rounds.jobs, _joined(spells, rounds)
+def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:
+    jobs = rounds.jobs
     arrived = [job.admitted == job.admitted for job in jobs]
     write_jobs(
         simulation, service=[job.run_time for job in jobs], first_start=[job.first_start for job in jobs],
         finish=[job.finish for job in jobs], done=np.minimum(1.0, [job.done / job.steps for job in jobs]),
-        restarts=np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0),
+        restarts=[max(len(rounds.spells.get(job.index, ())) - 1, 0) for job in jobs],
         unfinished=np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)),
     )  # fmt: skip
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    write_spells(simulation, whole)
+    write_spells(simulation, [one for spells in rounds.spells.values() for one in spells])
 
 
 def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
 from gantline.core.errors import TraceError, UsageError
+from gantline.core.reasons import Reason
+from gantline.engine.imitations.intervals import GpuSpell
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.traces.unpack import read_text
 
@@ -22,12 +24,13 @@ _NEARLY = 5.0  # tasks that are shorter than a round by more than this are never
 _FAILURES = 5  # in a row, after which a job is dropped
 
 
-class Chooser(Protocol):
+class Chooser(ABC):
     """Which jobs run in the next round."""
 
-    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:  # noqa: B027
         """A round has been closed; called before arrivals are let in."""
 
+    @abstractmethod
     def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         """The jobs to start, in the order in which they get devices."""
 
@@ -51,7 +54,6 @@ class ShockwaveRounds:
     chooser: Chooser
     length: float = 120.0
     patience: float = 1.5  # a job that has run so many times its profiled time is taken for complete
-    on_task: Callable[[ShockwaveTask, bool], None] | None = None  # called for every task that closed, with whether its job is complete
     on_round: Callable[[float, int, int], None] | None = None  # time, jobs that have arrived, jobs inside
     clock: float = 0.0
     passes: int = 0
@@ -61,6 +63,7 @@ class ShockwaveRounds:
     counts: list[int] = field(default_factory=list)  # active jobs, per pass
     lives: dict[int, tuple[int, int]] = field(default_factory=dict)  # job -> passes [admission, completion)
     busy: float = 0.0  # GPU-seconds
+    spells: dict[int, list[GpuSpell]] = field(default_factory=dict)  # of each job; rounds in a row are one
 
     def __post_init__(self) -> None:
         self._waiting = sorted(self.jobs, key=lambda job: (job.arrival, job.index))
@@ -129,8 +132,8 @@ class ShockwaveRounds:
             self.changed = True
             if job.failures == _FAILURES:
                 self._end(job, task)
-            elif self.on_task is not None:
-                self.on_task(task, False)
+            else:
+                self._note(task, Reason.PREEMPTED)
             return
         job.failures = 0
         job.done += steps
@@ -140,31 +143,35 @@ class ShockwaveRounds:
         job.measured.append((self.passes, steps / spent, job.batch))
         if job.left <= 0 or job.run_time > int(self.patience * int(job.exclusive)):
             self._end(job, task)
-        elif self.on_task is not None:
-            self.on_task(task, False)
+        else:
+            self._note(task, Reason.PREEMPTED)
 
     def _end(self, job: ShockwaveJob, task: ShockwaveTask) -> None:
         job.finish = task.finish
         self.active.remove(job)
         self.lives[job.index] = (self.lives[job.index][0], self.passes)
         self.changed = True
-        if self.on_task is not None:
-            self.on_task(task, True)
+        self._note(task, Reason.FINISHED)
+
+    def _note(self, task: ShockwaveTask, reason: Reason) -> None:
+        """A task that has closed, as a spell of its job or as more of the last one."""
+        job, begin = task.job, task.begin
+        spells = self.spells.setdefault(job.index, [])
+        if spells and job.started[-1] == job.started[-2] + 1:
+            begin = spells.pop().begin
+        spells.append(GpuSpell(job.index, begin, task.finish, job.gang, int(reason)))
 
 
 # A recorded schedule: which jobs were started in which round.
 
 
-class RecordedRounds:
+class RecordedRounds(Chooser):
     """Starts in every round the jobs that the table names, as far as they are still present."""
 
     def __init__(self, path: str, jobs: Sequence[ShockwaveJob]) -> None:
         if not path:
             raise UsageError("no table is given", where="policy 'recorded'", fix="--set table=FILE.csv with round,jobs")
         self._rounds = _read(Path(path), len(jobs))
-
-    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
-        """Nothing to learn."""
 
     def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         wanted = self._rounds.get(rounds.passes, ())

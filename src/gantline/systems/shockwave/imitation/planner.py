@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, steps_per_epoch
-from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds
 from gantline.systems.shockwave.policies import PlanningWindow, fair_window, plan_with_cut, priorities
 
 # How long a job whose batch size changes will still run (Zheng et al.: Shockwave, NSDI 2023, section 5).
@@ -138,7 +138,7 @@ _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
 
 @dataclass
-class Planner:
+class Planner(Chooser):
     """The jobs present, what is believed of them, and the plan in force."""
 
     makespan: float = 1e-3
@@ -214,7 +214,7 @@ class Planner:
             for predictor in predictors:
                 predictor.calibrate(_SETTLE)
         remaining = np.array([one.remaining(int(at)) for one, at in zip(predictors, done)])
-        target = np.array([self._target(job) for job in jobs])
+        target = np.array([fair_target(self._targets[job.index], self.number) for job in jobs])
         lateness = (rounds.length * self.number + remaining / share) / target
         window = PlanningWindow(
             np.array([job.gang for job in jobs], dtype=np.int64),
@@ -240,11 +240,11 @@ class Planner:
             predictor.calibrate()
         return job.admitted + (spent + predictor.remaining(done)) / share
 
-    def _target(self, job: ShockwaveJob) -> float:
-        """The fair finish time so far, by how long each estimate stood, and a little of the last."""
-        series = self._targets[job.index]
-        ends = [number for number, _ in series[1:]] + [self.number]
-        weight = np.array([end - number for (number, _), end in zip(series, ends)], dtype=np.float64)
-        value = np.array([value for _, value in series])
-        mean = float(weight @ value / weight.sum()) if weight.sum() > 0 else float(value[-1])
-        return 0.9 * mean + 0.1 * float(value[-1])
+
+def fair_target(series: Sequence[tuple[int, float]], number: int) -> float:
+    """The fair finish time so far, by how long each estimate (round, seconds) stood, and a little of the last."""
+    ends = [later for later, _ in series[1:]] + [number]
+    weight = np.array([end - since for (since, _), end in zip(series, ends)], dtype=np.float64)
+    value = np.array([value for _, value in series])
+    mean = float(weight @ value / weight.sum()) if weight.sum() > 0 else float(value[-1])
+    return 0.9 * mean + 0.1 * float(value[-1])

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from gantline.core.arrays import Floats
 from gantline.models.solvers.feasible_point import feasible_point
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
-from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds
 
 # The shares of time that Shockwave's baselines give jobs on one device type (section 8 of the paper; Gavel's policies in its fork).
 #
@@ -195,7 +195,7 @@ _BETWEEN_RESETS = 1000.0
 
 
 @dataclass
-class Turns:
+class Turns(Chooser):
     """What each job has received since the last reset, and which is next."""
 
     rule: Rule

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.arrays import Floats
 from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
 from gantline.models.goodput.speed_model import step_time
 from gantline.systems.sia.imitation.jobs import MeasuredType, SiaJob
@@ -32,86 +30,58 @@ class Assumptions:
     batch_cap: bool = True  # adaptive jobs are not expected to go beyond the batch that their submitter asked for
 
 
-class Terms:
-    """What of one job's row changes seldom: per class of nodes the GPUs of a replica, batch limits, and what one GPU was measured to do."""
-
-    def __init__(self, job: SiaJob, columns: Configurations, assume: Assumptions) -> None:
-        count = len(columns.classes)
-        self.unit, self.single = np.ones(count, dtype=np.int64), np.zeros(count)
-        self.limits = np.ones((count, 5))
-        self.rigid = _rigid_row(job, columns) if job.asked.kind == "rigid" else None
-        self.unit_row = np.full(len(columns), float(job.asked.gpus))
-        self._kinds = [one.type if one.type in job.types and job.asked.only in ("", one.type) else "" for one in columns.classes]
-        for k, kind in enumerate(self._kinds):
-            if kind:
-                measured = job.types[kind]
-                self.unit[k], self.single[k] = measured.unit, measured.single
-                self.limits[k] = _limits(job, measured, assume)
-        if self.rigid is None:
-            self.unit_row = self.unit[columns.group].astype(np.float64)
-        self.model, self.most, self.known = np.zeros((count, 7)), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-        self._rows = [-1] * count
-
-    def update(self, job: SiaJob) -> None:
-        """Take over models that have changed."""
-        for k, kind in enumerate(self._kinds):
-            if not kind or self._rows[k] == len(job.beliefs[kind].rows):
-                continue
-            belief = job.beliefs[kind]
-            self._rows[k] = len(belief.rows)
-            self.most[k] = most_replicas(job, kind)
-            if belief.parameters is not None:
-                self.model[k], self.known[k] = belief.parameters, True
-
-
-class BelievedTerms(NamedTuple):
-    """`Terms` of all jobs, the job first and the class of nodes second, with what a job has whatever the class."""
-
-    model: Floats
-    known: Bools
-    most: Ints
-    unit: Ints
-    single: Floats
-    limits: Floats
-    noise: Floats
-    fixed: Floats
-
-
-class OfferedColumns(NamedTuple):
-    """GPUs of a node in each class; of each configuration its class, nodes and GPUs, and whether all jobs may have it."""
-
-    size: Ints
-    group: Ints
-    nodes: Ints
-    gpus: Ints
-    regular: Bools
-
-
 class GoodputMatrix:
-    """Rows of believed goodputs for the jobs that are there; what changes seldom is kept from round to round."""
+    """Rows of believed goodputs for the jobs that are there."""
 
     def __init__(self, columns: Configurations, assume: Assumptions) -> None:
         self.columns, self.assume = columns, assume
-        self._terms: dict[int, Terms] = {}
-        self._size = np.array([one.size for one in columns.classes], dtype=np.int64)
+        self._listed = list(zip(columns.group.tolist(), columns.nodes.tolist(), columns.gpus.tolist(), columns.regular.tolist()))
 
     def rows(self, jobs: Sequence[SiaJob]) -> tuple[Floats, Floats]:
         """Goodput per job and configuration, 0 where a job cannot have it, and the GPUs of one replica there."""
-        columns, found = self.columns, []
-        for job in jobs:
-            if job.asked.row not in self._terms:
-                self._terms[job.asked.row] = Terms(job, columns, self.assume)
-            found.append(self._terms[job.asked.row])
-            found[-1].update(job)
-        out = np.zeros((len(jobs), len(columns)))
-        stacked = {name: np.stack([getattr(each, name) for each in found]) for name in BelievedTerms._fields[:6]}
-        believed = BelievedTerms(**stacked, noise=np.array([job.noise for job in jobs]), fixed=np.array([job.fixed_batch for job in jobs]))
-        offered = OfferedColumns(self._size, columns.group, columns.nodes, columns.gpus, columns.regular)
-        _fill(believed, offered, self.assume.projection, self.assume.shared_limit or self.assume.projection, out, np.zeros(3))
-        for k, each in enumerate(found):
-            if each.rigid is not None:
-                out[k] = each.rigid
-        return out, np.stack([each.unit_row for each in found])
+        goodput, unit = zip(*(self._row(job) for job in jobs))
+        return np.array(goodput), np.array(unit, dtype=np.float64)
+
+    def _row(self, job: SiaJob) -> tuple[Sequence[float], list[int]]:
+        if job.asked.kind == "rigid":
+            return _rigid_row(job, self.columns).tolist(), [job.asked.gpus] * len(self.columns)
+        classes, projection = self.columns.classes, self.assume.projection
+        types = {k: job.types[one.type] for k, one in enumerate(classes) if one.type in job.types and job.asked.only in ("", one.type)}
+        unit = [types[k].unit if k in types else 1 for k in range(len(classes))]
+        units = [unit[k] for k, *_ in self._listed]
+        most = {k: most_replicas(job, classes[k].type) for k in types}
+        limits = {k: _limits(job, measured, self.assume) for k, measured in types.items()}
+        known = [k for k in types if job.beliefs[classes[k].type].parameters is not None]
+        widest = max(most.values(), default=0)
+        if self.assume.shared_limit or projection:
+            most = dict.fromkeys(most, widest)
+        row = [0.0] * len(self._listed)
+
+        def believed(k: int, nodes: int, replicas: int) -> float:
+            model = job.beliefs[classes[k].type].parameters
+            assert model is not None  # it is known
+            return _goodput(job, model, nodes, replicas, limits[k])
+
+        for column, (k, nodes, gpus, regular) in enumerate(self._listed if known else ()):
+            replicas, rest = divmod(gpus, unit[k])
+            if k not in types or not regular or rest or replicas > most[k]:
+                continue
+            if k in known:
+                row[column] = believed(k, nodes, replicas)
+            elif projection:
+                first = known[0]
+                there = believed(first, -(-replicas * unit[first] // classes[first].size), replicas)
+                row[column] = there * (types[k].single / types[first].single)
+        least = min((goodput for goodput in row if goodput > 0.0), default=0.0)
+        if least and projection:
+            return row, units
+        seen = -1  # what is not projected is offered at the row's least, to be tried at all; or the least of each class, all alike
+        for column, (k, _, gpus, regular) in enumerate(self._listed):  # the least configuration of a class comes first
+            if k != seen and k in types and regular and gpus % unit[k] == 0:
+                seen = k
+                if not least or k not in known:
+                    row[column] = least or unit[k]
+        return row, units
 
 
 def most_replicas(job: SiaJob, kind: str) -> int:
@@ -140,63 +110,30 @@ def _rigid_row(job: SiaJob, columns: Configurations) -> Floats:
     return row
 
 
-def measured_speed(job: SiaJob, measured: MeasuredType, shape: tuple[int, ...]) -> float:
-    """Samples a second with the batch that the job always has."""
-    out, replicas = np.zeros(3), sum(shape) // measured.unit
+def own_step(job: SiaJob, measured: MeasuredType, shape: tuple[int, ...], replicas: int) -> tuple[int, float]:
+    """Samples of a step with the batch that the job always has, and its seconds."""
+    out = np.zeros(3)
     split(job.fixed_batch, replicas, job.limits(measured, measured.job_most(shape), max(job.training.most, job.fixed_batch)), out)
     local, steps = max(int(measured.clipped(out[LOCAL], sum(shape))), 1), int(out[ACCUMULATION])
     step, sync = measured.times(shape, local)
-    return replicas * local * (steps + 1) / (step + steps * (step - sync))
+    return replicas * local * (steps + 1), step + steps * (step - sync)
 
 
-@kernel
-def _fill(believed: BelievedTerms, offered: OfferedColumns, projection: bool, shared: bool, out: Floats, work: Floats) -> None:
-    """All rows; a class on which a job was not measured has ``single`` 0."""
-    model, known, most, unit, single, limits, noise, fixed = believed
-    size, group, nodes, gpus, regular = offered
-    classes = size.size
-    for j in range(out.shape[0]):
-        first, widest = -1, 0
-        for k in range(classes):
-            if single[j, k] > 0.0:
-                widest = max(widest, most[j, k])
-                if first < 0 and known[j, k]:
-                    first = k
-        least = np.inf
-        for c in range(group.size):
-            k = group[c]
-            if first < 0 or single[j, k] <= 0.0 or not regular[c] or gpus[c] % unit[j, k] != 0:
-                continue
-            replicas = gpus[c] // unit[j, k]
-            if replicas <= (widest if shared else most[j, k]):
-                if known[j, k]:
-                    out[j, c] = _goodput(model[j, k], noise[j], nodes[c], replicas, fixed[j], limits[j, k], work)
-                elif projection:
-                    over = -(-replicas * unit[j, first] // size[first])
-                    there = _goodput(model[j, first], noise[j], over, replicas, fixed[j], limits[j, first], work)
-                    out[j, c] = there * (single[j, k] / single[j, first])
-                if out[j, c] > 0.0:
-                    least = min(least, out[j, c])
-        nothing = least == np.inf  # it has never run, or its model finds no batch: the least of each class, all alike
-        if nothing or not projection:  # what is not projected is offered at the row's least, to be tried at all
-            seen = -1
-            for c in range(group.size):  # the least configuration of a class comes first
-                k = group[c]
-                if k != seen and single[j, k] > 0.0 and regular[c] and gpus[c] % unit[j, k] == 0:
-                    seen = k
-                    if nothing or not known[j, k]:
-                        out[j, c] = unit[j, k] if nothing else least
+def measured_speed(job: SiaJob, measured: MeasuredType, shape: tuple[int, ...]) -> float:
+    """Samples a second with that batch."""
+    samples, seconds = own_step(job, measured, shape, sum(shape) // measured.unit)
+    return samples / seconds
 
 
-@kernel
-def _goodput(p: Floats, noise: Floats, nodes: int, replicas: int, fixed: float, limits: Floats, work: Floats) -> float:
+def _goodput(job: SiaJob, model: Floats, nodes: int, replicas: int, limits: Floats) -> float:
     """The best goodput, or that of the one batch that a job has."""
-    if fixed <= 0.0:
-        choose_batch(p, noise[0], noise[1], nodes, replicas, limits, work)
+    work = np.zeros(3)
+    if not job.fixed_batch:
+        choose_batch(model, *job.noise, nodes, replicas, limits, work)
         return float(work[GOODPUT])
-    split(fixed, replicas, limits, work)
-    seconds = step_time(p, nodes, replicas, work[LOCAL], int(work[ACCUMULATION]))
-    return float(limits[0] * gain(noise[0], noise[1], fixed / limits[0]) / seconds)
+    split(job.fixed_batch, replicas, limits, work)
+    seconds = step_time(model, nodes, replicas, work[LOCAL], int(work[ACCUMULATION]))
+    return float(limits[0] * gain(*job.noise, job.fixed_batch / limits[0]) / seconds)
 
 
 # Sia's decision in its own simulator: believed goodputs, the program, one configuration for each job.

@@ -13,7 +13,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.profiles import profiles_of, profiles_summary
+from gantline.engine.imitations.registry import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
 from gantline.models.goodput.measured import Application, Profiles
 from gantline.policies.node_classes import NodeClass, node_classes
@@ -184,9 +184,7 @@ def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
     if isinstance(policy, Pollux):
-        return PolluxScheduler(
-            classes, power=policy.p, restart=policy.restart, avoid=policy.avoid, size=policy.size, generations=policy.generations, seed=seed
-        )
+        return PolluxScheduler(classes, policy, seed)
     if isinstance(policy, MaxSumThroughputPerf):
         return GavelScheduler(classes)
     if isinstance(policy, FinishTimeFairness):

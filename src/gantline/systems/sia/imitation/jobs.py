@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
 from gantline.models.goodput.fit import fit, fit_like_artifact
-from gantline.models.goodput.measured import MICRO_BATCHES, Application, Pipeline, Shape, StepTimes, Training, least_rotation
+from gantline.models.goodput.measured import MICRO_BATCHES, Application, Pipeline, Shape, StepTimes, least_rotation
 from gantline.models.goodput.speed_model import Observations, SpeedModel, step_time
+from gantline.models.goodput.trained_job import TrainedJob
 
 # An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy considers.
 #
@@ -32,7 +32,6 @@ class MeasuredType:
     def __init__(self, application: Application, kind: str, *, hybrid: bool, stages: int = 0) -> None:
         self.kind, self.hybrid = kind, hybrid
         self._times: StepTimes = application.on(kind)
-        self._job_most: dict[Shape, float] = {}
         pipeline = Pipeline.measured(self._times, stages) if hybrid else None
         self.times = (pipeline or self._times).seconds
         self.unit, self.single = (pipeline.stages, pipeline.single) if pipeline else (1, self._times.single)
@@ -47,16 +46,11 @@ class MeasuredType:
         """The largest local batch of a job on this shape: that of its rows, or of scalability rows at least as large."""
         if self.hybrid:
             return self.local_most
-        found = self._job_most.get(shape)
-        if found is None:
-            rows, wide = self._times.placements.get(least_rotation(shape)), self._times.scalability
-            wide = wide[(wide[:, 0] >= len(shape)) & (wide[:, 1] >= sum(shape))]
-            if rows is not None:
-                found = float(rows[-1, 0])
-            else:
-                found = float(wide[:, 2].max()) if len(wide) else self.local_most
-            self._job_most[shape] = found
-        return found
+        rows, wide = self._times.placements.get(least_rotation(shape)), self._times.scalability
+        if rows is not None:
+            return float(rows[-1, 0])
+        wide = wide[(wide[:, 0] >= len(shape)) & (wide[:, 1] >= sum(shape))]
+        return float(wide[:, 2].max()) if len(wide) else self.local_most
 
     def clipped(self, local: float, gpus: int) -> float:
         """No local batch above what was measured with that many GPUs."""
@@ -112,33 +106,27 @@ class Fitter:
 class SiaBelief:
     """Rows and model of one job on one GPU type."""
 
-    __slots__ = ("_fitter", "_name", "_seen", "most_replicas", "parameters", "rows")
-
     def __init__(self, fitter: Fitter, application: str, kind: str) -> None:
         self._fitter, self._name = fitter, (application, kind)
-        self._seen: set[tuple[int, int, int]] = set()
-        self.rows: tuple[Row, ...] = ()
+        self._rows: dict[tuple[int, int, int], Row] = {}
         self.parameters: Floats | None = None
         self.most_replicas = 0
 
     def observe(self, nodes: int, replicas: int, local: int, step: float, sync: float) -> None:
         """A step as it was measured; a row that is new changes the model."""
         key = nodes, replicas, local
-        if key in self._seen:
+        if key in self._rows:
             return
-        self._seen.add(key)
         if self.parameters is not None:
-            predicted = step_time(self.parameters, nodes, replicas, float(local), 0)
-            self._fitter.errors.append(abs(predicted / step - 1.0))
-        self.rows += ((float(nodes), float(replicas), float(local), step - sync, step),)
+            self._fitter.errors.append(abs(step_time(self.parameters, *key, 0) / step - 1.0))
+        self._rows[key] = float(nodes), float(replicas), float(local), step - sync, step
         self.most_replicas = max(self.most_replicas, replicas)
-        self.parameters = self._fitter.model(*self._name, self.rows)
+        self.parameters = self._fitter.model(*self._name, tuple(self._rows.values()))
 
 
 # One job of Sia's simulator between two rounds: it restarts, trains epoch by epoch, reports rows and chooses its batch.
 
 Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
-_OUT = np.zeros(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +154,7 @@ class Charges:
     slowdown: float
 
 
-class SiaJob:
+class SiaJob(TrainedJob):
     """The state of a job."""
 
     def __init__(
@@ -180,119 +168,57 @@ class SiaJob:
         unaware: bool = False,
     ) -> None:
         """With ``unaware`` what is shown on any type goes into one belief."""
+        super().__init__(application.training)
         self.asked, self.application, self.types, self.charges = asked, application, types, charges
-        self.training: Training = application.training
         one = SiaBelief(fitter, application.name, "any type")
         self.beliefs = {kind: one if unaware else SiaBelief(fitter, application.name, kind) for kind in types}
-        self.edges: list[float] = self.training.edges.tolist()
-        self.kind, self.shape = "", ()  # type: str, Shape
-        self.local, self.accumulation = 0, 0
-        self.noise = (0.0, 1.0)
-        self.delay = 0.0
-        self.progress, self.epoch = 0.0, 0
-        self.starts = 0
-        self.gpu_seconds = 0.0
-        self.seconds = 0.0
-        self.first_start = np.nan
-        self.finish = np.nan
-        self._noise: dict[tuple[float, int], tuple[float, float]] = {}
+        self.kind = ""
+        fixed = asked.kind in ("rigid", "strong-scaling")
+        self.fixed_batch = (asked.batch or self.training.base) if fixed else 0.0
 
     @property
-    def restarts(self) -> int:
-        """How often it was started again."""
-        return max(self.starts - 1, 0)
+    def replicas(self) -> int:
+        return sum(self.shape) // self.types[self.kind].unit
 
     @property
-    def done(self) -> bool:
-        return self.finish == self.finish
+    def model(self) -> Floats | None:
+        return self.beliefs[self.kind].parameters
 
     @property
-    def fixed_batch(self) -> float:
-        """The total batch that it always has; 0: it chooses."""
-        if self.asked.kind in ("rigid", "strong-scaling"):
-            return self.asked.batch or self.training.base
-        return 0.0
+    def batch_limits(self) -> Floats:
+        measured = self.types[self.kind]
+        return self.limits(measured, measured.job_most(self.shape), self.training.most)
 
     def limits(self, measured: MeasuredType, local_most: float, most: float) -> Floats:
         """The batches that there are, as kernels take them."""
         return np.array([self.training.base, most, measured.local_least, local_most, 0.0 if measured.hybrid else 1.0])
 
-    # --- where it runs, and with which batch ----------------------------------------------------------------------------
+    def clipped(self, local: float) -> float:
+        return self.types[self.kind].clipped(local, sum(self.shape))
+
     def place(self, kind: str, shape: Shape, now: float) -> bool:
         """Give it GPUs of a type, so many per node (none: it pauses); a change of either is a restart. Whether it was one."""
         if (kind, shape) == (self.kind, self.shape):
             return False
         self.kind, self.shape = (kind, shape) if shape else ("", ())
         if shape:
-            self.first_start = now if self.starts == 0 else self.first_start
-            self.starts += 1
-            self.delay = self.charges.restart
-            self.choose_batch()
+            self.start(shape, now, self.charges.restart)
         return bool(shape)
 
-    def choose_batch(self) -> None:
-        """Local batch and accumulation for where it is: the best by its model, the least one while it has none on this type."""
-        measured, gpus = self.types[self.kind], sum(self.shape)
-        replicas = gpus // measured.unit
-        limits = self.limits(measured, measured.job_most(self.shape), self.training.most)
-        parameters = self.beliefs[self.kind].parameters
-        _OUT[GOODPUT] = 0.0
-        if parameters is not None and not self.fixed_batch:
-            choose_batch(parameters, *self.noise, len(self.shape), replicas, limits, _OUT)
-        if not _OUT[GOODPUT] > 0.0:
-            split(self.fixed_batch or max(self.training.base, measured.local_least * replicas), replicas, limits, _OUT)
-        steps = int(_OUT[ACCUMULATION])
-        local = measured.clipped(float(_OUT[LOCAL]), gpus)
-        most = self.training.most // (replicas * (steps + 1))
-        self.local, self.accumulation = max(int(min(local, most)), 1), steps
-
-    # --- time -----------------------------------------------------------------------------------------------------------
     def advance(self, now: float, seconds: float) -> None:
-        """Let it run for so many seconds from ``now`` on, or to its end."""
-        if not self.shape:
-            return
-        burnt = min(self.delay, seconds)
-        self.delay -= burnt
-        used = burnt
-        while used < seconds and not self.done:
-            used += self._segment(seconds - used)
-            if self.epoch == len(self.edges):
-                self.finish = now + used
-            else:
-                self.choose_batch()
-        self.gpu_seconds += sum(self.shape) * used
-        self.seconds += used
+        if self.shape:
+            super().advance(now, seconds)
         if self.done:
             self.kind, self.shape = "", ()
 
-    def _segment(self, seconds: float) -> float:
-        """Train to the end of the epoch or of the time left; whole seconds at an epoch's end, as the artifact counts."""
-        rate, edge = self._rate(), self.edges[self.epoch]
-        if self.progress + rate * seconds < edge:
-            self.progress += rate * seconds
-            return seconds
-        needed = float(round((edge - self.progress) / rate))
-        self.progress = edge
-        self.epoch += 1
-        return needed
-
-    def _rate(self) -> float:
-        """Progress a second as measured; what is seen goes into the belief."""
-        measured, shape = self.types[self.kind], self.shape
-        replicas = sum(shape) // measured.unit
-        step, sync = measured.times(shape, self.local)
-        total = replicas * self.local * (self.accumulation + 1)
-        self.noise = self._noise_at(float(total))
+    def measure(self) -> tuple[float, float]:
+        step, sync = self.types[self.kind].times(self.shape, self.local)
         if self.asked.kind != "rigid":  # beliefs about rigid jobs are never read
-            self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
-        worth = gain(*self.noise, total / self.training.base)
-        return float(worth / (step + self.accumulation * (step - sync)) / self.charges.slowdown)
+            self.beliefs[self.kind].observe(len(self.shape), self.replicas, self.local, step, sync)
+        return step, sync
 
-    def _noise_at(self, total: float) -> tuple[float, float]:
-        key = total, self.epoch
-        if key not in self._noise:
-            self._noise[key] = self.training.noise(total, self.epoch)
-        return self._noise[key]
+    def rate(self) -> float:
+        return super().rate() / self.charges.slowdown
 
 
 # What Sia's simulator charges for a (re)start, what its policy believes that to cost, and a slowdown fitted to its authors' cluster.

@@ -15,8 +15,9 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
 from gantline.models.goodput.batch import GOODPUT, choose_batch
-from gantline.models.solvers.allocation_search.search import Demand, search
+from gantline.models.solvers.allocation_search.search import Demand, restart_penalty, search
 from gantline.policies.node_classes import NodeClass
+from gantline.systems.pollux.policies import Pollux
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaGrant
 
@@ -29,19 +30,8 @@ _FASTEST_FIRST = ("dgx-ext", "dgx", "a100", "azure", "v100", "quad", "rtx", "aws
 class PolluxScheduler(RoundScheduler):
     """A population search every round, begun with the best allocations of the last one."""
 
-    def __init__(
-        self,
-        classes: Sequence[NodeClass],
-        *,
-        power: float = -1.0,
-        restart: float = 30.0,
-        avoid: bool = True,
-        size: int = 100,
-        generations: int = 100,
-        seed: int = 0,
-    ) -> None:
-        self._classes, self._power, self._restart, self._avoid, self._seed = classes, power, restart, avoid, seed
-        self._size, self._generations, self._decisions = size, generations, 0
+    def __init__(self, classes: Sequence[NodeClass], policy: Pollux, seed: int) -> None:
+        self._classes, self._policy, self._seed, self._decisions = classes, policy, seed, 0
         pieces = [
             (k, node, min(_VIRTUAL, one.size - first))
             for k, one in enumerate(classes)
@@ -67,16 +57,16 @@ class PolluxScheduler(RoundScheduler):
         most = np.array([min(_most(job), self._most) for job in ranked], dtype=np.int64)
         age = np.array([now - job.asked.submit for job in ranked])
         restarts = np.array([job.restarts for job in ranked])
-        penalty = np.maximum(age - self._restart * restarts, 0.0) / np.maximum(age + self._restart, 1e-9)
+        penalty = restart_penalty(age, restarts, self._policy.restart)
         speedup = _speedups(ranked, most, -(-devices // len(jobs)))
         found = search(
-            Demand(present, most, speedup, penalty, len(self._capacity) / devices, self._power),
+            Demand(present, most, speedup, penalty, len(self._capacity) / devices, self._policy.p),
             self._capacity,
             int(stream(self._seed, self._decisions, "pollux").integers(1 << 63)),
             start=self._start(ranked),
-            size=self._size,
-            generations=self._generations,
-            avoid=self._avoid,
+            size=self._policy.size,
+            generations=self._policy.generations,
+            avoid=self._policy.avoid,
             most_nodes=_MOST_NODES,
         )
         self._decisions += 1

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gantline.core.columns import Job, Option
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, Interval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
@@ -188,7 +188,7 @@ def write_result(simulation: Simulation, rounds: SiaRounds) -> None:
     write_intervals(simulation, _intervals(simulation, rounds))
 
 
-def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[Interval]:
+def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[HeldInterval]:
     """One per spell; a node's GPUs are given out from the lowest number that is free."""
     t = simulation.state.tables
     seats = DeviceSeats(t.D.shape[1])
@@ -198,7 +198,7 @@ def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[Interval]:
             held += seats.take(gpus, spell.begin, spell.end, int(t.cluster.first_device[nodes.nodes[node]]), nodes.size)
         reason = Reason.FINISHED if spell.finished else Reason.END if spell.end >= rounds.now else Reason.RESIZED
         option = _option(simulation, spell.job, t.cluster.type_code(nodes.type))
-        yield Interval(spell.job, spell.begin, spell.end, held, reason, option)
+        yield HeldInterval(spell.job, spell.begin, spell.end, held, reason, option)
 
 
 def _option(simulation: Simulation, row: int, kind: int) -> int:

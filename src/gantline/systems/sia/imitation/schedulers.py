@@ -15,13 +15,14 @@ from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
-from gantline.models.goodput.batch import ACCUMULATION, LOCAL, gain, split
+from gantline.models.goodput.batch import gain
 from gantline.models.goodput.measured import packed_shape
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.policies.node_classes import NodeClass
+from gantline.systems.shockwave.imitation.planner import fair_target
 from gantline.systems.shockwave.imitation.shares import Memory, finish_time_fairness
 from gantline.systems.shockwave.policies import PlanningWindow, Shockwave, fair_window, plan_with_cut, priorities
-from gantline.systems.sia.imitation.deciding import measured_speed
+from gantline.systems.sia.imitation.deciding import measured_speed, own_step
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaGrant
 from gantline.traces.unpack import read_text
@@ -135,14 +136,9 @@ class EpochTimes:
         """Seconds of each epoch."""
         if job.asked.name not in self._known:
             measured, shape = job.types[self.nodes.type], packed_shape(job.asked.gpus, self.nodes.size)
-            out, training = np.zeros(3), job.training
-            split(job.fixed_batch, sum(shape), job.limits(measured, measured.job_most(shape), max(training.most, job.fixed_batch)), out)
-            local, steps = max(int(measured.clipped(out[LOCAL], sum(shape))), 1), int(out[ACCUMULATION])
-            step, sync = measured.times(shape, local)
-            total = sum(shape) * local * (steps + 1)
+            training, (total, seconds) = job.training, own_step(job, measured, shape, sum(shape))
             worth = np.array([gain(*training.noise(total, epoch), total / training.base) for epoch in range(training.epochs)])
-            seconds = (step + steps * (step - sync)) * job.charges.slowdown
-            self._known[job.asked.name] = np.diff(training.edges, prepend=0.0) * seconds / worth
+            self._known[job.asked.name] = np.diff(training.edges, prepend=0.0) * (seconds * job.charges.slowdown) / worth
         return self._known[job.asked.name]
 
     def left(self, job: SiaJob) -> float:
@@ -199,7 +195,7 @@ class ShockwaveScheduler(RoundScheduler):
             for job, left in zip(jobs, remaining.tolist(), strict=True):
                 spent = float(self._times.of(job).sum()) - left
                 self._targets.setdefault(job.asked.name, []).append((self._number, job.asked.submit + (spent + left) / share))
-        target = np.array([self._target(job.asked.name) for job in jobs])
+        target = np.array([fair_target(self._targets[job.asked.name], self._number) for job in jobs])
         lateness = (length * self._number + remaining / share) / target
         window = PlanningWindow(
             np.array([job.asked.gpus for job in jobs], dtype=np.int64),
@@ -215,15 +211,6 @@ class ShockwaveScheduler(RoundScheduler):
         )
         fair = fair_window(window, target, share, policy.largest, length * (self._number + policy.window))
         self._plan = plan_with_cut(window if fair is None else fair)[0]
-
-    def _target(self, name: str) -> float:
-        """The fair finish time so far, weighted by how long each estimate held, and a little of the last."""
-        series = self._targets[name]
-        ends = [number for number, _ in series[1:]] + [self._number]
-        weight = [end - number for (number, _), end in zip(series, ends, strict=True)]
-        last = series[-1][1]
-        mean = math.fsum(w * value for w, (_, value) in zip(weight, series, strict=True)) / sum(weight) if sum(weight) else last
-        return 0.9 * mean + 0.1 * last
 
 
 # A recorded table of decisions, and the scheduler that follows it.

@@ -103,43 +103,6 @@ def _usual(node: int, capacity: int) -> list[int]:
 # Sia where a job's configurations are its sizes and their believed speeds its goodputs: any regime but Sia's own.
 
 
-def decide(
-    snapshot: Snapshot,
-    p: float,
-    idle: float,
-    restart: float,
-    layout: str = "engine",
-    move_cost: str = "auto",
-    reserved: Bools | None = None,
-) -> Plan:
-    """The sizes that cost least together; a locked job keeps its own, and one with a reservation has what is reserved."""
-    jobs = snapshot.jobs
-    if not len(jobs):
-        return Plan.assign(Assignments(np.zeros(0, dtype=np.int64)))
-    kept = np.zeros(len(jobs), dtype=np.bool_) if reserved is None else reserved & ~jobs.locked
-    ways = read_ways(snapshot, kept)
-    columns, holds = ways.columns, ways.held(snapshot)
-    unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), ways.rate.shape)
-    goodput, unit = _believed(snapshot, ways, unit)
-    factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
-    cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
-    forced = np.where(jobs.locked, holds, -1)
-    if kept.any():
-        only = kept & (ways.offered.sum(axis=1) == 1)
-        forced[only] = ways.offered[only].argmax(axis=1)
-    choice = choose_configurations(cost, columns, idle * jobs.weight, forced)
-    chosen = choice.column
-    runs = np.flatnonzero(chosen >= 0)
-    rows, kind, gpus = ways.option[runs, chosen[runs]], columns.group[chosen[runs]], columns.gpus[chosen[runs]]
-    named: dict[str, Any] = {"option": np.where(rows == DERIVED, -1, rows - jobs.option_first[runs])}
-    if (rows == DERIVED).any():
-        named |= {"gpus": np.where(rows == DERIVED, gpus, -1), "type": np.where(rows == DERIVED, kind, -1)}
-    seats = _seats(snapshot, kind, gpus, runs, layout, move_cost) if layout != "engine" else {}
-    if seats:
-        named["devices"] = [seats.get(job, ()) for job in runs.tolist()]
-    return Plan.assign(Assignments(runs, **named), notes=(choice.note,) if choice.note else ())
-
-
 def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
     """Devices of the jobs that change or move, by job; those that are stopped, or go to another type, leave theirs to the others."""
     jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
@@ -211,6 +174,30 @@ class Sia(Policy):
     reserved: str = parameter("", "jobs that have their only configuration whatever it costs, joined by |; empty: as the trace says")
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        names = frozenset(self.reserved.split("|")) - {""}
-        reserved = np.isin(snapshot.jobs.ids, list(names)) if names else snapshot.jobs.reserved > 0
-        return decide(snapshot, self.p, self.lambda_n, self.restart, self.layout, self.move_cost, reserved)
+        """The sizes that cost least together; a locked job keeps its own, and one with a reservation has what is reserved."""
+        jobs = snapshot.jobs
+        if not len(jobs):
+            return Plan.assign(Assignments(np.zeros(0, dtype=np.int64)))
+        names = [name for name in self.reserved.split("|") if name]
+        kept = (np.isin(jobs.ids, names) if names else jobs.reserved > 0) & ~jobs.locked
+        ways = read_ways(snapshot, kept)
+        columns, holds = ways.columns, ways.held(snapshot)
+        unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), ways.rate.shape)
+        goodput, unit = _believed(snapshot, ways, unit)
+        factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), self.restart))
+        cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, self.p)
+        forced = np.where(jobs.locked, holds, -1)
+        if kept.any():
+            only = kept & (ways.offered.sum(axis=1) == 1)
+            forced[only] = ways.offered[only].argmax(axis=1)
+        choice = choose_configurations(cost, columns, self.lambda_n * jobs.weight, forced)
+        chosen = choice.column
+        runs = np.flatnonzero(chosen >= 0)
+        rows, kind, gpus = ways.option[runs, chosen[runs]], columns.group[chosen[runs]], columns.gpus[chosen[runs]]
+        named: dict[str, Any] = {"option": np.where(rows == DERIVED, -1, rows - jobs.option_first[runs])}
+        if (rows == DERIVED).any():
+            named |= {"gpus": np.where(rows == DERIVED, gpus, -1), "type": np.where(rows == DERIVED, kind, -1)}
+        seats = _seats(snapshot, kind, gpus, runs, self.layout, self.move_cost) if self.layout != "engine" else {}
+        if seats:
+            named["devices"] = [seats.get(job, ()) for job in runs.tolist()]
+        return Plan.assign(Assignments(runs, **named), notes=(choice.note,) if choice.note else ())

@@ -15,6 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import parameter
 from gantline.models.sensitivity import Sensitivity, SensitivityProfile
+from gantline.policies.elastic.pools import by_node, free_or_held_by
 from gantline.systems.synergy.policies import mechanisms
 from gantline.systems.synergy.policies.mechanisms import Need, Seats, Servers, Vector, demand_of
 
@@ -83,12 +84,8 @@ def _fleet(snapshot: Snapshot, kind: int, positions: Ints, consolidate: bool) ->
     nodes = np.flatnonzero((cluster.node_type == kind) & cluster.node_up).tolist()
     server_of = {node: server for server, node in enumerate(nodes)}
     held = {position: jobs.devices(position) for position in positions.tolist()}
-    ours = {device for devices in held.values() for device in devices}
-    devices: dict[int, list[int]] = {server: [] for server in range(len(nodes))}
-    holder, is_open = cluster.device_holder.tolist(), cluster.device_open.tolist()
-    for device, node in enumerate(cluster.device_node.tolist()):
-        if node in server_of and is_open[device] and (device in ours or holder[device] < 0):
-            devices[server_of[node]].append(device)
+    found = by_node(snapshot, np.flatnonzero(cluster.device_open & free_or_held_by(snapshot, positions)))
+    devices = {server: found.get(node, []) for node, server in server_of.items()}
     gpus = [len(devices[server]) for server in range(len(nodes))]
     cpus, memory = ([float(getattr(described[node], name)) for node in nodes] for name in ("cpus", "memory"))
     share = Vector(*(_share(amounts, [described[node].gpus for node in nodes]) for amounts in (cpus, memory)))
@@ -160,11 +157,18 @@ MODES = ("replay", "static")
 
 
 @dataclass(frozen=True)
-class SynergySettings(Policy):
-    """Which jobs go first, and how the CPUs and the memory of servers are divided among them."""
+class Synergy(Policy):
+    """Jobs in an order; each gets GPUs, and CPUs and memory by what it gains from them.
+
+    Jobs that run stay where they are while that gives them what the mechanism means them to have; CPUs and memory change in place.
+    """
 
     name = "synergy"
     paper = "Mohan et al., Looking Beyond GPUs for DNN Scheduling on Multi-Tenant Clusters, OSDI 2022"
+    names_devices = True
+    needs = frozenset({"remaining"})
+    usual_round = 300.0
+    ties = "equal keys: the earlier arrival first, then the order of the trace"
 
     order: str = parameter("srtf", f"which jobs go first: {', '.join(ORDERS)}", one_of=ORDERS)
     mechanism: str = parameter(
@@ -177,22 +181,6 @@ class SynergySettings(Policy):
         if regime != "synergy" and self.mode != "replay":
             raise RefusedError("'mode' is read in regime synergy only", where="policy 'synergy'", fix="leave it out")
         return self
-
-
-# `synergy`: an order of jobs, and CPUs and memory divided by what each gains from them (OSDI 2022, sections 3 and 4).
-
-
-@dataclass(frozen=True)
-class Synergy(SynergySettings):
-    """Jobs in an order; each gets GPUs, and CPUs and memory by what it gains from them.
-
-    Jobs that run stay where they are while that gives them what the mechanism means them to have; CPUs and memory change in place.
-    """
-
-    names_devices = True
-    needs = frozenset({"remaining"})
-    usual_round = 300.0
-    ties = "equal keys: the earlier arrival first, then the order of the trace"
 
     def order_moves(self) -> bool:
         return self.order in ("las", "ftf")

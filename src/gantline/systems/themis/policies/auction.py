@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -146,18 +146,6 @@ _MACHINES = 3  # single machines that a bid names for one size
 _SIZES = 6  # sizes that a bid names for one job
 
 
-class RoomyMachines(NamedTuple):
-    """Machines that hold a size by themselves, fullest first: without a move, and where a job is placed."""
-
-    idle: list[int]
-    taken: list[int]
-
-    @staticmethod
-    def of(size: int, left: Nodes, idle: Nodes) -> RoomyMachines:
-        fits = sorted([(count, node) for node, count in left.items() if count >= size])
-        return RoomyMachines([node for _, node in fits if idle[node] >= size], [node for _, node in fits if idle[node] < size])
-
-
 @dataclass(frozen=True)
 class Offer:
     """What is auctioned: devices per node, those of them that no job holds, and which job holds which."""
@@ -166,48 +154,6 @@ class Offer:
     idle: Nodes
     own: dict[int, Nodes]  # job -> where it has been until now
     rack: list[int]  # of every node of the cluster
-    _machines: dict[int, RoomyMachines] = field(default_factory=dict, compare=False)  # by size, found once for all bidders
-
-    def machines(self, size: int, left: Nodes) -> RoomyMachines:
-        """Machines with so many devices left."""
-        if left is not self.devices:
-            return RoomyMachines.of(size, left, self.idle)
-        if size not in self._machines:
-            self._machines[size] = RoomyMachines.of(size, left, self.idle)
-        return self._machines[size]
-
-    @cached_property
-    def column(self) -> Nodes:
-        """Node -> its column in tables of bids."""
-        return {node: k for k, node in enumerate(self.devices)}
-
-    @cached_property
-    def _racks(self) -> dict[int, int]:
-        return self._count_racks(self.devices)
-
-    @cached_property
-    def _fullest(self) -> dict[int | None, list[int]]:
-        """Nodes of each rack, and of all (None), those with most devices first."""
-        found: dict[int | None, list[int]] = {None: _by_room(self.devices)}
-        for node in found[None]:
-            found.setdefault(self.rack[node], []).append(node)
-        return found
-
-    def fullest(self, left: Nodes, rack: int | None) -> list[int]:
-        """Nodes of a rack, or of all, those with most devices left first."""
-        if left is self.devices:
-            return self._fullest[rack]
-        return _by_room({node: count for node, count in left.items() if rack is None or self.rack[node] == rack})
-
-    def racks(self, left: Nodes) -> dict[int, int]:
-        """Devices left in each rack."""
-        return self._racks if left is self.devices else self._count_racks(left)
-
-    def _count_racks(self, left: Nodes) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for node, count in left.items():
-            found[self.rack[node]] = found.get(self.rack[node], 0) + count
-        return found
 
 
 @dataclass(frozen=True)
@@ -236,7 +182,7 @@ def bid_table(
     else:
         speeds = [rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()} for bundle in bundles]
         values = [1.0 / app_rho(standing, members, each, of_app) for each in speeds]
-    column, width = offer.column, len(offer.devices)
+    column, width = {node: k for k, node in enumerate(offer.devices)}, len(offer.devices)
     cell = [k * width + column[node] for k, bundle in enumerate(bundles) for nodes in bundle.values() for node in nodes]
     count = [count for bundle in bundles for nodes in bundle.values() for count in nodes.values()]
     use = np.bincount(cell, count, len(bundles) * width).astype(np.int64) if cell else np.zeros(0, dtype=np.int64)
@@ -274,32 +220,27 @@ def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Ite
     if size <= 0:
         return
     own = offer.own.get(job, {})
-    idle, taken = offer.machines(size, left)
-    some = bool(idle or taken)
-    mine: list[int] = []
-    if own:
-        mine = [node for node, count in left.items() if node in own and count >= size]
-        idle, taken = [node for node in idle if node not in own], [node for node in taken if node not in own]
+    fits = [node for count, node in sorted((count, node) for node, count in left.items() if count >= size)]
+    mine = [node for node in left if node in own and left[node] >= size]
+    idle = [node for node in fits if offer.idle[node] >= size and node not in own]
+    taken = [node for node in fits if offer.idle[node] < size and node not in own]
     for node in [*mine, *_from(idle, turn), *_from(taken, turn)][:_MACHINES]:
         yield {node: size}
-    if size == 1 or (some and len(left) == 1):
+    if size == 1 or (fits and len(left) == 1):
         return
-    racks = offer.racks(left)
-    for rack in sorted((rack for rack, count in racks.items() if count >= size), key=lambda rack: (racks[rack], rack))[:1]:
-        yield _spread(size, left, offer.fullest(left, rack), own)
-        return
+    racks: Counter[int] = Counter()
+    for node, count in left.items():
+        racks[offer.rack[node]] += count
+    rack = min((rack for rack, count in racks.items() if count >= size), key=lambda rack: (racks[rack], rack), default=None)
     if sum(racks.values()) >= size:
-        yield _spread(size, left, offer.fullest(left, None), own)
+        near = left if rack is None else {node: count for node, count in left.items() if offer.rack[node] == rack}
+        yield _spread(size, near, sorted(near, key=lambda node: (-near[node], node)), own)
 
 
 def _from(listed: list[int], turn: int) -> list[int]:
     """The first nodes of a list that starts at another position for every bidder."""
     start = turn % len(listed) if listed else 0
     return [*listed[start : start + _MACHINES], *listed[: min(start, _MACHINES)]]
-
-
-def _by_room(left: Nodes) -> list[int]:
-    return sorted(left, key=lambda node: (-left[node], node))
 
 
 def _spread(size: int, left: Nodes, fullest: list[int], own: Nodes) -> Nodes:

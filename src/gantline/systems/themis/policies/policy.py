@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from gantline.systems.themis.policies.auction import (
     Nodes,
     Offer,
     allocation_by_lot,
+    app_rho,
     bid_table,
     fair_split,
     partial_allocation,
@@ -54,27 +54,19 @@ class Leftovers:
     @staticmethod
     def of(pool: Pool, leases: Container[str]) -> Leftovers:
         """The devices of a pool; jobs with a lease, named by their rows, have what they hold, and no other is given yet."""
-        jobs, cluster, left = pool.snapshot.jobs, pool.snapshot.cluster, may_share(pool)
-        there = np.flatnonzero(pool.of(jobs.phase) != PENDING)
-        holds = {k: devices for k, devices in zip(there.tolist(), map(jobs.devices, pool.jobs[there].tolist())) if devices}
-        job = np.repeat(list(holds), list(map(len, holds.values()))).astype(np.int64)
-        device = np.fromiter(chain.from_iterable(holds.values()), dtype=np.int64, count=len(job))
-        outside = set(job[~left[device]].tolist())  # their devices are not all to be shared
-        before = {k: devices for k, devices in holds.items() if k not in outside} if outside else holds
-        sits, node = np.full(len(left), -1), cluster.device_node[device]
-        sits[device] = np.where(np.isin(job, list(outside)), -1, job) if outside else job
-        sits_on: dict[int, Nodes] = {k: {} for k in before}
-        ends = np.append(np.flatnonzero((job[1:] != job[:-1]) | (node[1:] != node[:-1])) + 1, len(job)) if len(job) else job
-        begins = np.append(0, ends[:-1]) if len(job) else job  # of devices side by side on a node
-        for k, on, count in zip(job[begins].tolist(), node[begins].tolist(), (ends - begins).tolist()):
-            if k in sits_on:
-                sits_on[k][on] = sits_on[k].get(on, 0) + count
-        rows = map(str, pool.of(jobs.rows)[list(before)].tolist()) if before and leases else ()
-        given: dict[int, Sequence[int]] = {k: devices for (k, devices), row in zip(before.items(), rows) if row in leases}
-        leased = np.zeros(len(pool), dtype=np.bool_)
-        leased[list(given)] = True
-        left[device[leased[job]]] = False
-        return Leftovers(before, sits_on, sits.tolist(), by_node(pool, np.flatnonzero(left)), given, {k: sits_on[k] for k in given})
+        jobs, node, left = pool.snapshot.jobs, pool.snapshot.cluster.device_node.tolist(), may_share(pool)
+        there = np.flatnonzero(pool.of(jobs.phase) != PENDING).tolist()
+        holds = {job: jobs.devices(int(pool.jobs[job])) for job in there}
+        before = {job: devices for job, devices in holds.items() if devices and left[list(devices)].all()}  # all are to be shared
+        sits, rows = [-1] * len(left), pool.of(jobs.rows).tolist()
+        for job, devices in before.items():
+            for device in devices:
+                sits[device] = job
+        sits_on: dict[int, Nodes] = {job: Counter(node[device] for device in devices) for job, devices in before.items()}
+        given: dict[int, Sequence[int]] = {job: devices for job, devices in before.items() if str(rows[job]) in leases}
+        left[[device for devices in given.values() for device in devices]] = False
+        free = by_node(pool.snapshot, np.flatnonzero(left))
+        return Leftovers(before, sits_on, sits, free, given, {job: sits_on[job] for job in given})
 
     def room(self) -> Nodes:
         """How many are left on each node."""
@@ -233,7 +225,7 @@ class Themis(Policy):
         rates = {job: present[job] for job in table.given_on}  # of leases in force
         wanting = [[job for job in mine if job not in rates and stand.sizes(job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
-        rho = stand.rhos(present, self.of_app)
+        rho = [app_rho(stand, mine, present, self.of_app) for mine in members]
         count = min(max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1), self.most_bidders)
         bidders = sorted(able, key=lambda app: (-rho[app], app))[:count]
         tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]
@@ -272,20 +264,12 @@ class Themis(Policy):
 
 def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], until: float, memory: dict[str, Any]) -> Plan:
     """Leases on exactly these devices; a job that wants no devices runs as it asks."""
-    job = [np.flatnonzero(snapshot.jobs.gpus == 0)]
-    devices: list[tuple[int, ...]] = [()] * len(job[0])
-    option, kind, gpus = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
+    rows: list[tuple[int, int, int, int, tuple[int, ...], float]]
+    rows = [(job, 0, -1, -1, (), math.inf) for job in np.flatnonzero(snapshot.jobs.gpus == 0).tolist()]
     for pool in found:
         leases = [tuple(given.get(str(row), ())) for row in pool.of(snapshot.jobs.rows).tolist()]
-        size = np.fromiter(map(len, leases), dtype=np.int64, count=len(leases))
-        some = np.flatnonzero(size)
-        devices += filter(None, leases)
-        job.append(pool.jobs[some])
-        option.append(exact_options(pool, size)[some])
-        gpus.append(size[some])
-        kind.append(np.full(len(some), pool.kind))
-    sizes = np.concatenate(gpus)
-    lease = np.where(sizes > 0, until, math.inf)
-    of_job, of_kind = np.concatenate(job), np.concatenate(kind)
-    assigned = Assignments(of_job, option=np.concatenate(option), gpus=sizes, type=of_kind, devices=devices, until=lease)
+        option = exact_options(pool, np.array([len(lease) for lease in leases], dtype=np.int64)).tolist()
+        rows += [(*each, pool.kind, len(lease), lease, until) for *each, lease in zip(pool.jobs.tolist(), option, leases) if lease]
+    job, options, kind, gpus, devices, ends = zip(*rows) if rows else ((),) * 6
+    assigned = Assignments(job, option=options, gpus=gpus, type=kind, devices=devices, until=ends)
     return Plan.assign(assigned, valid_until=until, memory=memory)

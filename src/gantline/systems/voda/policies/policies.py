@@ -89,15 +89,16 @@ class Voda(LaysOut):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}
-        queues = self._queues(snapshot, memory)
+        bounds = self._bounds
+        queues = None if bounds is None else read_queues(snapshot, memory.get("promoted", {}), *bounds)
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
         found = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]), self.rate_limit)
-        if queues is None:
+        if queues is None or bounds is None:
             return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
         given = np.zeros(len(queue), dtype=np.int64)
         for pool, grants in found.shares:
             given[pool.jobs] = grants
-        change = min(queues.next_change(snapshot, given, *self._bounds), found.until)
+        change = min(queues.next_change(snapshot, given, *bounds), found.until)
         return plan_of(snapshot, found.shares, self.seats, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
 
     def _share(self, pool: Pool, queue: Ints) -> Ints:
@@ -105,12 +106,9 @@ class Voda(LaysOut):
         return self.share(pool, queue) if answer is None else answer
 
     @property
-    def _bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float] | None:
         """Demotion limit and promotion knob, where there are queues."""
-        return np.inf, np.inf
-
-    def _queues(self, snapshot: Snapshot, memory: dict[str, Any]) -> Queues | None:
-        return read_queues(snapshot, memory.get("promoted", {}), *self._bounds) if self.uses_queues else None
+        return None
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,6 @@ class VodaTiresias(Voda):
     """Two queues by attained GPU-time, first started first inside; each job at the size it asks for."""
 
     name = "voda.tiresias"
-    uses_queues = True
 
     limit: float = parameter(3600.0, "GPU-seconds after which a job falls to the second queue", above=0.0, unit="GPU-seconds")
     promote: float = parameter(8.0, "back to the first queue after waiting this many times the time run; inf: never", above=0.0)

@@ -1,4 +1,4 @@
-"""Synergy's profiles, as tables, and the performance model that is made of them."""
+"""What Synergy's simulator (OSDI 2022) reads: replay files, and profiles, which a performance model is made of, too."""
 
 from __future__ import annotations
 
@@ -6,15 +6,63 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.models.sensitivity import MeasuredEpochs, Networks, PerGpu, Sensitivity, SensitivityProfile
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
+
+# Replay files of Synergy's simulator (OSDI 2022): ``job_id,model,arrival_s,iterations,num_gpu`` without a header line.
+#
+# The profiles say how long a step takes at the proportional share of a server's CPUs and memory, and with that how long a job is.
+
+
+_COLUMNS = ("job_id", "model", "arrival", "iterations", "num_gpu")
+
+
+def read(
+    src: Path,
+    *,
+    profiles: Annotated[Path | None, "the folder with model_profiles.csv and throughput_matrix.csv"] = None,
+    cpus: Annotated[float, "CPUs per GPU of the servers whose profiles say how long a step takes"] = 3.0,
+    memory: Annotated[float, "GB per GPU of these servers"] = 62.5,
+    storage: Annotated[float, "MB/s from storage per GPU of these servers"] = 62.5,
+) -> Trace:
+    """The jobs of a replay file; times are kept as they are."""
+    if profiles is None:
+        raise UsageError("steps have no length without profiles", where="format 'synergy'", fix="give --profiles DIR")
+    networks = read_profiles(profiles).on((cpus, memory, storage))
+    raw = read_foreign(src, (), columns=_COLUMNS)
+    model = text(raw, "model")
+    for row, name in enumerate(model.to_list()):
+        if name not in networks:
+            raise raw.error(f"there is no profile of '{name}'", row=row, field="model", fix=near(name, networks))
+    steps = number(raw, "iterations", required=True)
+    if (steps <= 0).any():
+        row = int((steps <= 0).arg_true()[0])
+        raise raw.error(f"the job has {steps[row]:g} iterations", row=row, field="iterations", fix="give one or more, or drop the row")
+    step_time = model.replace_strict({name: known.step_time for name, known in networks.items()}, return_dtype=pl.Float64)
+    frame = pl.DataFrame(
+        {
+            "job": text(raw, "job_id"),
+            "arrival": number(raw, "arrival", required=True),
+            "gpus": number(raw, "num_gpu", required=True),
+            "duration": steps * step_time,
+            "model": model,
+            "iterations": steps,
+            "iteration_time": step_time,
+        }
+    )
+    return Sieve(frame, raw).finish(from_zero=False)
+
+
+# Synergy's profiles, as tables, and the performance model that is made of them.
 
 # Synergy's profiles, as tables: what each network needs and gains, and its throughput over CPUs and memory.
 #
@@ -56,7 +104,7 @@ class SynergyProfiles:
         raise RefusedError(what, where=f"profiles {self.folder}", fix=f"use a cluster with {has} CPUs per GPU, such as 4x8/24c/500g")
 
 
-def read(folder: Path) -> SynergyProfiles:
+def read_profiles(folder: Path) -> SynergyProfiles:
     """The profiles in a folder."""
     epochs = _epochs(folder / _EPOCHS) if (folder / _EPOCHS).is_file() else {}
     if epochs and not (folder / _PROFILES).is_file():
