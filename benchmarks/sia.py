@@ -22,7 +22,7 @@ from gantline.systems.sia.imitation.deciding import SiaScheduler
 from gantline.systems.sia.imitation.jobs import Charges, Fitter, MeasuredType, SiaJob, SiaRequest
 from gantline.systems.sia.imitation.rounds import SiaGrant
 from gantline.systems.sia.policies.program import Configurations
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 SIZES = ((64, 20), (256, 80), (1024, 320), (2048, 640))
 

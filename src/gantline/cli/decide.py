@@ -22,9 +22,8 @@ from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.rules import rule_of_run
 from gantline.engine.lost_turns import describe_error
 from gantline.simulator.roll_forward import JobOutcome, carry_out
-from gantline.traces.files.given_code import only_given
-from gantline.traces.files.placements import placement_of
-from gantline.traces.files.policies import code_named, load_policy
+from gantline.traces.files.policies import code_named, load_policy, placement_of
+from gantline.traces.files.python_file import only_given
 
 app = App(
     name="decide",

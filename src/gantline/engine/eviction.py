@@ -14,7 +14,7 @@ from gantline.engine.lists import Lists, RowCount
 from gantline.engine.ranks import before
 from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk_notes import Notes, Walk
-from gantline.policies.placement.few_nodes import largest_node
+from gantline.policies.placement.fit import largest_node
 
 
 @kernel

@@ -7,8 +7,7 @@ from gantline.core.columns import Job, Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.settings import EngineRules, Switch
-from gantline.policies.placement.few_nodes import NodeCounts, supply_for
-from gantline.policies.placement.fit import Picking, choose, mix
+from gantline.policies.placement.fit import NodeCounts, Picking, choose, mix, supply_for
 
 
 @kernel

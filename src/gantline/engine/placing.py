@@ -11,8 +11,8 @@ from gantline.core.columns import FREE, Device, Job, Node, Option
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.policies.placement import fit
-from gantline.policies.placement.few_nodes import NodeCounts, Supply, room, supply_for
-from gantline.policies.placement.rule import Together
+from gantline.policies.placement.fit import NodeCounts, Supply, room, supply_for
+from gantline.policies.placement.rules import Together
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")

@@ -20,7 +20,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.log import Interval
 from gantline.engine.transitions import Transitions
-from gantline.models.variable_devices import VariableDevices
+from gantline.models.placement_speeds import VariableDevices
 from gantline.policies.placement.device_rule import FreeDevices, GangRequest, PlacementError, chosen_devices
 from gantline.policies.placement.rules import PlacementRule
 

@@ -25,8 +25,8 @@ from gantline.engine.seats import GANG_FIRST
 from gantline.engine.shared_company import count_company, list_company
 from gantline.engine.shared_speeds import WhatDivides, list_around, read_divided_speeds, set_divided_speeds
 from gantline.engine.state import State
+from gantline.models.gangs import DeviceCompany, SharingColumns
 from gantline.models.model import Gangs
-from gantline.models.sharing_columns import DeviceCompany, SharingColumns
 
 _NOT_COUNTED: Ints = np.zeros(0, dtype=np.int64)
 

@@ -22,8 +22,7 @@ from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
 from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk_notes import SCRATCH_ROWS
-from gantline.policies.placement.rules import PlacementRule
-from gantline.policies.placement.skew import is_sensitive
+from gantline.policies.placement.rules import PlacementRule, is_sensitive
 
 
 @dataclass

@@ -30,7 +30,7 @@ from gantline.engine.log import LogColumns
 from gantline.engine.ranks import before
 from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk_notes import WALK_COUNTS, Notes, Walk, notes_on, slot
-from gantline.policies.placement.few_nodes import largest_node
+from gantline.policies.placement.fit import largest_node
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)

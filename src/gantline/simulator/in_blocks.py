@@ -48,7 +48,7 @@ from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
-from gantline.traces.write_blocks import write_blocks
+from gantline.traces.write import write_blocks
 
 # --- columns on disk: lines are appended in order, and amended when more is known of them -------------------------------
 _SHARE = 1 << 24  # bytes read at once

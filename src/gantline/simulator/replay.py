@@ -29,7 +29,7 @@ from gantline.engine.drivers.executors import ScriptedExecutor
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.files.python_file import GivenCode, only_given
 from gantline.traces.trace import Trace
 
 VERSION = 2

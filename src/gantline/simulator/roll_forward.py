@@ -39,7 +39,7 @@ from gantline.engine.state import State
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
 from gantline.simulator.figures import bill, energy_of
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 ACCEPT_ALL = AdmissionRule()
 

@@ -32,8 +32,7 @@ from gantline.engine.drivers.key_reading import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.roll_forward import Rolled, RollForward, private_tables
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.placements import GivenPlacement
-from gantline.traces.files.policies import policy_of
+from gantline.traces.files.policies import GivenPlacement, policy_of
 
 # --- newcomers of many futures as one table -----------------------------------------------------------------------------
 _PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run

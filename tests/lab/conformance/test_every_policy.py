@@ -29,8 +29,8 @@ from gantline.lab.questions import explain
 from gantline.lab.questions.forecast import Setup
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
-from gantline.models.throughput_model import ThroughputModel
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
 from gantline.simulator.uncertainty import Uncertainty

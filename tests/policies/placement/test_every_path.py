@@ -33,7 +33,7 @@ from gantline.simulator.roll_forward import carry_out, copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.placements import placement_of
+from gantline.traces.files.policies import placement_of
 from gantline.traces.trace import Trace
 
 SIZES, MODELS = (1, 3, 2, 4, 6), ("vgg16", "resnet50")

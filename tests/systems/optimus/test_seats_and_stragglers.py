@@ -10,8 +10,7 @@ import pytest
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.models.parameter_servers import ServerJob
-from gantline.models.server_seats import Seated, Straggling, left_of
+from gantline.models.parameter_servers import Seated, ServerJob, Straggling, left_of
 from gantline.policies.registry import make_policy
 from gantline.systems.optimus.policies.servers_and_workers import JointDemand, JointTask, NodeRoom, balance, deal
 

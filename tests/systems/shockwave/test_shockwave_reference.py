@@ -21,8 +21,8 @@ from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
 from gantline.systems.shockwave.imitation.planner import Planner
 from gantline.systems.shockwave.imitation.shares import RULES, ShareTurns
 from gantline.systems.shockwave.policies import PlanningWindow, plan_counts, plan_window
-from gantline.traces.files.throughputs import read_throughputs
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.files.speeds import read_throughputs
+from gantline.traces.importers import import_trace
 
 PUBLISHED = [
     *(("tacc_32gpus", name) for name in RULES),

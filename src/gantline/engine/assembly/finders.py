@@ -24,17 +24,15 @@ from gantline.models.estimate_chain import find_estimates
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import find_admission
 from gantline.registry import Register
-from gantline.traces.files.device_speeds import read_device_speeds
-from gantline.traces.files.node_events import read_node_events
-from gantline.traces.files.placements import placement_of
-from gantline.traces.files.power import read_power
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.clusters import read_node_events
+from gantline.traces.files.device_tables import read_device_speeds, read_power, read_prices
+from gantline.traces.files.policies import placement_of
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.files.signals import read_carbon, read_electricity, start_of
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 
 # --- measured profiles: what reads the folder depends on the regime, then on the performance model ----------------------
-_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.pair_tables:read_pair_profiles"}, where="--profiles")
+_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.speeds:read_pair_profiles"}, where="--profiles")
 _OF_FILES = frozenset({"pairs"})
 """Readers that take a file as well as a folder."""
 

@@ -30,10 +30,8 @@ from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule
-from gantline.policies.placement.compiled import FIRST_FREE
-from gantline.policies.placement.rules import PlacementRule
-from gantline.traces.files.placements import GivenPlacement, load_placement, placement_of
-from gantline.traces.files.policies import load_policy
+from gantline.policies.placement.rules import FIRST_FREE, PlacementRule
+from gantline.traces.files.policies import GivenPlacement, load_placement, load_policy, placement_of
 from gantline.traces.trace import Trace
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gantline.models.estimate_chain import Estimates
     from gantline.models.goodput.measured import Profiles
     from gantline.models.model import PerformanceModel
-    from gantline.models.throughput_table import ThroughputTable
+    from gantline.models.sharing.throughput_table import ThroughputTable
     from gantline.policies.admission.rules import AdmissionRule
     from gantline.policies.placement.device_rule import DeviceRule
     from gantline.policies.placement.rules import PlacementRule

@@ -11,8 +11,7 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.find_place import manner_of
 from gantline.engine.settings import EngineRules
-from gantline.policies.placement.few_nodes import NodeCounts, room, supply_for
-from gantline.policies.placement.fit import choose
+from gantline.policies.placement.fit import NodeCounts, choose, room, supply_for
 
 
 class Spots(NamedTuple):

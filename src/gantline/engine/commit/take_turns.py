@@ -20,7 +20,7 @@ from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.engine.seats import GANG_FIRST, SharedSeats
 from gantline.engine.settings import Amount, Switch
 from gantline.engine.shared_gang import MayShare, is_free, leave_devices, own_seats, restyle_seated, settle_down, touch_beside
-from gantline.policies.placement.rule import Together
+from gantline.policies.placement.rules import Together
 
 _SENSITIVE, _ALWAYS = int(Together.SENSITIVE), int(Together.ALWAYS)
 _MOVED, _RESIZED, _RESOURCES, _FRAGMENTED = (int(r) for r in (Reason.MOVED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED))

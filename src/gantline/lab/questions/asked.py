@@ -28,10 +28,10 @@ from gantline.lab.questions.explain import explain, submission
 from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, forecast, unestimated
 from gantline.lab.questions.past import REPLICAS, past_what_if
 from gantline.lab.questions.what_if import what_if
-from gantline.models.profiled_model import ProfiledModel
+from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.bundles import read_bundle
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 from gantline.traces.trace import Trace
 
 MOST_SAMPLES = 1000

@@ -36,9 +36,9 @@ from gantline.engine.state import State
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
-from gantline.models.profiled_model import ProfiledModel
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 
 #: option -> why a service does not have it
 ONLY_SIMULATED = {

@@ -18,8 +18,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.admission.rules import find_admission
 from gantline.simulator.rollout import Futures
-from gantline.traces.files.placements import load_placement
-from gantline.traces.files.policies import load_policy
+from gantline.traces.files.policies import load_placement, load_policy
 
 # --- every policy of the portfolio behind every admission rule ----------------------------------------------------------
 WHERE = "policy 'synthesizer'"

@@ -16,9 +16,8 @@ from typing import TypeVar
 import polars as pl
 
 from gantline.systems.gavel.generator_models import TEMPLATES, ModelSpeeds, Template, throughput_key
-from gantline.traces.generators.given import Reader, read_given
-from gantline.traces.generators.quantities import fault, number, seconds, truth, whole, word
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import Reader, fault, number, read_given, seconds, truth, whole, word
 from gantline.traces.trace import Trace
 
 V = TypeVar("V", int, float)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gantline.core.errors import NotFoundError, near
 from gantline.core.json_reader import loads
-from gantline.traces.generators.quantities import fault, number
+from gantline.traces.generators.given import fault, number
 
 
 class Template(NamedTuple):

@@ -17,9 +17,8 @@ from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.models.solvers.allocation_search.search import Demand, Found, restart_penalty, search
 from gantline.policies.drawn_places import moved, other_places
-from gantline.policies.elastic.curves import Curves, read_curves
-from gantline.policies.elastic.held_devices import HeldDevices
-from gantline.policies.elastic.pools import Pool, pools, rooms
+from gantline.policies.elastic.layouts import HeldDevices
+from gantline.policies.elastic.pools import Curves, Pool, pools, read_curves, rooms
 from gantline.policies.interference import INTERFERENCE
 
 # Pollux where a job's sizes and speeds are listed: any regime but that of its own simulator.

@@ -51,10 +51,6 @@ _SERVERS: dict[str, tuple[int, int, dict[tuple[int, float], str]]] = {
 }
 
 
-def topology_names() -> list[str]:
-    return list(_SERVERS)
-
-
 @cache
 def find_topology(name: str) -> LinkGraph:
     """The link graph of that name; GPUs are numbered from 1."""

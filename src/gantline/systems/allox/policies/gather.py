@@ -20,8 +20,7 @@ from gantline.core.host_resources import take_beside
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
-from gantline.policies.placement.few_nodes import NodeCounts, supply_for
-from gantline.policies.placement.fit import choose_first_free
+from gantline.policies.placement.fit import NodeCounts, choose_first_free, supply_for
 from gantline.systems.allox.policies.columns import EngineTables
 
 #: Estimates that ran out still leave something to do.

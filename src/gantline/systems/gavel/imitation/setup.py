@@ -13,7 +13,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS
 from gantline.engine.drivers.simulation import Simulation
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.imitation.tables import GavelDevices, GavelJobs, GavelPairs, GavelRules
 from gantline.systems.gavel.policies.instance import Instance, Pairs
 from gantline.systems.gavel.policies.packing import PackingPolicy

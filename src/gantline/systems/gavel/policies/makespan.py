@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.models.solvers.embedded import feasible_point
+from gantline.models.solvers.feasible_point import feasible_point
 from gantline.systems.gavel.policies.allocation import Allocation
 from gantline.systems.gavel.policies.central import maximise_gain
 from gantline.systems.gavel.policies.instance import Instance

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from gantline.core.arrays import Floats
 from gantline.core.constraints import param
 from gantline.core.snapshot import Snapshot
-from gantline.models.matrix_completion import EstimationError, Profiling
-from gantline.models.throughput_model import ThroughputModel, measured
+from gantline.models.sharing.matrix_completion import EstimationError, Profiling
+from gantline.models.sharing.throughput_model import ThroughputModel, measured
 from gantline.systems.gavel.policies.policy import GavelPolicy
 
 

@@ -18,8 +18,7 @@ from gantline.core.constraints import param
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.turn_ledger import Ledger
-from gantline.policies.turns import next_turns
+from gantline.policies.turns import Ledger, next_turns
 from gantline.systems.gavel.policies.allocation import Allocation, remarks
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.question import Question, ask

@@ -10,7 +10,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.columns import Option
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.policies.instance import Entity, Instance
 
 

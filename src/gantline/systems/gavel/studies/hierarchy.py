@@ -18,7 +18,7 @@ from gantline.systems.gavel.policies.instance import Entity, Instance
 from gantline.systems.gavel.policies.shares import proportional_throughput
 from gantline.systems.gavel.policies.water_filling import water_filling
 from gantline.systems.gavel.studies.workload import GavelStudy, as_published
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 
 _WEIGHTS = (1.0, 2.0, 3.0)
 _JOBS, _EVERY = 18, 4  # a job comes every four steps

@@ -13,7 +13,7 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import write_jobs, write_spells
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
 from gantline.systems.shockwave.imitation.loop import Chooser, RecordedRounds, ShockwaveRounds

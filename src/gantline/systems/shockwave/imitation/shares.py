@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats
-from gantline.models.solvers.embedded import feasible_point
+from gantline.models.solvers.feasible_point import feasible_point
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds
 
