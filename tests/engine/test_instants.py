@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gantline
-from gantline.engine.instants import answer_ends, next_instant, next_look
+from gantline.engine.agenda import answer_ends, next_instant, next_look
 
 SOURCE = Path(gantline.__file__).parent
 LENGTHS = ("round", "ROUND]", "length", "quantum", "QUANTUM]")  # how sources name the length of a round or a quantum

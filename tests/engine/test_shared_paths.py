@@ -19,8 +19,8 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.commit.commit import commit_assignments
+from gantline.engine.commit.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 from gantline.engine.engine import Engine
-from gantline.engine.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 
 JOBS, DEVICES = 8, 9
 

@@ -15,8 +15,8 @@ from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
+from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import Regime
-from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy

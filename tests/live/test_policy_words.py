@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.engine.states import engine_of
 from tests.live.specs import running
 
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.policy_words import PolicyWords
 from gantline.live.records import MemoryStore
 from gantline.live.setup import Setup

@@ -15,7 +15,7 @@ from gantline.core.inputs import Submit, Use
 from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.measured import MeasuredExecutor
 from gantline.engine.executor import Order, Verb
-from gantline.engine.sparing import LIVE_STOPS
+from gantline.engine.preemption_grace import LIVE_STOPS
 from gantline.live.setup import Setup, make_loop
 from gantline.simulator.simulate import simulate
 

@@ -45,7 +45,7 @@ def decide(
     from gantline.core.snapshot_json import decode_snapshot
     from gantline.engine.assembly.guard import guard_of
     from gantline.engine.assembly.rules import rule_of_run
-    from gantline.engine.lost_turns import describe_error
+    from gantline.engine.policy_failures import describe_error
     from gantline.simulator.outcome import carry_out
     from gantline.traces.files.given_code import only_given
     from gantline.traces.files.placements import placement_of

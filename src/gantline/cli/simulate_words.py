@@ -11,7 +11,7 @@ from gantline.lab.report.doubts import MANY, free_stops, is_broken, links_apart,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gantline.engine.lost_turns import Incident
+    from gantline.engine.policy_failures import Incident
     from gantline.simulator.run import Run
 
 _SHOWN = 3

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,35 +19,32 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
+from gantline.core.inputs import Input, Use
 from gantline.core.left import NOBODY
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine import settings as s
 from gantline.engine.commit.commit import NO_ROWS, commit_assignments
-from gantline.engine.commit_ranking import RankingCommit
+from gantline.engine.device_rules import SeatedGangs, Seating
+from gantline.engine.gates.quotas import QuotaGate
+from gantline.engine.gates.windows import WindowGate
 from gantline.engine.grants import Grants
-from gantline.engine.late_plan import plan_for_those_there
-from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, describe_error
+from gantline.engine.inputs import Inputs
+from gantline.engine.job_requests import FutileRuns, within_bounds
 from gantline.engine.node_changes import drain_node
-from gantline.engine.plan_check import check_plan
-from gantline.engine.quota_gate import QuotaGate
-from gantline.engine.refusals import Refused, turn_away
-from gantline.engine.seating import SeatedGangs, Seating
-from gantline.engine.sparing import Sparing
+from gantline.engine.plan_check import check_groups, check_plan, placed_apart, plan_for_those_there, write_reasons_of_apart
+from gantline.engine.policy_failures import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, Refused, describe_error, turn_away
+from gantline.engine.preemption_grace import Sparing
+from gantline.engine.runs import discard_trials, note_trials
 from gantline.engine.state import State
-from gantline.engine.trial_runs import discard_trials, note_trials
+from gantline.engine.walk.eviction import check_choice
+from gantline.engine.walk.ranking import RankingCommit
 from gantline.policies.placement.device_rule import LatePlacementError, PlacementError
 from gantline.policies.placement.rules import PlacementRule, find_placement
-
-if TYPE_CHECKING:
-    from gantline.core.inputs import Input, Use
-    from gantline.engine.futile_runs import FutileRuns
-    from gantline.engine.inputs import Inputs
-    from gantline.engine.window_gate import WindowGate
 
 
 @dataclass
@@ -88,8 +85,6 @@ class Engine:
 
     def _meet(self, policy: Policy) -> None:
         if self.state.SI[s.S_LEAST_LOST]:
-            from gantline.engine.least_lost import check_choice
-
             check_choice(self.state, policy)
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
@@ -118,8 +113,6 @@ class Engine:
     @cached_property
     def inputs(self) -> Inputs:
         """What applies inputs; most simulations have none."""
-        from gantline.engine.inputs import Inputs
-
         made = Inputs(self.state, self.grants, self.quotas)
         made.use = self._use
         return made
@@ -146,8 +139,6 @@ class Engine:
     @cached_property
     def futile(self) -> FutileRuns:
         """Runs that end before they have started."""
-        from gantline.engine.futile_runs import FutileRuns  # orders set no limits
-
         return FutileRuns(self.state)
 
     def decide(self) -> Plan | None:
@@ -175,8 +166,6 @@ class Engine:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
             if plan.assignments is not None:
-                from gantline.engine.group_check import check_groups  # orders are without groups
-
                 check_groups(snapshot, plan.assignments, state.regime)
             self._rule_of(plan)  # one that is not known costs the turn
         except KeyboardInterrupt:
@@ -234,21 +223,17 @@ class Engine:
         elif plan.assignments is not None:
             table = plan.assignments
             if state.resized:
-                from gantline.engine.resizing import within_bounds  # only what comes from outside changes sizes
-
                 table = within_bounds(state.tables, rows, table, state.resized)
             table, keeps = self.quotas.cut(rows, table) if bounded else (table, NO_ROWS)
             apart = None
             if not state.facts.collocates:
-                from gantline.engine import one_gang  # most executors put several gangs on a device
-
-                table, apart = one_gang.placed_apart(table)
+                table, apart = placed_apart(table)
             self._commit_assignments(rows, table, keeps)
             self._count()
             if bounded:
                 self._keep_promises(rows[table.job])
             if apart is not None:
-                one_gang.write_reasons(t, rows[apart])
+                write_reasons_of_apart(t, rows[apart])
             moved, waits = self._seat()
             if len(waits):
                 what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"
@@ -257,7 +242,7 @@ class Engine:
                 self.grants.speeds.refresh(moved)
         elif bounded:  # nothing changes but what others are promised
             self._keep_promises(rows[:0])
-        beside_reasons.name_shortages(t, state.rows)
+        host_resources.name_shortages(t, state.rows)
         if bounded:
             self.quotas.write_reasons()
         if state.tables.windows:

@@ -15,7 +15,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.beside import SLACK
 from gantline.engine.gang import give_back
-from gantline.engine.seats import (
+from gantline.engine.shared_devices import (
     GANG_FIRST,
     GANG_OPTION,
     SEAT_BESIDE,

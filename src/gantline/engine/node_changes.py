@@ -10,9 +10,9 @@ from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Node
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
-from gantline.engine.checkpoints import safe_work
 from gantline.engine.gang import close_interval, rest, settle
 from gantline.engine.grants import Grants
+from gantline.engine.runs import safe_work
 from gantline.engine.state import State
 
 

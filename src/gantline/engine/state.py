@@ -20,11 +20,11 @@ from gantline.core.tables import Matrices, Tables
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.lists import Lists
-from gantline.engine.log import Log
+from gantline.engine.log import L_END, L_REASON, Log
 from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
 from gantline.engine.settings import EngineRules
-from gantline.engine.walk_notes import SCRATCH_ROWS
+from gantline.engine.walk.notes import SCRATCH_ROWS
 from gantline.policies.placement.rules import PlacementRule
 from gantline.policies.placement.skew import is_sensitive
 
@@ -208,3 +208,26 @@ class State:
 
 def _longer(column: Ints, length: int) -> Ints:
     return np.concatenate([column, np.zeros(length - len(column), dtype=column.dtype)])
+
+
+class BeforeWalk:
+    """What a walk changes, as it is now, so that the walk can be undone: where a placement rule makes a gang wait that it has started."""
+
+    def __init__(self, state: State) -> None:
+        t, lists = state.tables, state.lists
+        self.state, self.rows = state, state.rows.copy()
+        self._columns = t.F[:, self.rows].copy(), t.I[:, self.rows].copy()
+        self._places = t.NF.copy(), t.NI.copy(), t.D.copy()
+        self._lists = tuple(each.copy() for each in (lists.running, lists.waiting, lists.demand, lists.number))
+        self._written = state.log.LN.copy()
+        open_ = t.I[c.INTERVAL, state.running_rows]
+        self._open = open_[open_ >= 0]
+
+    def restore(self) -> None:
+        """Everything is as it was."""
+        t, lists, log = self.state.tables, self.state.lists, self.state.log
+        t.F[:, self.rows], t.I[:, self.rows] = self._columns
+        for now, then in zip((t.NF, t.NI, t.D, lists.running, lists.waiting, lists.demand, lists.number), (*self._places, *self._lists)):
+            now[:] = then
+        log.LN[:] = self._written
+        log.LF[L_END, self._open], log.LI[L_REASON, self._open] = np.nan, 0

@@ -14,7 +14,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Order, Verb
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.book import ENDED, Book, Job
 from gantline.live.clock import WallClock
 from gantline.live.device_views import DeviceViews, NodeViews

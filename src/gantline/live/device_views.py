@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.tables import Tables
-from gantline.engine.window_choice import devices_of
+from gantline.engine.gates.windows import devices_of
 from gantline.live.view import DeviceView, NodeView
 
 Facts: TypeAlias = tuple[bool, frozenset[int], tuple[str, ...]]  # whether it is up, rows on it, windows that it is kept for

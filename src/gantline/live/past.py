@@ -12,7 +12,7 @@ from typing import Any
 from gantline.core.inputs import Input, decode_input
 from gantline.core.plan import Plan
 from gantline.engine.drivers.live import Live
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.policy_failures import OverBudgetError
 from gantline.live.records import UNREADABLE
 
 

@@ -13,8 +13,7 @@ from gantline.core.inputs import Report, decode_input, encode_input
 from gantline.core.json_reader import Reader
 from gantline.core.tables import Tables
 from gantline.engine.executor import Verb
-from gantline.engine.in_flight import HOLDS
-from gantline.engine.reality import LiveGang
+from gantline.engine.in_flight import HOLDS, LiveGang
 from gantline.engine.reconcile import Reconciler
 
 _PLAIN = ("row", "epoch", "node", "rate", "revision", "pause", "started", "saved", "onto", "rest", "suspended", "saves", "saves_done")

@@ -13,7 +13,7 @@ from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.book import Book
 from gantline.live.clock import WallClock
 from gantline.live.lives import NewLife

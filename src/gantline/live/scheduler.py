@@ -28,8 +28,8 @@ from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.drivers.message_queue import Message
 from gantline.engine.executor import Can
-from gantline.engine.least_lost import check_choice
-from gantline.engine.lost_turns import Incident, OverBudgetError
+from gantline.engine.policy_failures import Incident, OverBudgetError
+from gantline.engine.walk.eviction import check_choice
 from gantline.live.after_step import Observer
 from gantline.live.answers import Answer, settle
 from gantline.live.book import Book

@@ -33,8 +33,8 @@ from gantline.engine.drivers.message_queue import Clock
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
-from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
+from gantline.engine.policy_failures import Incident
 from gantline.engine.state import State
 from gantline.live.launch import Launch, slots_only
 from gantline.live.losses import rule_of

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from gantline.core.plan import Plan
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.policy_failures import OverBudgetError
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Seconds: the upper bounds of the buckets of `Thinking.buckets`; one more is for all that took longer."""

@@ -13,7 +13,7 @@ from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
@@ -64,7 +64,7 @@ def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
         why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
         why = engine.windows.words(row) if reason == Reason.WINDOW else why
-        why = beside_reasons.words(tables, row) if reason in beside_reasons.LACKING else why
+        why = host_resources.words(tables, row) if reason in host_resources.LACKING else why
         return JobOutcome(name, "is stopped" if ran else "waits", (), why)
     if not ran:
         return JobOutcome(name, "starts", held)

@@ -29,7 +29,7 @@ from gantline.engine.drivers.choice import make_driver
 from gantline.engine.drivers.compiled import report_on
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation, find_scope
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of

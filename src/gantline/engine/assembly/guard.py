@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy
-from gantline.engine.lost_turns import OverBudgetError, describe_error
+from gantline.engine.policy_failures import OverBudgetError, describe_error
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]

@@ -28,9 +28,9 @@ from gantline.engine.assembly.provided import FACTUAL, factual_needs
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.assembly.stops import stops_of
 from gantline.engine.engine import Engine
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
+from gantline.engine.preemption_grace import StopRules
 from gantline.engine.regime import Regime, find_regime
-from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule

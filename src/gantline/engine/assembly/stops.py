@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.sparing import LIVE_STOPS, StopRules
+from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 
 
 def stops_of(spec: RunSpec) -> StopRules:

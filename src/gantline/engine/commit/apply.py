@@ -17,11 +17,11 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import TRIAL, Assignments
 from gantline.core.tables import Matrices
-from gantline.engine.checkpoints import note_saves
 from gantline.engine.commit.diff import renew
 from gantline.engine.commit.give_up import decide_changes, give_up
-from gantline.engine.commit.granted_columns import RAW, NotedGrants
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, Request, filled
+from gantline.engine.commit.granted import RAW, NotedGrants
+from gantline.engine.commit.request import GROUPS, LINES_COUNT, Request, filled, team_of
+from gantline.engine.commit.requested import exact_option, sound_numbers
 from gantline.engine.commit.take_turns import take_turns
 from gantline.engine.commit.turns import (
     A_COUNT,
@@ -56,12 +56,10 @@ from gantline.engine.commit.turns import (
     read_turns,
 )
 from gantline.engine.grants import Grants
-from gantline.engine.group_numbers import team_of
 from gantline.engine.holdings import Holdings
 from gantline.engine.option_rows import IMPOSSIBLE
-from gantline.engine.seats import GANG_FIRST, SharedSeats
-from gantline.engine.shared_gang import BEFORE, COMPANY_LINES, TOUCHED, MayShare
-from gantline.engine.wanted import exact_option, sound_numbers
+from gantline.engine.runs import note_saves
+from gantline.engine.shared_devices import BEFORE, COMPANY_LINES, GANG_FIRST, TOUCHED, MayShare, SharedSeats
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 

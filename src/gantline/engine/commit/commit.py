@@ -13,8 +13,8 @@ from gantline.engine.commit.apply import Changes
 from gantline.engine.commit.diff import compare
 from gantline.engine.commit.one_by_one import change_one_by_one, compare_shares_of_time
 from gantline.engine.commit.request import PLACES, STOPS
+from gantline.engine.commit.speeds import SpeedsBefore
 from gantline.engine.grants import Grants
-from gantline.engine.speeds import SpeedsBefore
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 

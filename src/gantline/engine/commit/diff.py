@@ -11,9 +11,8 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.commit.granted_columns import FIRST_RAW, LIMIT, UNTIL, NotedGrants
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, Request
-from gantline.engine.group_numbers import team_of
+from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, NotedGrants
+from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, Request, team_of
 from gantline.engine.lists import Lists
 from gantline.engine.settings import EngineRules
 

@@ -8,7 +8,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine.commit.resize_gang import cut_chain, restyle
+from gantline.engine.commit.resize import cut_chain, restyle
 from gantline.engine.commit.turns import (
     A_COUNT,
     A_FIRST,
@@ -40,8 +40,19 @@ from gantline.engine.commit.turns import (
     Turns,
 )
 from gantline.engine.gang import give_back, settle
-from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
-from gantline.engine.shared_gang import TOUCHED, MayShare, keeps_seats, leave_devices, list_devices, restyle_seated, settle_down
+from gantline.engine.shared_devices import (
+    GANG_FIRST,
+    SEAT_KEPT,
+    SEAT_NEXT,
+    TOUCHED,
+    MayShare,
+    SharedSeats,
+    keeps_seats,
+    leave_devices,
+    list_devices,
+    restyle_seated,
+    settle_down,
+)
 
 _RESOURCES = int(Reason.RESOURCES)
 

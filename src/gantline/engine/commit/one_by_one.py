@@ -17,21 +17,17 @@ from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
-from gantline.engine.changes import LEAVES, Change, Manner
-from gantline.engine.checkpoints import note_saves
 from gantline.engine.commit.apply import note_granted
+from gantline.engine.commit.kinds import KINDS, LEAVES, Change, Desk, Manner, Placed
+from gantline.engine.commit.places import Claims, DeviceMemory, Pools
 from gantline.engine.commit.request import OTHER, SAME, Request
+from gantline.engine.commit.requested import Wanted, divides_time, read_entries, shares_openly
+from gantline.engine.commit.transitions import Transitions
 from gantline.engine.commit.turns import GRANTED, IN_PART, UNTOUCHED
-from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import NOTHING, Holding
-from gantline.engine.kinds import KINDS, Desk
-from gantline.engine.kinds.kind import Placed
-from gantline.engine.sharing import Claims, Pools
-from gantline.engine.transitions import Transitions
-from gantline.engine.trial_runs import begins_again
-from gantline.engine.wanted import Wanted, divides_time, read_entries, shares_openly
+from gantline.engine.runs import begins_again, note_saves
 
 
 def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: Request, places: Ints) -> None:

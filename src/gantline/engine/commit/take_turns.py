@@ -14,7 +14,7 @@ from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine import log as g
 from gantline.engine import settings as s
-from gantline.engine.commit.resize_gang import Spots, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
+from gantline.engine.commit.resize import Spots, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
 from gantline.engine.commit.turns import (
     A_FIRST,
     A_GETS,
@@ -57,11 +57,19 @@ from gantline.engine.commit.turns import (
     CommitMoment,
     Turns,
 )
-from gantline.engine.find_place import find_place
-from gantline.engine.gang import close_interval, give_back, halt, open_interval, price, rate_of, rest, set_due, start, take
+from gantline.engine.gang import close_interval, find_place, give_back, halt, open_interval, price, rate_of, rest, set_due, start, take
 from gantline.engine.log import LogColumns
-from gantline.engine.seats import GANG_FIRST, SharedSeats
-from gantline.engine.shared_gang import MayShare, is_free, leave_devices, own_seats, restyle_seated, settle_down, touch_beside
+from gantline.engine.shared_devices import (
+    GANG_FIRST,
+    MayShare,
+    SharedSeats,
+    is_free,
+    leave_devices,
+    own_seats,
+    restyle_seated,
+    settle_down,
+    touch_beside,
+)
 from gantline.policies.placement.rule import Together
 
 _SENSITIVE, _ALWAYS = int(Together.SENSITIVE), int(Together.ALWAYS)

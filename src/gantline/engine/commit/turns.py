@@ -12,12 +12,26 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
-from gantline.engine.commit.granted_columns import LINES, MODE, TOGETHER, NotedGrants
+from gantline.engine.commit.granted import LINES, MODE, TOGETHER, NotedGrants
 from gantline.engine.commit.request import GROUPS, Request
 from gantline.engine.log import LogColumns
-from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats
 from gantline.engine.settings import EngineRules
-from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, COMPANY_LINES, NOW, OPEN, STRANGER, MayShare
+from gantline.engine.shared_devices import (
+    ALONE,
+    BEFORE,
+    CHANGES,
+    COMPANY_LINES,
+    GANG_FIRST,
+    NOW,
+    OPEN,
+    SEAT_BESIDE,
+    SEAT_DEVICE,
+    SEAT_NEXT,
+    SEAT_ROW,
+    STRANGER,
+    MayShare,
+    SharedSeats,
+)
 from gantline.engine.state import State
 
 #: lines of `Turns.ask`: the row, its place in the plan and its option (below zero: impossible); what it wants; its group; the devices that

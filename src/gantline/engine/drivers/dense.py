@@ -10,7 +10,6 @@ from gantline.core.phases import PENDING, RUNNING
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.blocked import name_blocked
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import low_ranks as w
@@ -31,6 +30,7 @@ from gantline.engine.drivers.dense_verbs import OnRecords, run_records
 from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.state import State
+from gantline.engine.walk.ranking import name_blocked
 
 
 def why_not_on_records(state: State) -> str:

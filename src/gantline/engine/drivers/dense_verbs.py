@@ -17,6 +17,7 @@ from gantline.core.reasons import Reason
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
+from gantline.engine.agenda import next_look
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps
@@ -31,7 +32,6 @@ from gantline.engine.dense.walk import walk, walk_without_stops
 from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.loop_clock import LoopClock
 from gantline.engine.drivers.six_steps import Verbs, loop_over
-from gantline.engine.instants import next_look
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)

@@ -16,7 +16,7 @@ from gantline.core.rng import stream
 from gantline.engine.drivers.faults import Faults, span
 from gantline.engine.drivers.gang_life import GangLife, uses
 from gantline.engine.executor import USUAL, Can, News, Order, Report, Verb
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.runs import is_trial
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine import lists as ls
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.compiled import LoopReport, report_on, run_compiled
@@ -47,7 +47,7 @@ class Simulation(Stepping):
             elif ending.code == ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
-        beside_reasons.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
+        host_resources.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
         self.engine.grants.close_open_intervals()
 
     def run_stepwise(self, *begun: Any) -> None:

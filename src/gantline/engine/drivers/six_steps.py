@@ -16,9 +16,9 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine import lists as ls
+from gantline.engine.agenda import next_instant
 from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.loop_clock import LoopClock
-from gantline.engine.instants import next_instant
 
 
 class Verbs(NamedTuple):

@@ -11,7 +11,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 
 MOVES = 400  # starts and stops between two looks
 WHY = "jobs are started and stopped, and none of them does any work: changes take as long as jobs are left alone"

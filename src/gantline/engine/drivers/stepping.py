@@ -26,8 +26,8 @@ from gantline.engine.agenda import Agenda
 from gantline.engine.drivers.loop_clock import STALL
 from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
-from gantline.engine.lost_turns import Incident
-from gantline.engine.quota_gate import CommonQuotas
+from gantline.engine.gates.quotas import CommonQuotas
+from gantline.engine.policy_failures import Incident
 from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule

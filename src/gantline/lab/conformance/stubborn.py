@@ -11,7 +11,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.lost_turns import describe_error
+from gantline.engine.policy_failures import describe_error
 from gantline.lab.conformance.scenarios import CARBON_WRITTEN
 
 _ASKED = 40

@@ -10,7 +10,7 @@ from typing import Any
 from gantline.core.cluster import Cluster
 from gantline.core.plan import Mode
 from gantline.engine.executor import Order
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.runs import is_trial
 from gantline.live import job_environment
 from gantline.live.launch import Launch
 from gantline.live.local import environment

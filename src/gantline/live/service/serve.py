@@ -19,7 +19,7 @@ import uvicorn
 import gantline
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
-from gantline.engine.sparing import LIVE_STOPS
+from gantline.engine.preemption_grace import LIVE_STOPS
 from gantline.live.archive import Archive
 from gantline.live.job_tokens import JobTokens
 from gantline.live.open_files import connections_within, raise_limit, too_few

@@ -17,11 +17,11 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine import declared_key as k
 from gantline.engine.assembly.rules import RunRules
+from gantline.engine.commit.speeds import asks_about_gangs
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.drivers.futures import places as p
 from gantline.engine.drivers.futures.keys import rank_waiting
 from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
-from gantline.engine.speeds import asks_about_gangs
 
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 

@@ -7,13 +7,13 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine import declared_key as k
+from gantline.engine.agenda import next_instant, next_look
 from gantline.engine.drivers.futures import places as p
 from gantline.engine.drivers.futures.gangs import finish_due, run_on
 from gantline.engine.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
 from gantline.engine.drivers.futures.lanes import enter, key_behind
 from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
 from gantline.engine.drivers.futures.walk import walk
-from gantline.engine.instants import next_instant, next_look
 
 
 @kernel

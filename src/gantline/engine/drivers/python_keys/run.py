@@ -12,10 +12,9 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.blocked import name_blocked
 from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.declared import take_order
 from gantline.engine.drivers.loop_clock import LoopEnd
@@ -25,6 +24,7 @@ from gantline.engine.drivers.python_keys.table_verbs import OnTables, run_asking
 from gantline.engine.drivers.python_keys.tape import Tape, Written, blank
 from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
+from gantline.engine.walk.ranking import name_blocked
 
 _PROGRESS_EVERY = 512  # decisions between two progress reports
 
@@ -110,7 +110,7 @@ class _Loop:
     def write_reasons(self) -> None:
         """Write the reasons that the last decision has left to be found afterwards."""
         if self.engine.quotas.active:
-            beside_reasons.name_shortages(self.state.tables, self.state.rows)
+            host_resources.name_shortages(self.state.tables, self.state.rows)
             self.engine.quotas.write_reasons()
         else:
             name_blocked(self.state)

@@ -20,18 +20,18 @@ from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive as let_in
 from gantline.engine.advance import finish_due, next_finish, next_movable
+from gantline.engine.agenda import answer_ends
 from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.loop_clock import LoopClock
 from gantline.engine.drivers.python_keys.evaluate import evaluate
 from gantline.engine.drivers.python_keys.tape import Tape
 from gantline.engine.drivers.six_steps import Verbs, loop_over
-from gantline.engine.instants import answer_ends
+from gantline.engine.gates.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.lists import Lists
 from gantline.engine.log import DEVICES, INTERVALS, LogColumns
-from gantline.engine.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.ranks import sort_rows
 from gantline.engine.settings import EngineRules
-from gantline.engine.walk import walk
+from gantline.engine.walk.walk import walk
 
 # places of `how`: whether time changes keys of rows that wait, decisions until keys are held against the policy's, whether the policy need
 # not be asked while nothing can start, whether levels are counted by GPU-seconds

@@ -15,7 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import write_log
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.systems.muri.imitation.antman import AntManSchedule
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriLives, run_events
 from gantline.systems.muri.imitation.jobs import MuriJob, read_jobs

@@ -10,7 +10,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.profiles import profiles_of, profiles_summary
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.systems.optimus.policies.policy import Optimus
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Decider, Loop

@@ -10,7 +10,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.profiles import profiles_of, profiles_summary
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.recorded import Recorded
 from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
