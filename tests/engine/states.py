@@ -49,3 +49,22 @@ def commit(engine: Engine, rows: Any, at: float | None = None, **rest: Any) -> N
         engine.state.now = at
     engine.state.decision += 1
     engine.commit(Plan.assign(rows, **rest))
+
+
+def columns_of(engine: Engine) -> list[Any]:
+    """What a row has, as far as it means anything for rows that wait."""
+    t = engine.state.tables
+    waits = t.I[c.PHASE] == int(Phase.PENDING)
+    F = t.F.copy()
+    F[[c.SPEED_UNTIL, c.DUE]] = np.where(waits, 0.0, F[[c.SPEED_UNTIL, c.DUE]])
+    option, I = t.I[c.OPTION], t.I.copy()
+    I[c.OPTION] = option >= 0  # derived options are numbered as they are first looked up
+    return [
+        t.D[c.D_HOLDER],
+        t.NI,
+        t.NF,
+        I,
+        F,
+        np.where(option >= 0, t.options.F[:, option], 0.0),
+        np.where(option >= 0, t.options.I[:, option], 0),
+    ]

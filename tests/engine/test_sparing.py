@@ -123,7 +123,7 @@ def after(grace, starts):
     jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": work} for name, at, work in (("long", 0.0, 500.0), ("short", 5.0, 5.0))]
     state = State(load_tables(Trace.from_records(jobs), parse_cluster("1x1")), Regime(), find_placement("first-free"))
     engine = Engine(state, make_policy("srtf", {}))
-    engine.sparing.grace = grace
+    engine.preemption_grace.grace = grace
     executor = FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(starts, starts)))
     Simulation(engine, driver=Acknowledged(engine, executor)).run()
     assert np.isfinite(state.tables.F[c.FINISH]).all()

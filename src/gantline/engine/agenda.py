@@ -105,8 +105,8 @@ class Agenda:
             wake = min(wake, max(self._leases_end(), now))
         if state.lists.number[ls.WAITING] or (engine.asks_always and state.lists.number[ls.ACTIVE]):
             wake = min(wake, self._answer_ends())
-            if engine.sparing.in_force or engine.sparing.rows:
-                wake = min(wake, engine.sparing.next_end(now))
+            if engine.preemption_grace.applies or engine.preemption_grace.rows:
+                wake = min(wake, engine.preemption_grace.next_end(now))
             if state.min_run > 0.0:
                 wake = min(wake, next_movable(state.tables.F, state.lists, now, state.min_run))
         if state.lists.number[ls.HELD] < state.lists.number[ls.NEXT] and regime.round > 0.0 and state.lists.number[ls.ADMITTED] > 0:

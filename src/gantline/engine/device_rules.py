@@ -25,21 +25,21 @@ from gantline.policies.placement.device_rule import FreeDevices, GangRequest, Pl
 from gantline.policies.placement.rules import PlacementRule
 
 
-class SeatedGangs(NamedTuple):
+class MovedGangs(NamedTuple):
     """Rows that got other devices, and rows that the rule makes wait."""
 
     moved: Ints
     waits: Ints
 
 
-class Seating:
+class DeviceRules:
     """Seats gangs after a commit; rows with a grant that names devices, nodes or a group are left alone."""
 
     def __init__(self, grants: Grants, rule: PlacementRule) -> None:
         self.grants, self.rule = grants, rule
-        self.state, self.t, self.books = grants.state, grants.state.tables, grants.holdings
+        self.state, self.t, self.holdings = grants.state, grants.state.tables, grants.holdings
 
-    def settle_in(self) -> SeatedGangs:
+    def settle_in(self) -> MovedGangs:
         """Seat the gangs that may be seated; a choice that cannot be, or a gang that is to wait, moves none.
 
         They are seated in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
@@ -48,7 +48,7 @@ class Seating:
             what = "picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"
             raise PlacementError(what, where=f"placement '{self.rule.name}'")
         rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
-        held = {row: self.books.chain(row) for row in rows}
+        held = {row: self.holdings.chain(row) for row in rows}
         free: dict[int, list[int]] = {}
         for device in np.flatnonzero(self.t.D[c.D_HOLDER] == c.FREE).tolist():
             free.setdefault(self._type(device), []).append(device)
@@ -71,8 +71,8 @@ class Seating:
             stays = taken == set(held[row]) and not (rule.ordered and self._just_begun(row))
             chosen[row] = held[row] if stays else found
         if waits:
-            return SeatedGangs(self.state.rows[:0], np.array(waits, dtype=np.int64))
-        return SeatedGangs(self._move({row: devices for row, devices in chosen.items() if devices != held[row]}), self.state.rows[:0])
+            return MovedGangs(self.state.rows[:0], np.array(waits, dtype=np.int64))
+        return MovedGangs(self._move({row: devices for row, devices in chosen.items() if devices != held[row]}), self.state.rows[:0])
 
     def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, GangRequest]:
         """What the rule receives about each gang."""
@@ -103,18 +103,18 @@ class Seating:
     def _move(self, places: dict[int, tuple[int, ...]]) -> Ints:
         """All of them leave, then each takes its place."""
         state, t = self.state, self.t
-        transitions = Transitions(state, self.books)
+        transitions = Transitions(state, self.holdings)
         fresh = {row for row in places if self._just_begun(row)}
         before: dict[int, Holding] = {}
         for row in places:
             if row not in fresh:
                 note_saves(state, row)
                 settle(t.F, t.I, row, state.now)
-            before[row] = self.books.give_back(row)
+            before[row] = self.holdings.give_back(row)
         for row, devices in places.items():
             target = Holding(before[row].option, devices)
             if row in fresh:
-                self.books.take(row, target)
+                self.holdings.take(row, target)
                 first = int(state.log.LI[L_OFFSET, t.I[c.INTERVAL, row]])
                 state.log.LD[first : first + len(devices)] = devices
             else:

@@ -29,7 +29,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.engine import host_resources
 from gantline.engine import settings as s
 from gantline.engine.commit.commit import NO_ROWS, commit_assignments
-from gantline.engine.device_rules import SeatedGangs, Seating
+from gantline.engine.device_rules import DeviceRules, MovedGangs
 from gantline.engine.gates.quotas import QuotaGate
 from gantline.engine.gates.windows import WindowGate
 from gantline.engine.grants import Grants
@@ -37,8 +37,8 @@ from gantline.engine.inputs import Inputs
 from gantline.engine.job_requests import FutileRuns, within_bounds
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_groups, check_plan, placed_apart, plan_for_those_there, write_reasons_of_apart
-from gantline.engine.policy_failures import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, Refused, describe_error, turn_away
-from gantline.engine.preemption_grace import Sparing
+from gantline.engine.policy_failures import NEVER_IN_TIME, Incident, OverBudgetError, PolicyFailures, Refused, describe_error, turn_away
+from gantline.engine.preemption_grace import PreemptionGrace
 from gantline.engine.runs import discard_trials, note_trials
 from gantline.engine.state import State
 from gantline.engine.walk.eviction import check_choice
@@ -60,13 +60,13 @@ class Engine:
     said_at_start: int = 0  # how many of them are about how the run was put together
     in_charge: list[InCharge] = field(default_factory=list)  # policies that made plans, one after the other, where one chooses
     refusals: list[Refused] = field(default_factory=list)
-    turns: LostTurns = field(default_factory=LostTurns)
+    turns: PolicyFailures = field(default_factory=PolicyFailures)
     find_policy: Callable[[Use], Policy] | None = None  # finds the policy of a given name
     find_rule: Callable[[str], PlacementRule] = find_placement  # finds the placement rule that a ranking names
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
-        self.sparing = Sparing(self.state)
+        self.preemption_grace = PreemptionGrace(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
         self.decisions = 0
         self.started = 0
@@ -89,7 +89,7 @@ class Engine:
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
-        self.sparing.meet(policy)
+        self.preemption_grace.meet(policy)
 
     def _use(self, value: Use) -> None:
         """Another policy decides from now on: it begins without memory, and is asked although nothing else has happened."""
@@ -151,8 +151,8 @@ class Engine:
             self.incidents += self.futile.report(self.inputs.requests)
         if state.tables.trials:
             discard_trials(state)
-        if self.sparing.grace > 0.0:
-            self.sparing.lock()
+        if self.preemption_grace.grace > 0.0:
+            self.preemption_grace.lock()
         if state.to_fit:
             self.inputs.requests.fit()
         self.asked = None
@@ -214,7 +214,7 @@ class Engine:
         if rule is not state.rule:
             state.place_by(rule)
         if plan.ranking is not None:
-            ranking = self.sparing.in_turn(plan.ranking)
+            ranking = self.preemption_grace.in_turn(plan.ranking)
             if self.asked is not None:  # a row that was not shown to the policy is not in its order
                 t.F[c.KEY][state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
@@ -296,12 +296,12 @@ class Engine:
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
-    def _seat(self) -> SeatedGangs:
+    def _seat(self) -> MovedGangs:
         """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""
         rule, none = self.state.rule, self.state.rows[:0]
         if rule.picks and self._late_choices < NEVER_IN_TIME:
             try:
-                seated = Seating(self.grants, rule).settle_in()
+                seated = DeviceRules(self.grants, rule).settle_in()
                 self._late_choices = 0
                 return seated
             except PlacementError as error:
@@ -310,7 +310,7 @@ class Engine:
                 then = ", and it is not asked again" if self._late_choices == NEVER_IN_TIME else ""
                 what = f"{error}; the gangs of this decision keep the devices that counting gave them{then}"
                 self.incidents.append(Incident(self.state.now, self.state.decision, what))
-        return SeatedGangs(none, none)
+        return MovedGangs(none, none)
 
     def _count(self) -> None:
         self.started += int(self.state.out[0])

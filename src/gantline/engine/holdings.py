@@ -22,7 +22,7 @@ from gantline.engine.shared_devices import (
     SEAT_DEVICE,
     SEAT_NEXT,
     SEAT_ROW,
-    SharedSeats,
+    SharedDevices,
     no_seats,
     rise,
     rise_and_list,
@@ -71,7 +71,7 @@ class Holdings:
             elif grant.side:
                 self.with_parts[row] = Holding(option, grant.devices, int(t.I[c.NODE, row]), side=grant.side)
 
-    def seats(self, more: int = 0) -> SharedSeats:
+    def seats(self, more: int = 0) -> SharedDevices:
         """Which gangs are on which shared devices, with so many seats to spare."""
         t = self.state.tables
         self._seats = with_room(self._seats, t.F.shape[1], t.D.shape[1], more)

@@ -23,8 +23,8 @@ HOLDS = (STARTING, RUNNING, RESIZING)  # phases in which the intent is that the 
 class InFlight:
     """Compares the tables with what was promised before; what differs is in flight from now on."""
 
-    def __init__(self, state: State, books: Holdings, reality: Reality) -> None:
-        self.state, self.books, self.reality = state, books, reality
+    def __init__(self, state: State, holdings: Holdings, reality: Reality) -> None:
+        self.state, self.holdings, self.reality = state, holdings, reality
         self.promises: dict[int, Promise] = {}  # by row: decided, not acknowledged
         self.rests: Callable[[LiveGang], bool] = lambda live: False  # whether it stays where it is until its turn comes again
         self._known: Ints = np.empty(0, dtype=np.int64)  # per row the epoch that was promised or acknowledged; -1: none
@@ -67,7 +67,7 @@ class InFlight:
     def _goes_on(self, live: LiveGang) -> bool:
         """Whether it keeps some of its devices and is not started anew, as after a trial or at the end of a limited run."""
         t, row = self.state.tables, live.row
-        if live.rest or set(live.devices).isdisjoint(self.books.of(row).devices) or is_trial(live.grant) != is_trial(t.granted.get(row)):
+        if live.rest or set(live.devices).isdisjoint(self.holdings.of(row).devices) or is_trial(live.grant) != is_trial(t.granted.get(row)):
             return False
         limited = live.grant is not None and live.grant.assignment.limit < math.inf
         return not (limited and t.F[c.LAST_START, row] == self.state.now)

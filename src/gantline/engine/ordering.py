@@ -26,7 +26,7 @@ class Ordering:
     """Compares intent with reality, and orders what is missing."""
 
     state: State
-    books: Holdings
+    holdings: Holdings
     executor: Executor
     reality: Reality
     patience: float = 30.0  # seconds before an order is repeated
@@ -35,9 +35,9 @@ class Ordering:
 
     def __post_init__(self) -> None:
         self.live = self.reality.live
-        self.in_flight = InFlight(self.state, self.books, self.reality)
+        self.in_flight = InFlight(self.state, self.holdings, self.reality)
         self.promises = self.in_flight.promises
-        self.in_place = InPlace(self.state, self.books, self.reality, self.in_flight, self.executor, self._mates)
+        self.in_place = InPlace(self.state, self.holdings, self.reality, self.in_flight, self.executor, self._mates)
 
     def present(self) -> float:
         """The executor's time; after a restart it is later than the instant of the decision."""
@@ -99,7 +99,7 @@ class Ordering:
     def _begin(self, row: int) -> None:
         """Order a promised start, unless a gang that may not share its devices is still on them."""
         promise = self.promises[row]
-        devices = self.books.of(row).devices
+        devices = self.holdings.of(row).devices
         if not all(self.in_place.may_be_beside(row, other, devices) for other in self.reality.on(devices)):
             return
         live = self.enter(row, promise.epoch, promise.interval)
@@ -109,8 +109,8 @@ class Ordering:
 
     def enter(self, row: int, epoch: int, interval: int) -> LiveGang:
         """From now on the grant may be on its devices."""
-        t, held = self.state.tables, self.books.of(row)
-        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, *_ in held.side), held.node)) - {-1}
+        t, held = self.state.tables, self.holdings.of(row)
+        nodes = frozenset((*self.holdings.nodes(held.devices), *(node for node, *_ in held.side), held.node)) - {-1}
         rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now
@@ -120,7 +120,7 @@ class Ordering:
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
         """Rows that shall be on these devices too."""
-        return frozenset(other for device in devices for other in self.books.tenants(device)) - {row}
+        return frozenset(other for device in devices for other in self.holdings.tenants(device)) - {row}
 
     def _order(self, live: LiveGang) -> Order:
         done = float(self.state.tables.F[c.DONE, live.row])
@@ -146,8 +146,8 @@ _PLAIN = Assignment(0)
 class InPlace:
     """Decides which gangs can change without a stop."""
 
-    def __init__(self, state: State, books: Holdings, reality: Reality, in_flight: InFlight, executor: Executor, mates: Mates) -> None:
-        self.state, self.books, self.reality, self.in_flight, self.executor = state, books, reality, in_flight, executor
+    def __init__(self, state: State, holdings: Holdings, reality: Reality, in_flight: InFlight, executor: Executor, mates: Mates) -> None:
+        self.state, self.holdings, self.reality, self.in_flight, self.executor = state, holdings, reality, in_flight, executor
         self.mates = mates
         in_flight.rests = self.rests
 
@@ -165,7 +165,7 @@ class InPlace:
             return False
         if is_trial(live.grant) != is_trial(self.state.tables.granted.get(live.row)):
             return False
-        held, able = self.books.of(live.row), self.can(live.row)
+        held, able = self.holdings.of(live.row), self.can(live.row)
         moves = set(held.devices) != set(live.devices)
         beside = Can.DEVICES in able and not set(held.devices).isdisjoint(live.devices)
         if (moves and not beside and not (Can.MOVE in able and len(held.devices) == len(live.devices))) or held.node != live.node:
@@ -185,7 +185,7 @@ class InPlace:
         left = tuple(device for device in live.devices if device not in devices)
         self.reality.occupy(live, devices)
         live.onto, live.epoch, live.target, live.devices = live.epoch, promise.epoch, devices, devices + left
-        live.nodes |= frozenset(self.books.nodes(devices))
+        live.nodes |= frozenset(self.holdings.nodes(devices))
         live.rate, live.grant, live.pause = float(t.F[c.RATE, live.row]), t.granted.get(live.row), promise.pause
         live.started, live.rest, live.suspended, live.revision, live.interval = False, False, False, 0, promise.interval
         live.next_try = self.state.now
@@ -195,7 +195,7 @@ class InPlace:
         if live.target is not None:
             self.reality.vacate(live, [device for device in live.devices if device not in live.target])
             live.devices, live.target, live.onto = live.target, None, -1
-            live.nodes = frozenset(self.books.nodes(live.devices)) | frozenset(node for node, *_ in self.books.of(live.row).side)
+            live.nodes = frozenset(self.holdings.nodes(live.devices)) | frozenset(node for node, *_ in self.holdings.of(live.row).side)
 
     def _leaves(self, other: LiveGang) -> bool:
         return other.asked is Verb.STOP or other.target is not None or other.rest

@@ -44,7 +44,7 @@ class Incident:
 
 
 @dataclass
-class LostTurns:
+class PolicyFailures:
     """How many turns were lost, and how many of them one after the other; `on_lost` is called for each when it happens."""
 
     on_lost: Callable[[Incident], None] | None = None

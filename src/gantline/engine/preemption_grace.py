@@ -37,7 +37,7 @@ LIVE_STOPS = StopRules(min_run=60.0, grace=120.0, turn=60.0)
 """Where real programs run, and where they are simulated as such (`--executor measured`)."""
 
 
-class Sparing:
+class PreemptionGrace:
     """Locks gangs before a decision, unlocks them when they need it no more, and keeps an order that moves by itself to its turns."""
 
     def __init__(self, state: State) -> None:
@@ -53,7 +53,7 @@ class Sparing:
         self._moves = bool(policy.order_moves())
 
     @property
-    def in_force(self) -> bool:
+    def applies(self) -> bool:
         """Whether any gang could be spared."""
         return self._stops and (self.grace > 0.0 or self._in_turns)
 

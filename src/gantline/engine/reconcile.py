@@ -48,8 +48,8 @@ class Reconciler:
     surprises: int = 0  # reports that were no answer to an order
 
     def __post_init__(self) -> None:
-        self.books, self.live = self.grants.holdings, self.reality.live
-        self.orders = Ordering(self.state, self.books, self.executor, self.reality)
+        self.holdings, self.live = self.grants.holdings, self.reality.live
+        self.orders = Ordering(self.state, self.holdings, self.executor, self.reality)
         self.in_flight, self.in_place = self.orders.in_flight, self.orders.in_place
         self.promises = self.in_flight.promises
         self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
@@ -216,7 +216,7 @@ class Reconciler:
         if report.news not in (News.STARTED, News.SAVED) or (live is not None and report.epoch < live.epoch):
             return False
         if live is None:
-            nodes = frozenset(self.books.nodes(report.devices))
+            nodes = frozenset(self.holdings.nodes(report.devices))
             self.reality.enter(LiveGang(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
         else:
             self.orders.send(Order(Verb.STOP, report.row, report.epoch))

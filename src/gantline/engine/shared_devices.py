@@ -18,14 +18,14 @@ from gantline.core.tables import Matrices
 from gantline.engine.commit.resize import restyle
 from gantline.engine.gang import give_back
 
-#: lines of `SharedSeats.seat`: whose, where, the next seat of the gang, the next on the device, whether the gang keeps it in this commit
+#: lines of `SharedDevices.seat`: whose, where, the next seat of the gang, the next on the device, whether the gang keeps it in this commit
 SEAT_ROW, SEAT_DEVICE, SEAT_NEXT, SEAT_BESIDE, SEAT_KEPT, SEAT_LINES = range(6)
-#: lines of `SharedSeats.gang`: its first seat (-1: it shares nothing), the option that it has there
+#: lines of `SharedDevices.gang`: its first seat (-1: it shares nothing), the option that it has there
 GANG_FIRST: Final = 0
 GANG_OPTION: Final = 1
 
 
-class SharedSeats(NamedTuple):
+class SharedDevices(NamedTuple):
     """The columns; `spare` is the first seat that is not in use, and how many are not."""
 
     seat: Ints
@@ -34,13 +34,13 @@ class SharedSeats(NamedTuple):
     spare: Ints
 
 
-def no_seats(rows: int, devices: int) -> SharedSeats:
+def no_seats(rows: int, devices: int) -> SharedDevices:
     """Columns for so many rows and devices."""
-    empty = SharedSeats(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.array([-1, 0]))
+    empty = SharedDevices(np.full((SEAT_LINES, 0), -1), np.full((2, rows), -1), np.full(devices, -1), np.array([-1, 0]))
     return with_room(empty, rows, devices, 64)
 
 
-def with_room(seats: SharedSeats, rows: int, devices: int, more: int) -> SharedSeats:
+def with_room(seats: SharedDevices, rows: int, devices: int, more: int) -> SharedDevices:
     """The same with all rows and devices, both of which may have become more, and so many seats to spare."""
     used = seats.seat.shape[1]
     if seats.gang.shape[1] < rows:
@@ -57,7 +57,7 @@ def with_room(seats: SharedSeats, rows: int, devices: int, more: int) -> SharedS
 
 
 @kernel
-def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, first: int, count: int) -> None:
+def sit(t: Matrices, seats: SharedDevices, row: int, option: int, devices: Ints, first: int, count: int) -> None:
     """The gang, which held nothing, shares these devices from now on."""
     I, NF, NI, OF, D, seat = t.I, t.NF, t.NI, t.OF, t.D, seats.seat
     following = -1
@@ -81,7 +81,7 @@ def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, f
 
 
 @kernel
-def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
+def rise(t: Matrices, seats: SharedDevices, row: int) -> None:
     """The gang leaves the devices that it shares; one without another gang is free."""
     NF, NI, OF, D, seat = t.NF, t.NI, t.OF, t.D, seats.seat
     option, here = seats.gang[GANG_OPTION, row], seats.gang[GANG_FIRST, row]
@@ -111,7 +111,7 @@ def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
 
 
 @kernel
-def rise_and_list(t: Matrices, seats: SharedSeats, row: int, marks: Ints, near: Ints) -> int:
+def rise_and_list(t: Matrices, seats: SharedDevices, row: int, marks: Ints, near: Ints) -> int:
     """The gang leaves the devices that it shares; list the others there. How many they are; `marks` is zero before and after."""
     count, seat = 0, seats.gang[GANG_FIRST, row]
     marks[row] = 1
@@ -132,7 +132,7 @@ def rise_and_list(t: Matrices, seats: SharedSeats, row: int, marks: Ints, near: 
 
 
 @kernel
-def mark_beside(seats: SharedSeats, rows: Ints, marks: Ints) -> None:
+def mark_beside(seats: SharedDevices, rows: Ints, marks: Ints) -> None:
     """Mark these rows and all that are on devices that they share."""
     for k in range(rows.shape[0]):
         marks[rows[k]] = 1
@@ -162,7 +162,7 @@ def spread_of(D: Ints, devices: Ints, first: int, count: int) -> int:
 # A gang is on seats (`seats.py`) or owns a chain of devices; both are handled alike here. All nodes are up and no
 # device is cordoned.
 
-#: lines of `MayShare.row`: which gangs may be on a device together by this plan, and by what is in force; whether it changes; whether its
+#: lines of `Partners.row`: which gangs may be on a device together by this plan, and by what is in force; whether it changes; whether its
 #: speed may have changed. Equal codes from zero on, or OPEN, may be together
 NOW, BEFORE, CHANGES, TOUCHED, COMPANY_LINES = range(5)
 ALONE: Final = -1
@@ -170,7 +170,7 @@ OPEN: Final = -2  # with every gang that shares without a group
 STRANGER: Final = -3  # with no other gang, also not by this plan
 
 
-class MayShare(NamedTuple):
+class Partners(NamedTuple):
     """Which gangs may share, and lists of devices: those that gangs had, and those that they get."""
 
     row: Ints  # (NOW .. TOUCHED, row of the tables)
@@ -179,7 +179,7 @@ class MayShare(NamedTuple):
 
 
 @kernel
-def list_devices(t: Matrices, seats: SharedSeats, row: int, into: Ints, first: int) -> int:
+def list_devices(t: Matrices, seats: SharedDevices, row: int, into: Ints, first: int) -> int:
     """Write down the devices of a gang in rank order. How many they are."""
     count, seat = 0, seats.gang[GANG_FIRST, row]
     if seat >= 0:
@@ -197,7 +197,7 @@ def list_devices(t: Matrices, seats: SharedSeats, row: int, into: Ints, first: i
 
 
 @kernel
-def leave_devices(t: Matrices, seats: SharedSeats, company: MayShare, row: int) -> None:
+def leave_devices(t: Matrices, seats: SharedDevices, company: Partners, row: int) -> None:
     """The gang gives up all devices; gangs beside it may go faster."""
     seat = seats.gang[GANG_FIRST, row]
     if seat < 0:
@@ -208,7 +208,7 @@ def leave_devices(t: Matrices, seats: SharedSeats, company: MayShare, row: int) 
 
 
 @kernel
-def touch_beside(seats: SharedSeats, company: MayShare, row: int) -> None:
+def touch_beside(seats: SharedDevices, company: Partners, row: int) -> None:
     """The speeds of a gang that shares, and of those on its devices, may change."""
     seat = seats.gang[GANG_FIRST, row]
     company.row[TOUCHED, row] = 1
@@ -222,7 +222,7 @@ def touch_beside(seats: SharedSeats, company: MayShare, row: int) -> None:
 
 @kernel
 def settle_down(
-    t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, devices: Ints, first: int, count: int, shared: bool
+    t: Matrices, seats: SharedDevices, company: Partners, row: int, option: int, devices: Ints, first: int, count: int, shared: bool
 ) -> None:
     """The gang, which holds nothing, takes these devices."""
     if shared:
@@ -245,7 +245,7 @@ def settle_down(
 
 
 @kernel
-def may_share(company: MayShare, row: int, other: int, again: bool) -> bool:
+def may_share(company: Partners, row: int, other: int, again: bool) -> bool:
     """Whether two gangs may be on a device together, by this plan or (`again`) by the one before."""
     code, before = company.row[NOW, row], company.row[BEFORE, row]
     if code != ALONE and company.row[NOW, other] == code:
@@ -256,8 +256,8 @@ def may_share(company: MayShare, row: int, other: int, again: bool) -> bool:
 @kernel
 def is_free(
     t: Matrices,
-    seats: SharedSeats,
-    company: MayShare,
+    seats: SharedDevices,
+    company: Partners,
     row: int,
     option: int,
     devices: Ints,
@@ -293,7 +293,9 @@ def is_free(
 
 
 @kernel
-def keeps_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, shares: bool, devices: Ints, first: int, count: int) -> bool:
+def keeps_seats(
+    t: Matrices, seats: SharedDevices, company: Partners, row: int, shares: bool, devices: Ints, first: int, count: int
+) -> bool:
     """The gang stays on these of its devices, if each gang that stays there may be with it."""
     seat = seats.gang[GANG_FIRST, row]
     for mark in range(2):
@@ -316,7 +318,7 @@ def keeps_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, sh
 
 
 @kernel
-def restyle_seated(t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, only_less: bool, at: int) -> bool:
+def restyle_seated(t: Matrices, seats: SharedDevices, company: Partners, row: int, option: int, only_less: bool, at: int) -> bool:
     """Another option on the same devices, if every node has what it takes beside. Whether it is in use, or was not to be tried yet."""
     old = t.I[c.OPTION, row]
     if old == option:
@@ -336,7 +338,7 @@ def restyle_seated(t: Matrices, seats: SharedSeats, company: MayShare, row: int,
 
 
 @kernel
-def own_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, at: int) -> None:
+def own_seats(t: Matrices, seats: SharedDevices, company: Partners, row: int, at: int) -> None:
     """A gang that is alone on all its devices owns them from now on."""
     seat = seats.gang[GANG_FIRST, row]
     while seat >= 0:
@@ -355,7 +357,7 @@ _NONE: Final = 1 << 60
 
 
 @kernel
-def _next_beside(seats: SharedSeats, device: int, row: int, last: int) -> int:
+def _next_beside(seats: SharedDevices, device: int, row: int, last: int) -> int:
     """The next gang after `last` on a device, by rising row, without this one; `_NONE`: there is none."""
     found, seat = _NONE, seats.device[device]
     while seat >= 0:
@@ -367,7 +369,7 @@ def _next_beside(seats: SharedSeats, device: int, row: int, last: int) -> int:
 
 
 @kernel
-def crowd_of(seats: SharedSeats, row: int, asked: Floats) -> float:
+def crowd_of(seats: SharedDevices, row: int, asked: Floats) -> float:
     """What is asked in all of the device of a gang that is asked most of; the others are added in rising order of rows."""
     seat, most = seats.gang[GANG_FIRST, row], 0.0
     while seat >= 0:
@@ -382,7 +384,7 @@ def crowd_of(seats: SharedSeats, row: int, asked: Floats) -> float:
 
 
 @kernel
-def count_company(seats: SharedSeats, rows: Ints, sizes: Ints) -> None:
+def count_company(seats: SharedDevices, rows: Ints, sizes: Ints) -> None:
     """How many places and entries the company of these rows has; see `performance.sharing_columns.DeviceCompany`."""
     for k in range(rows.shape[0]):
         seat = seats.gang[GANG_FIRST, rows[k]]
@@ -396,7 +398,7 @@ def count_company(seats: SharedSeats, rows: Ints, sizes: Ints) -> None:
 
 
 @kernel
-def list_company(seats: SharedSeats, rows: Ints, places: Ints, entries: Ints) -> None:
+def list_company(seats: SharedDevices, rows: Ints, places: Ints, entries: Ints) -> None:
     """Write down the places (gang, device) and the entries (place, row)."""
     place, entry = 0, 0
     for k in range(rows.shape[0]):

@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.grant import Grant
-from gantline.engine.commit.requested import Wanted
+from gantline.engine.commit.requested import Requested
 from gantline.engine.state import State
 
 
@@ -60,7 +60,7 @@ class Fluid:
         """Whether more was given than there is, because a node has gone."""
         return any(self.room(kind) < -1e-6 for kind in np.flatnonzero(self.used).tolist())
 
-    def give(self, wanted: Wanted) -> tuple[tuple[int, float], ...] | None:
+    def give(self, wanted: Requested) -> tuple[tuple[int, float], ...] | None:
         """Book all shares of a row, or none of them. Returns (option, devices' worth) per share."""
         OI = self.state.tables.options.I
         charges: dict[int, float] = {}

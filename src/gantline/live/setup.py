@@ -191,7 +191,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
     loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
-    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[c.LOCKED]).tolist())  # nothing else locks them here
+    engine.preemption_grace.rows = set(np.flatnonzero(loop.state.tables.I[c.LOCKED]).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
 

@@ -130,7 +130,7 @@ class RunRules:
             what = f"placement '{self.placement.name}' decides nothing: policy '{policy.name}' names the devices of its gangs itself"
             engine.notices.append(Incident(state.now, state.decision, what))
             engine.said_at_start = len(engine.notices)
-        engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
+        engine.preemption_grace.grace, engine.preemption_grace.turn = self.stops.grace, self.stops.turn
         engine.find_rule = lambda name: self._on(state.tables, _for_rankings(load_placement(name)))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

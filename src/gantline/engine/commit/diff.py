@@ -11,8 +11,8 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, NotedGrants
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, Request, team_of
+from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, GrantedByRow
+from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, PlanRequest, team_of
 from gantline.engine.lists import Lists
 from gantline.engine.settings import EngineRules
 
@@ -21,9 +21,9 @@ from gantline.engine.settings import EngineRules
 def compare(
     t: Matrices,
     lists: Lists,
-    granted: NotedGrants,
+    granted: GrantedByRow,
     special: Bools,
-    asked: Request,
+    asked: PlanRequest,
     count: int,
     spared: Ints,
     plan: int,
@@ -63,7 +63,7 @@ def compare(
 
 
 @kernel
-def renew(t: Matrices, asked: Request, k: int) -> None:
+def renew(t: Matrices, asked: PlanRequest, k: int) -> None:
     """The lease ends as the plan says, or at the limit of the run, which counts from its start."""
     row = asked.rows[k]
     end = t.F[c.LAST_START, row] + asked.number[LIMIT, k]
@@ -80,7 +80,7 @@ def _may_be_touched(t: Matrices, row: int) -> bool:
 
 
 @kernel
-def _keeps(t: Matrices, granted: NotedGrants, special: Bools, asked: Request, k: int) -> bool:
+def _keeps(t: Matrices, granted: GrantedByRow, special: Bools, asked: PlanRequest, k: int) -> bool:
     """Whether a row holds just what the plan gives it."""
     row = asked.rows[k]
     if asked.by[k] == SAME or asked.by[k] == OTHER:

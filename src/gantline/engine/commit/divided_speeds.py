@@ -19,7 +19,7 @@ from gantline.core.plan import Assignment, Mode
 from gantline.core.tables import Matrices
 from gantline.engine.commit.granted import LINES
 from gantline.engine.gang import set_due, settle
-from gantline.engine.shared_devices import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats, crowd_of, mark_beside
+from gantline.engine.shared_devices import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedDevices, crowd_of, mark_beside
 
 _MODE: Final = LINES["mode"]
 _FRACTION: Final = LINES["fraction"]
@@ -40,7 +40,7 @@ class WhatDivides(NamedTuple):
 
 
 @kernel
-def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: Ints, now: float) -> bool:
+def set_divided_speeds(t: Matrices, seats: SharedDevices, by: WhatDivides, rows: Ints, now: float) -> bool:
     """Set the speeds of these rows and of those on their devices; False: nothing is done, because some of them save in between, or the
     numbers say nothing of the grants beside them.
     """
@@ -67,14 +67,14 @@ def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: I
 
 
 @kernel
-def read_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: Ints, alone: Floats, divided: Floats) -> None:
+def read_divided_speeds(t: Matrices, seats: SharedDevices, by: WhatDivides, rows: Ints, alone: Floats, divided: Floats) -> None:
     """Work per second of these rows by their options, and by their parts of what they share; nothing is set."""
     for k in range(rows.shape[0]):
         alone[k], divided[k] = _alone(t, seats, rows[k]), _divided(t, seats, by, rows[k])
 
 
 @kernel
-def list_around(t: Matrices, seats: SharedSeats, by: WhatDivides, team: Ints, rows: Ints, among: Ints, slots: Ints) -> int:
+def list_around(t: Matrices, seats: SharedDevices, by: WhatDivides, team: Ints, rows: Ints, among: Ints, slots: Ints) -> int:
     """List those that hold something of these rows and of those on their devices or, `among` some, in their groups: in rising order.
 
     Members of groups are shown together although some may share no device with the others. `slots` is room for the groups.
@@ -125,7 +125,7 @@ def _note(by: WhatDivides, row: int, count: int) -> int:
 
 
 @kernel
-def _are_noted(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> bool:
+def _are_noted(t: Matrices, seats: SharedDevices, by: WhatDivides, row: int) -> bool:
     """Whether the numbers are those of the present grants of a gang and of those on its devices."""
     if by.special[row] and by.noted[row] != t.I[c.EPOCH, row]:
         return False
@@ -141,7 +141,7 @@ def _are_noted(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> bo
 
 
 @kernel
-def _divided(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> float:
+def _divided(t: Matrices, seats: SharedDevices, by: WhatDivides, row: int) -> float:
     """Work per second by its part of what it shares: in space by fractions, in time by shares; stages do not collide."""
     alone = _alone(t, seats, row)
     if not by.special[row]:
@@ -153,7 +153,7 @@ def _divided(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> floa
 
 
 @kernel
-def _alone(t: Matrices, seats: SharedSeats, row: int) -> float:
+def _alone(t: Matrices, seats: SharedDevices, row: int) -> float:
     """Work per second by its option, by whether it sits on as few nodes as it can."""
     option, spread = t.I[c.OPTION, row], t.I[c.SPREAD, row]
     if spread > 1:

@@ -37,7 +37,7 @@ from gantline.engine.commit.turns import (
     W_OPTION,
     W_SHARED,
     WAITS,
-    Turns,
+    GangTurns,
 )
 from gantline.engine.gang import give_back, settle
 from gantline.engine.shared_devices import (
@@ -45,8 +45,8 @@ from gantline.engine.shared_devices import (
     SEAT_KEPT,
     SEAT_NEXT,
     TOUCHED,
-    MayShare,
-    SharedSeats,
+    Partners,
+    SharedDevices,
     keeps_seats,
     leave_devices,
     list_devices,
@@ -58,7 +58,7 @@ _RESOURCES = int(Reason.RESOURCES)
 
 
 @kernel
-def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float, min_run: float) -> None:
+def decide_changes(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, now: float, min_run: float) -> None:
     """What the plan means for each row that holds something; `turns` keeps what that is. Nothing is touched yet."""
     ask, work = turns.ask, turns.work
     at = 0
@@ -91,7 +91,7 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Tu
 
 
 @kernel
-def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _settle_in(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     """A member of a group may stay where it is, if the group has no other devices yet."""
     ask, work, had = turns.ask, turns.work, company.had
     row, option, old = ask[A_ROW, k], ask[A_OPTION, k], work[W_OPTION, k]
@@ -112,7 +112,7 @@ def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 
 
 @kernel
-def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float, min_run: float) -> None:
+def _decide_change(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, now: float, min_run: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change, kept = work[W_SHARED, k] == 1, LEAVES, 0
@@ -156,7 +156,7 @@ def _change_of_placed(I: Ints, OI: Ints, row: int, option: int) -> int:
 
 
 @kernel
-def give_up(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float) -> None:
+def give_up(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
     for k in range(turns.size[0]):
         if turns.work[W_CHANGE, k] == WAITS or turns.work[W_CHANGE, k] == BOUND:
@@ -168,7 +168,7 @@ def give_up(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, no
 
 
 @kernel
-def _part_with_places(t: Matrices, turns: Turns, k: int, now: float) -> None:
+def _part_with_places(t: Matrices, turns: GangTurns, k: int, now: float) -> None:
     row, option, change = turns.ask[A_ROW, k], turns.ask[A_OPTION, k], turns.work[W_CHANGE, k]
     if change == STAYS:
         if t.I[c.OPTION, row] != option:
@@ -182,7 +182,7 @@ def _part_with_places(t: Matrices, turns: Turns, k: int, now: float) -> None:
 
 
 @kernel
-def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float) -> None:
+def _part_with(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, now: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
     shared, change = work[W_SHARED, k] == 1, work[W_CHANGE, k]
@@ -202,7 +202,7 @@ def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 
 
 @kernel
-def _common_first(turns: Turns, company: MayShare, k: int) -> int:
+def _common_first(turns: GangTurns, company: Partners, k: int) -> int:
     """How many of its devices a gang is to keep."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):
@@ -212,7 +212,7 @@ def _common_first(turns: Turns, company: MayShare, k: int) -> int:
 
 
 @kernel
-def _list_common(turns: Turns, company: MayShare, k: int) -> int:
+def _list_common(turns: GangTurns, company: Partners, k: int) -> int:
     """Write down those, in the order in which it has them."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[W_HELD, k]):

@@ -18,7 +18,7 @@ NUMBERS = ("required", "mode", "together", "size", "turns", "fraction", "memory_
 #: what was asked of the option; compared only where the option follows from named devices or parts
 RAW = ("option", "gpus", "type", "span", *c.BESIDE_NAMES)
 LISTS = ("devices", "nodes", "parts", "within", "purpose")
-#: where the numbers are in `Granted.number` and `Request.number`; a lease (`until`) is written down and never compared
+#: where the numbers are in `Granted.number` and `PlanRequest.number`; a lease (`until`) is written down and never compared
 LINES = {name: line for line, name in enumerate((*NUMBERS, *RAW, "until"))}
 FIRST_RAW: Final = len(NUMBERS)
 MODE: Final = LINES["mode"]
@@ -28,7 +28,7 @@ UNTIL: Final = LINES["until"]
 DEFAULTS: Floats = np.array([ASSIGNMENT_DEFAULTS[name] for name in LINES], dtype=np.float64)
 
 
-class NotedGrants(NamedTuple):
+class GrantedByRow(NamedTuple):
     """What rows were granted, by row, as kernels take it."""
 
     epoch: Ints  # the grant that a plan is compared with; below zero: none is known
@@ -45,18 +45,18 @@ class GrantedColumns:
         self._lists: dict[str, NDArray[Any]] = {}
         self._asked: set[str] = set()  # what was ever asked for
         none: Ints = np.zeros(0, dtype=np.int64)
-        self._columns = NotedGrants(none, none, none, np.zeros((len(LINES), 0)))
+        self._columns = GrantedByRow(none, none, none, np.zeros((len(LINES), 0)))
         self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
 
     @property
-    def columns(self) -> NotedGrants:
+    def columns(self) -> GrantedByRow:
         """The columns, as long as the tables are."""
         known, rows = self._columns, self.state.tables.F.shape[1]
         if len(known.epoch) < rows:
             epoch, noted, team = (_longer(column, rows, fill) for column, fill in zip(known, (-1, -1, 0)))
             number = np.tile(DEFAULTS[:, None], rows)
             number[:, : known.number.shape[1]] = known.number
-            known = self._columns = NotedGrants(epoch, noted, team, number)
+            known = self._columns = GrantedByRow(epoch, noted, team, number)
             self._lists = {name: _longer(column, rows, ASSIGNMENT_DEFAULTS[name]) for name, column in self._lists.items()}
         return known
 

@@ -28,7 +28,7 @@ from gantline.engine.commit.places import (
     place_parts,
     side_of,
 )
-from gantline.engine.commit.requested import Wanted
+from gantline.engine.commit.requested import Requested
 from gantline.engine.holdings import Holding, Holdings
 from gantline.engine.state import State
 from gantline.engine.time_shares import Fluid
@@ -58,11 +58,11 @@ STAYS, LEAVES = Change(Manner.STAYS), Change(Manner.LEAVES)
 
 
 @dataclass(frozen=True)
-class Desk:
+class CommitContext:
     """What kinds of grants use while a plan is committed."""
 
     state: State
-    books: Holdings
+    holdings: Holdings
     fluid: Fluid
     pools: Pools
     staying: set[int]  # members of groups that are together already
@@ -80,31 +80,31 @@ class Placed:
 class Kind(ABC):
     """One kind of grant; what is common to most."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk, self.state, self.books = desk, desk.state, desk.books
+    def __init__(self, context: CommitContext) -> None:
+        self.context, self.state, self.holdings = context, context.state, context.holdings
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         """What the plan means for a gang that holds something."""
         return LEAVES
 
     @abstractmethod
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         """Where the gang would go, or why it cannot."""
 
     def take(self, row: int, place: Placed) -> None:
         """Enter what the row holds from now on."""
-        self.books.take(row, place.holding)
+        self.holdings.take(row, place.holding)
 
     def give_back(self, row: int, grant: Grant | None) -> Holding:
         """The row gives up everything. Returns what it held."""
         if grant is not None and grant.fluid:
-            self.desk.fluid.close(row)
-        return self.books.give_back(row)
+            self.context.fluid.close(row)
+        return self.holdings.give_back(row)
 
-    def why_not(self, w: Wanted) -> Reason:
+    def why_not(self, w: Requested) -> Reason:
         """Why devices were not found: there are too few, or not where they should be."""
         OI = self.state.tables.options.I
-        free = self.books.free_of(int(OI[c.O_TYPE, w.option]))
+        free = self.holdings.free_of(int(OI[c.O_TYPE, w.option]))
         return Reason.FRAGMENTED if free >= int(OI[c.O_GPUS, w.option]) else Reason.RESOURCES
 
 
@@ -114,16 +114,16 @@ class Kind(ABC):
 class ExactGang(Kind):
     """A row that holds some of the named devices keeps those in place."""
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and (grant.workers or grant.fluid):
             return LEAVES
         if held.devices == tuple(w.item.devices):
             return STAYS
         common = tuple(device for device in held.devices if device in w.item.devices)
-        return Change(Manner.KEEPS, self.books.gang(held.option, common, held.shared)) if common else LEAVES
+        return Change(Manner.KEEPS, self.holdings.gang(held.option, common, held.shared)) if common else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
-        return Placed(self.books.gang(w.option, tuple(w.item.devices), w.shares))
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
+        return Placed(self.holdings.gang(w.option, tuple(w.item.devices), w.shares))
 
 
 # Devices of its own that the engine chooses, within the nodes, rack or pool that the plan allows.
@@ -134,10 +134,10 @@ class ExactGang(Kind):
 class PlacedGang(Kind):
     """It stays if it is of the right type, in the right place and of the right shape; if it grows, it may move as a whole."""
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and (grant.workers or grant.fluid):
             return LEAVES
-        OI, nodes = self.state.tables.options.I, self.books.nodes(held.devices) or [held.node]
+        OI, nodes = self.state.tables.options.I, self.holdings.nodes(held.devices) or [held.node]
         need, spread = int(OI[c.O_GPUS, w.option]), int(OI[c.O_NODES, w.option])
         same_kind = OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option] and (need == 0) == (held.node >= 0)
         if not same_kind or not keeps_within(self.state, nodes, w.item) or (spread and spread != len(nodes)):
@@ -146,9 +146,9 @@ class PlacedGang(Kind):
             return STAYS
         if spread and self.state.tables.I[c.CONSOLIDATE, w.row] != c.ASKED_TOGETHER:
             return LEAVES
-        return Change(Manner.KEEPS, self.books.gang(held.option, held.devices[:need], held.shared))
+        return Change(Manner.KEEPS, self.holdings.gang(held.option, held.devices[:need], held.shared))
 
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         t, item = self.state.tables, w.item
         need = int(t.options.I[c.O_GPUS, w.option])
         if need == 0:
@@ -162,33 +162,33 @@ class PlacedGang(Kind):
         if need > len(change.keep.devices) and (chosen is None or lacks or likes_together(self.state, w.row, item)):
             elsewhere = self._elsewhere(w, change.keep, None if lacks else chosen)
             if elsewhere is not None:
-                return Placed(self.books.gang(w.option, tuple(elsewhere), shared=False), moved=True)
+                return Placed(self.holdings.gang(w.option, tuple(elsewhere), shared=False), moved=True)
         if chosen is None:
             return self.why_not(w)
         return Reason.RESOURCES if lacks else self._at(w, chosen)
 
-    def _has_side(self, w: Wanted, keep: Holding, chosen: list[int]) -> bool:
+    def _has_side(self, w: Requested, keep: Holding, chosen: list[int]) -> bool:
         """Whether the nodes have the CPUs and the memory too."""
-        self.books.give_back(w.row)
-        found = self.books.fits(self.books.gang(w.option, tuple(chosen), shared=False), w.company, keep)
-        self.books.take(w.row, keep)
+        self.holdings.give_back(w.row)
+        found = self.holdings.fits(self.holdings.gang(w.option, tuple(chosen), shared=False), w.company, keep)
+        self.holdings.take(w.row, keep)
         return found
 
-    def _at(self, w: Wanted, chosen: list[int]) -> Placed:
-        return Placed(self.books.gang(w.option, tuple(chosen), shared=False))
+    def _at(self, w: Requested, chosen: list[int]) -> Placed:
+        return Placed(self.holdings.gang(w.option, tuple(chosen), shared=False))
 
-    def _elsewhere(self, w: Wanted, keep: Holding, chosen: list[int] | None) -> list[int] | None:
+    def _elsewhere(self, w: Requested, keep: Holding, chosen: list[int] | None) -> list[int] | None:
         """A place for the whole gang on fewer nodes than growing where it is would need; None: there is none, or it may not move yet."""
         state = self.state
         if state.now < state.tables.F[c.LAST_START, w.row] + state.min_run:
             return None
-        spans = len(self.books.nodes(chosen)) if chosen is not None else len(state.tables.cluster.nodes) + 1
+        spans = len(self.holdings.nodes(chosen)) if chosen is not None else len(state.tables.cluster.nodes) + 1
         if spans == 1:
             return None
-        self.books.give_back(w.row)  # its own devices count as free
+        self.holdings.give_back(w.row)  # its own devices count as free
         found = choose_devices(state, w.row, w.option, w.item)
-        self.books.take(w.row, keep)
-        return found if found is not None and len(self.books.nodes(found)) < spans else None
+        self.holdings.take(w.row, keep)
+        return found if found is not None and len(self.holdings.nodes(found)) < spans else None
 
 
 # Devices that a group holds together: named by the plan, or found by the engine among those of the group.
@@ -197,21 +197,21 @@ class PlacedGang(Kind):
 class SharedGang(ExactGang):
     """A row that is already with its group stays; otherwise it joins the group."""
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and (grant.workers or grant.fluid):
             return LEAVES
         if not w.pooled:
             return super().change(w, held, grant)
-        return STAYS if w.row in self.desk.staying else LEAVES
+        return STAYS if w.row in self.context.staying else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         if not w.pooled:
             return super().fits(w, change)
-        chosen = self.desk.pools.find(w)
+        chosen = self.context.pools.find(w)
         span = w.item.span
-        if chosen is not None and span and len(self.books.nodes(chosen)) != span:
+        if chosen is not None and span and len(self.holdings.nodes(chosen)) != span:
             return Reason.FRAGMENTED
-        return self.why_not(w) if chosen is None else Placed(self.books.gang(w.option, tuple(chosen), shared=True))
+        return self.why_not(w) if chosen is None else Placed(self.holdings.gang(w.option, tuple(chosen), shared=True))
 
 
 # Workers of several roles (parameter servers and workers, base and extra workers): each is placed, or none.
@@ -220,7 +220,7 @@ class SharedGang(ExactGang):
 class PartsGang(Kind):
     """Workers that are on a permitted node stay there."""
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         if grant is not None and grant.fluid:
             return LEAVES
         workers = grant.workers if grant is not None else ()
@@ -232,7 +232,7 @@ class PartsGang(Kind):
         devices = tuple(device for worker in kept.values() for device in worker.devices)
         return Change(Manner.KEEPS, replace(held, devices=devices, side=side_of(list(kept.values()))), kept)
 
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         workers = place_parts(self.state.tables, w.item.parts, (change.workers if change is not None else None) or {})
         if workers is None:
             return Reason.RESOURCES
@@ -246,10 +246,10 @@ class PartsGang(Kind):
 class TimeShare(Kind):
     """Shares are given out anew whenever one of them changes; there is nothing to keep in place."""
 
-    def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
+    def change(self, w: Requested, held: Holding, grant: Grant | None) -> Change:
         return STAYS if grant is not None and grant.fluid else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         return Placed(Holding(w.option))
 
 

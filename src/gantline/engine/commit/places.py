@@ -15,7 +15,7 @@ from gantline.core.beside import SLACK, amounts_beside
 from gantline.core.grant import Worker
 from gantline.core.plan import Assignment, Part
 from gantline.core.tables import Tables
-from gantline.engine.commit.requested import Wanted
+from gantline.engine.commit.requested import Requested
 from gantline.engine.holdings import NOTHING, Beside, Holdings, Side, added
 from gantline.engine.state import State
 from gantline.policies.placement import fit
@@ -278,7 +278,7 @@ class Claims:
                 row: None for row in holdings.tenants(device) if row not in changing
             }  # they stay with any gang that is there
 
-    def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
+    def claim(self, w: Requested, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if each row that stays there may share with it."""
         company = w.company if w.shares else frozenset({w.row})
         for device in devices:
@@ -297,7 +297,7 @@ class Pools:
         self.state, self.holdings, self.memory = state, holdings, memory
         self._pools: dict[frozenset[int], list[int]] = {}
 
-    def settle_in(self, wanted: Mapping[int, Wanted], holding: set[int], claims: Claims) -> set[int]:
+    def settle_in(self, wanted: Mapping[int, Requested], holding: set[int], claims: Claims) -> set[int]:
         """Members that may stay where they are, the widest gang first: each lies within what the others have, or around it."""
         OI = self.state.tables.options.I
         runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
@@ -313,20 +313,20 @@ class Pools:
                 self.add(w, held.devices)
         return staying
 
-    def of(self, w: Wanted) -> list[int]:
+    def of(self, w: Requested) -> list[int]:
         """The devices of its group so far."""
         return list(self._pools.get(w.company, ()))
 
-    def restore(self, w: Wanted, devices: list[int]) -> None:
+    def restore(self, w: Requested, devices: list[int]) -> None:
         """Its group has these devices again."""
         self._pools[w.company] = devices
 
-    def add(self, w: Wanted, devices: tuple[int, ...]) -> None:
+    def add(self, w: Requested, devices: tuple[int, ...]) -> None:
         """These devices are the group's from now on."""
         pool = self._pools.setdefault(w.company, [])
         pool += [device for device in devices if device not in pool]
 
-    def find(self, w: Wanted) -> list[int] | None:
+    def find(self, w: Requested) -> list[int] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
         t = self.state.tables
         need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
@@ -345,7 +345,7 @@ class Pools:
             return choose_devices(self.state, w.row, w.option, w.item)
         return self._more(w, usable, need)
 
-    def _widen(self, w: Wanted, usable: list[int], need: int) -> list[int] | None:
+    def _widen(self, w: Requested, usable: list[int], need: int) -> list[int] | None:
         """The group has not all the devices yet that it is to share: idle ones of its own first, then free ones, before members stack."""
         idle = [d for d in usable if not self.holdings.tenants(d)][:need]
         fresh = min(need - len(idle), w.item.size - len(usable))
@@ -355,5 +355,5 @@ class Pools:
             return choose_devices(self.state, w.row, w.option, w.item) if fresh else None
         return idle if fresh == 0 else self._more(w, idle, need)
 
-    def _more(self, w: Wanted, devices: list[int], need: int) -> list[int] | None:
+    def _more(self, w: Requested, devices: list[int], need: int) -> list[int] | None:
         return extend(self.state, w.row, w.option, devices, need, w.item)

@@ -19,7 +19,7 @@ from gantline.engine.state import State
 BY_COLUMNS, SAME, OTHER = range(3)
 
 
-class Request(NamedTuple):
+class PlanRequest(NamedTuple):
     """One entry per assignment, unless said otherwise; longer than any plan."""
 
     rows: Ints
@@ -57,11 +57,11 @@ class RequestReader:
         named, made_up, plain, alike, kept, changed = np.zeros((6, size), dtype=np.bool_)
         number, lines, found = np.zeros((len(LINES), size)), np.zeros(len(LINES), dtype=np.int64), np.zeros(FOUND, dtype=np.int64)
         groups = room_for_groups(size)
-        self.columns = Request(
+        self.columns = PlanRequest(
             rows, option, group, number, named, made_up, plain, alike, by, groups, lines, kept, changed, places, stops, named_by, found
         )
 
-    def read(self, rows: Ints, table: Assignments) -> Request:
+    def read(self, rows: Ints, table: Assignments) -> PlanRequest:
         """The assignments of a plan; `rows` are the rows that they name, one each."""
         count = len(rows)
         size = max(self.state.tables.F.shape[1], count)
@@ -130,7 +130,7 @@ def filled(table: Assignments, *names: str) -> Bools:
 
 
 class GroupNumbers(NamedTuple):
-    """Room for the groups of a plan."""
+    """TurnRoom for the groups of a plan."""
 
     code: Ints  # per assignment: a number for its group, from zero on (below zero: it is in none)
     sums: NDArray[np.uint64]  # per group: a number that tells sets of rows apart
@@ -138,7 +138,7 @@ class GroupNumbers(NamedTuple):
 
 
 def room_for_groups(size: int) -> GroupNumbers:
-    """Room for plans of so many assignments."""
+    """TurnRoom for plans of so many assignments."""
     slots = np.zeros((2, 1 << (2 * size + 1).bit_length()), dtype=np.int64)
     return GroupNumbers(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.uint64), slots)
 

@@ -22,7 +22,7 @@ _SHARING = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Requested:
     """One row's place in the plan. An option of -1 means that the plan asks for what cannot be."""
 
     row: int
@@ -62,7 +62,7 @@ class Wanted:
 
 def read_entries(
     tables: Tables, options: OptionRows, rows: Ints, table: Assignments, at: Iterable[int], open_rows: frozenset[int] = frozenset()
-) -> dict[int, Wanted]:
+) -> dict[int, Requested]:
     """What each row shall have by the assignments at these places of the plan, in the order in which the plan first names them.
 
     `open_rows` share without a group: in this plan, or by one that is still in force for them.
@@ -90,7 +90,7 @@ def read_entries(
         company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             chosen = (IMPOSSIBLE,) * len(items)
-        found[row] = Wanted(row, tuple(items), members, chosen, kind, company)
+        found[row] = Requested(row, tuple(items), members, chosen, kind, company)
     return found
 
 

@@ -42,16 +42,16 @@ class HeldPieces(NamedTuple):
 
 
 class ShownGangs:
-    """Reads gangs from the tables and books."""
+    """Reads gangs from the tables and holdings."""
 
-    def __init__(self, state: State, books: Holdings, granted: GrantedColumns, fluid_in_use: Callable[[], bool]) -> None:
-        self.state, self.books, self.granted, self._fluid_in_use = state, books, granted, fluid_in_use
+    def __init__(self, state: State, holdings: Holdings, granted: GrantedColumns, fluid_in_use: Callable[[], bool]) -> None:
+        self.state, self.holdings, self.granted, self._fluid_in_use = state, holdings, granted, fluid_in_use
         self._divides: WhatDivides | None = None
         self._slots: Ints = np.zeros(0, dtype=np.int64)  # room for groups
 
     def as_columns(self) -> bool:
         """Whether columns say everything about all grants: none has parts, a share of the time, or came with the tables."""
-        if self.books.with_parts or self._fluid_in_use():
+        if self.holdings.with_parts or self._fluid_in_use():
             return False
         return self.granted.describes(self.state.tables.granted.rows())
 
@@ -71,7 +71,7 @@ class ShownGangs:
         if len(self._slots) < room:
             self._slots = np.zeros(room, dtype=np.int64)
         among = granted.rows() if self.state.tables.performance is not None else granted.rows()[:0]
-        count = list_around(self.state.matrices, self.books.seats(), by, self.granted.columns.team, rows, among, self._slots)
+        count = list_around(self.state.matrices, self.holdings.seats(), by, self.granted.columns.team, rows, among, self._slots)
         return by.near[:count].copy()
 
     def _with_mates(self, rows: Ints) -> Ints:
@@ -80,15 +80,15 @@ class ShownGangs:
         grants = {row: granted[row] for row in rows.tolist() if row in granted}
         groups = {members for grant in grants.values() for members in grant.members if members}
         mates = {mate for members in groups for mate in members if mate in granted}
-        mates.update(mate for row, grant in grants.items() if grant.shares_openly for mate in self.books.beside(row))
+        mates.update(mate for row, grant in grants.items() if grant.shares_openly for mate in self.holdings.beside(row))
         mates.difference_update(rows.tolist())
         return np.sort(np.concatenate([rows, np.array(sorted(mates), dtype=np.int64)])) if mates else rows
 
     def set_divided(self, rows: Ints) -> bool:
         """Set the speeds of these rows and of those beside them, where no model is asked; False: this is to be done one by one."""
-        if self.books.with_parts or self._fluid_in_use():
+        if self.holdings.with_parts or self._fluid_in_use():
             return False
-        return set_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, self.state.now)
+        return set_divided_speeds(self.state.matrices, self.holdings.seats(), self._what_divides(), rows, self.state.now)
 
     def _what_divides(self) -> WhatDivides:
         """What was granted, as kernels take it."""
@@ -112,7 +112,7 @@ class ShownGangs:
         option = t.I[c.OPTION][rows]
         if self.as_columns():
             alone, divided = np.zeros((2, len(rows)))
-            read_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, alone, divided)
+            read_divided_speeds(self.state.matrices, self.holdings.seats(), self._what_divides(), rows, alone, divided)
             return HeldPieces(None, option, alone, divided, MadeWhenRead(granted, rows), ColumnsOfPlans(self, rows))
         alone = self.by_options(rows)
         grants, divided, shares = [granted.get(row) for row in rows.tolist()], alone.copy(), []
@@ -178,7 +178,7 @@ class ShownGangs:
 
     def mates(self, row: int, grant: Grant) -> list[int]:
         """The gangs on a device of its own; where it shares none but is in a group, the others of the group."""
-        granted, near = self.state.tables.granted, self.books.beside(row) if grant.shared else grant.members[0]
+        granted, near = self.state.tables.granted, self.holdings.beside(row) if grant.shared else grant.members[0]
         return [mate for mate in sorted(near) if mate != row and mate in granted]
 
     def by_options(self, rows: Ints) -> Floats:
@@ -187,7 +187,7 @@ class ShownGangs:
         option, spread = t.I[c.OPTION][rows], t.I[c.SPREAD][rows]
         rate: Floats = t.options.F[c.O_RATE][option]
         for at in np.flatnonzero(spread > 1).tolist():
-            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, self.books.first_device(int(rows[at]))]])
+            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, self.holdings.first_device(int(rows[at]))]])
             if spread[at] > -(-int(t.I[c.HELD, rows[at]]) // size):
                 rate[at] = t.options.F[c.O_RATE_SPREAD, option[at]]
         return rate
@@ -220,7 +220,7 @@ class ColumnsOfPlans(SharingColumns):
     def __init__(self, gangs: ShownGangs, rows: Ints) -> None:
         self._gangs, self._rows = gangs, rows
         self.special = gangs.state.tables.granted.has(rows)
-        self.shared = gangs.books.seats().gang[GANG_FIRST][rows] >= 0
+        self.shared = gangs.holdings.seats().gang[GANG_FIRST][rows] >= 0
 
     def asked(self, name: str) -> Floats:
         found = self._gangs.granted.values(name, self._rows)
@@ -236,7 +236,7 @@ class ColumnsOfPlans(SharingColumns):
 
     @cached_property
     def company(self) -> DeviceCompany:
-        seats, sizes = self._gangs.books.seats(), np.zeros(2, dtype=np.int64)
+        seats, sizes = self._gangs.holdings.seats(), np.zeros(2, dtype=np.int64)
         count_company(seats, self._rows, sizes)
         places, entries = np.zeros((2, sizes[0]), dtype=np.int64), np.zeros((2, sizes[1]), dtype=np.int64)
         list_company(seats, self._rows, places, entries)
@@ -278,11 +278,11 @@ class ColumnsOfGrants(SharingColumns):
 
     @cached_property
     def company(self) -> DeviceCompany:
-        books, places, entries = self._gangs.books, list[tuple[int, int]](), list[tuple[int, int]]()
+        holdings, places, entries = self._gangs.holdings, list[tuple[int, int]](), list[tuple[int, int]]()
         for at in np.flatnonzero(self.shared).tolist():
             row = int(self._rows[at])
-            for device in books.of(row).devices:
-                entries += [(len(places), other) for other in sorted(books.tenants(device)) if other != row]
+            for device in holdings.of(row).devices:
+                entries += [(len(places), other) for other in sorted(holdings.tenants(device)) if other != row]
                 places.append((at, device))
         return DeviceCompany(*np.array(places, dtype=np.int64).reshape(-1, 2).T, *np.array(entries, dtype=np.int64).reshape(-1, 2).T)
 

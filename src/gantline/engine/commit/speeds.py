@@ -57,15 +57,15 @@ class SpeedsBefore:
 class Speeds:
     """Asks for speeds and costs, and enters them."""
 
-    def __init__(self, state: State, books: Holdings, granted: GrantedColumns) -> None:
-        self.state, self._books, self._granted = state, books, granted
+    def __init__(self, state: State, holdings: Holdings, granted: GrantedColumns) -> None:
+        self.state, self._holdings, self._granted = state, holdings, granted
         self.fluid_in_use = any(grant.fluid for grant in state.tables.granted.values())  # some row may have a share of the time
         check_model(state.tables.performance)
 
     @cached_property
     def shown(self) -> ShownGangs:
         """What is known of gangs when their speeds are asked for."""
-        return ShownGangs(self.state, self._books, self._granted, lambda: self.fluid_in_use)
+        return ShownGangs(self.state, self._holdings, self._granted, lambda: self.fluid_in_use)
 
     @property
     def model(self) -> Any:

@@ -55,14 +55,14 @@ from gantline.engine.commit.turns import (
     WAITED,
     WAITS,
     CommitMoment,
-    Turns,
+    GangTurns,
 )
 from gantline.engine.gang import close_interval, find_place, give_back, halt, open_interval, price, rate_of, rest, set_due, start, take
 from gantline.engine.log import LogColumns
 from gantline.engine.shared_devices import (
     GANG_FIRST,
-    MayShare,
-    SharedSeats,
+    Partners,
+    SharedDevices,
     is_free,
     leave_devices,
     own_seats,
@@ -78,7 +78,7 @@ _INFEASIBLE, _TOGETHER = int(Reason.INFEASIBLE), int(Reason.TOGETHER)
 
 
 @kernel
-def take_turns(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, moment: CommitMoment) -> None:
+def take_turns(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, moment: CommitMoment) -> None:
     """One gang after the other."""
     ask, work = turns.ask, turns.work
     for k in range(turns.size[0]):
@@ -101,9 +101,9 @@ def take_turns(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 @kernel
 def _turn_together(
     t: Matrices,
-    seats: SharedSeats,
-    company: MayShare,
-    turns: Turns,
+    seats: SharedDevices,
+    company: Partners,
+    turns: GangTurns,
     leader: int,
     moment: CommitMoment,
 ) -> None:
@@ -143,7 +143,7 @@ def _turn_together(
 
 
 @kernel
-def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _adjust(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     """Change in place what needs no restart: CPUs, and whether it shares."""
     ask, work = turns.ask, turns.work
     row = ask[A_ROW, k]
@@ -159,7 +159,7 @@ def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k:
 
 
 @kernel
-def _find(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, moment: CommitMoment) -> int:
+def _find(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, moment: CommitMoment) -> int:
     """Write down the devices that a row gets, which are free; or why there are none (0: there are)."""
     ask, work, gets = turns.ask, turns.work, company.gets
     row, option, wants, at = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], ask[A_GETS, k]
@@ -201,7 +201,7 @@ def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, moment: Com
 
 
 @kernel
-def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _take_found(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     ask = turns.ask
     wants, option, group = ask[A_WANTS, k], ask[A_OPTION, k], ask[A_GROUP, k]
     settle_down(t, seats, company, ask[A_ROW, k], option, company.gets, ask[A_GETS, k], t.OI[c.O_GPUS, option], wants <= SHARES_NAMED)
@@ -212,9 +212,9 @@ def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns
 @kernel
 def _begin(
     t: Matrices,
-    seats: SharedSeats,
-    company: MayShare,
-    turns: Turns,
+    seats: SharedDevices,
+    company: Partners,
+    turns: GangTurns,
     k: int,
     moment: CommitMoment,
 ) -> None:
@@ -263,7 +263,7 @@ def _log_seats(I: Ints, row: int, devices: Ints, first: int, count: int, log: Lo
 
 
 @kernel
-def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, reason: int, moment: CommitMoment) -> None:
+def _refuse(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, reason: int, moment: CommitMoment) -> None:
     """The row gets nothing of this, and goes back to what it had, if that is still free."""
     ask, work = turns.ask, turns.work
     row, change = ask[A_ROW, k], work[W_CHANGE, k]
@@ -285,7 +285,7 @@ def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k:
 
 # --- gangs that the rule places ----------------------------------------------------------------------------------------
 @kernel
-def _turn_of_placed(t: Matrices, company: MayShare, turns: Turns, k: int, moment: CommitMoment) -> None:
+def _turn_of_placed(t: Matrices, company: Partners, turns: GangTurns, k: int, moment: CommitMoment) -> None:
     """A gang of its own: it starts, goes on where it is with more or fewer devices, or starts again elsewhere."""
     I, scratch, work = t.I, moment.scratch, turns.work
     found = Spots(scratch[0], scratch[1], scratch[2], scratch[3])
@@ -328,7 +328,7 @@ def _free_of(t: Matrices, kind: int) -> int:
 
 @kernel
 def _in_place_or_elsewhere(
-    t: Matrices, company: MayShare, turns: Turns, k: int, free: int, moment: CommitMoment, found: Spots
+    t: Matrices, company: Partners, turns: GangTurns, k: int, free: int, moment: CommitMoment, found: Spots
 ) -> tuple[int, int, bool]:
     """A gang that may keep some of its devices: does it go on there, or as a whole elsewhere?
 
@@ -359,7 +359,7 @@ def _in_place_or_elsewhere(
 
 
 @kernel
-def _go_on(t: Matrices, turns: Turns, k: int, used: int, moment: CommitMoment, found: Spots) -> None:
+def _go_on(t: Matrices, turns: GangTurns, k: int, used: int, moment: CommitMoment, found: Spots) -> None:
     """It goes on with more or fewer devices, after a pause."""
     F, I, row, option = t.F, t.I, turns.ask[A_ROW, k], turns.ask[A_OPTION, k]
     now, rules, log, need = moment.times[0], moment.rules, moment.log, t.OI[c.O_GPUS, option]
@@ -377,7 +377,7 @@ def _go_on(t: Matrices, turns: Turns, k: int, used: int, moment: CommitMoment, f
 
 
 @kernel
-def _begin_there(t: Matrices, turns: Turns, k: int, change: int, used: int, moment: CommitMoment, found: Spots) -> None:
+def _begin_there(t: Matrices, turns: GangTurns, k: int, change: int, used: int, moment: CommitMoment, found: Spots) -> None:
     """It starts at the place that was found; one that leaves another for it pays for that."""
     F, I, row, option, work = t.F, t.I, turns.ask[A_ROW, k], turns.ask[A_OPTION, k], turns.work
     now, log, out, amount = moment.times[0], moment.log, moment.out, moment.rules.amount

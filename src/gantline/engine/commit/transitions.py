@@ -16,8 +16,8 @@ from gantline.models.model import Act
 class Transitions:
     """Acts on one row at a time; what it held before has been given back already."""
 
-    def __init__(self, state: State, books: Holdings) -> None:
-        self.state, self.books = state, books
+    def __init__(self, state: State, holdings: Holdings) -> None:
+        self.state, self.holdings = state, holdings
         self.acts: dict[int, Act] = {}  # what each row paid for
         self.turns: set[int] = set()  # rows that have their turn again in a rotation
 
@@ -25,7 +25,7 @@ class Transitions:
         """A row that waits takes its place and begins; it pays for a start or a resume."""
         state, t, log = self.state, self.state.tables, self.state.log
         self.acts[row] = Act.START if math.isnan(t.F[c.FIRST_START, row]) else Act.RESUME
-        self.books.take(row, target)
+        self.holdings.take(row, target)
         log.reserve(8, t.D.shape[1] + 8)
         start(state.matrices, row, state.now, state.rules, log.columns)
         log_shared(self.state, row, target)
@@ -47,7 +47,7 @@ class Transitions:
         """Some of its workers stay where they are: it saves, pauses and goes on. Nothing counts as a restart."""
         t, log = self.state.tables, self.state.log
         close_interval(t.I, row, self.state.now, int(_why(old, target)), log.columns)
-        self.books.take(row, target)
+        self.holdings.take(row, target)
         t.I[c.EPOCH, row] += 1
         t.F[c.SAFE, row] = t.F[c.DONE, row]
         t.F[c.SINCE, row] = self.state.now + self._price(row, old, target)

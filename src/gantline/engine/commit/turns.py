@@ -12,8 +12,8 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
-from gantline.engine.commit.granted import LINES, MODE, TOGETHER, NotedGrants
-from gantline.engine.commit.request import GROUPS, Request
+from gantline.engine.commit.granted import LINES, MODE, TOGETHER, GrantedByRow
+from gantline.engine.commit.request import GROUPS, PlanRequest
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
 from gantline.engine.shared_devices import (
@@ -29,14 +29,14 @@ from gantline.engine.shared_devices import (
     SEAT_NEXT,
     SEAT_ROW,
     STRANGER,
-    MayShare,
-    SharedSeats,
+    Partners,
+    SharedDevices,
 )
 from gantline.engine.state import State
 
-#: lines of `Turns.ask`: the row, its place in the plan and its option (below zero: impossible); what it wants; its group; the devices that
-#: it names, in `named`; where its list of devices is in `gets`; whether its turn in its rotation comes again; whether its group starts
-#: whole; the first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
+#: lines of `GangTurns.ask`: the row, its place in the plan and its option (below zero: impossible); what it wants; its group; the
+#: devices that it names, in `named`; where its list of devices is in `gets`; whether its turn in its rotation comes again; whether its
+#: group starts whole; the first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
 (
     A_ROW,
     A_PLACE,
@@ -53,8 +53,8 @@ from gantline.engine.state import State
     A_WIDEST,
     ASK_LINES,
 ) = range(14)
-#: lines of `Turns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps meanwhile; what it
-#: pays for; how it ended
+#: lines of `GangTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps
+#: meanwhile; what it pays for; how it ended
 (W_CHANGE, W_OPTION, W_HELD, W_HAD, W_SHARED, W_KEPT, W_ACT, W_END, WORK_LINES) = range(9)
 
 SOUGHT: Final = -2  # in place of an option: it follows from named devices
@@ -80,11 +80,11 @@ RESTORED: Final = 3
 HALTED: Final = 4
 WAITED: Final = 5  # with its group
 
-#: lines of `Room.group`: size and type that its members want, its first turn, its last so far
+#: lines of `TurnRoom.group`: size and type that its members want, its first turn, its last so far
 G_NEED, G_TYPE, G_LEAD, G_LAST, GROUP_LINES = range(5)
-#: lines of `Room.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the speed may have changed
+#: lines of `TurnRoom.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the speed may have changed
 E_ENTER, E_DROP, E_TOUCHED, ENDED_LINES = range(4)
-#: lines of `Room.device`: the group that names it, counted from one; the turn
+#: lines of `TurnRoom.device`: the group that names it, counted from one; the turn
 B_GROUP, B_TURN, DEVICE_LINES = range(3)
 
 _SIZE: Final = LINES["size"]
@@ -93,7 +93,7 @@ _SPACE: Final = int(Mode.SPACE)
 _INTERLEAVE: Final = int(Mode.INTERLEAVE)
 
 
-class Turns(NamedTuple):
+class GangTurns(NamedTuple):
     """The gangs of a commit in the order of the plan, and what is kept of each meanwhile."""
 
     ask: Ints
@@ -103,8 +103,8 @@ class Turns(NamedTuple):
     size: Ints  # how many turns there are; the columns may be longer
 
 
-class Room(NamedTuple):
-    """Room beside that of the turns."""
+class TurnRoom(NamedTuple):
+    """TurnRoom beside that of the turns."""
 
     group: Ints  # (G_NEED .. G_LAST, group)
     ended: Ints  # (E_ENTER .. E_TOUCHED, number)
@@ -123,16 +123,16 @@ class CommitMoment(NamedTuple):
 
 
 class TurnColumns:
-    """Room for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
+    """TurnRoom for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
 
     def __init__(self) -> None:
         none = _room()
-        self._turns = Turns(_room(ASK_LINES), _room(WORK_LINES), none, none, np.zeros(1, dtype=np.int64))
-        self._company = MayShare(_room(COMPANY_LINES), none, none)
-        self._room = Room(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64), _room(DEVICE_LINES))
+        self._turns = GangTurns(_room(ASK_LINES), _room(WORK_LINES), none, none, np.zeros(1, dtype=np.int64))
+        self._company = Partners(_room(COMPANY_LINES), none, none)
+        self._room = TurnRoom(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64), _room(DEVICE_LINES))
         self._moment: CommitMoment | None = None
 
-    def turns(self, count: int, groups: int, named: Ints) -> Turns:
+    def turns(self, count: int, groups: int, named: Ints) -> GangTurns:
         """Columns for so many turns, all zero, of so many groups that have no devices yet; `named` are devices that rows name."""
         room = self._turns
         if room.ask.shape[1] < count:
@@ -146,7 +146,7 @@ class TurnColumns:
         room.pool[:groups], room.named[: len(named)], room.size[0] = -1, named, count
         return room
 
-    def company(self, rows: int, devices: int) -> MayShare:
+    def company(self, rows: int, devices: int) -> Partners:
         """Columns over all rows, zero between commits, and lists of so many devices."""
         room = self._company
         if room.row.shape[1] < rows:
@@ -156,8 +156,8 @@ class TurnColumns:
         self._company = room
         return room
 
-    def room(self, groups: int, rows: int, devices: int) -> Room:
-        """Room for the groups of a plan, lists of so many rows, and all devices."""
+    def room(self, groups: int, rows: int, devices: int) -> TurnRoom:
+        """TurnRoom for the groups of a plan, lists of so many rows, and all devices."""
         room = self._room
         if room.group.shape[1] < groups:
             room = room._replace(group=_room(GROUP_LINES, groups))
@@ -183,7 +183,7 @@ def _room(lines: int = 0, count: int = 0) -> Ints:
 
 
 @kernel
-def find_first_options(t: Matrices, turns: Turns) -> None:
+def find_first_options(t: Matrices, turns: GangTurns) -> None:
     """Where an option is still sought for named devices: the first of the row, if that is for so many devices of this type."""
     ask = turns.ask
     for n in range(turns.size[0]):
@@ -201,7 +201,7 @@ def _type_of(t: Matrices, device: int) -> int:
 
 
 @kernel
-def _are_devices(t: Matrices, turns: Turns, first: int, count: int) -> bool:
+def _are_devices(t: Matrices, turns: GangTurns, first: int, count: int) -> bool:
     """Whether these are different devices of one type."""
     for k in range(first, first + count):
         device = turns.named[k]
@@ -214,7 +214,9 @@ def _are_devices(t: Matrices, turns: Turns, first: int, count: int) -> bool:
 
 
 @kernel
-def read_turns(t: Matrices, seats: SharedSeats, granted: NotedGrants, special: Ints, asked: Request, turns: Turns, room: Room) -> int:
+def read_turns(
+    t: Matrices, seats: SharedDevices, granted: GrantedByRow, special: Ints, asked: PlanRequest, turns: GangTurns, room: TurnRoom
+) -> int:
     """Write down what each row wants; how many devices the turns list. Below zero: some want what is given one by one; nothing is touched.
 
     Rows, places, options and named devices of the turns are there already.
@@ -250,7 +252,7 @@ def read_turns(t: Matrices, seats: SharedSeats, granted: NotedGrants, special: I
 
 
 @kernel
-def _read_turn(t: Matrices, seats: SharedSeats, asked: Request, turns: Turns, n: int) -> bool:
+def _read_turn(t: Matrices, seats: SharedDevices, asked: PlanRequest, turns: GangTurns, n: int) -> bool:
     """What one row wants; False: it is given one by one."""
     ask = turns.ask
     k, row, option = ask[A_PLACE, n], ask[A_ROW, n], ask[A_OPTION, n]
@@ -280,7 +282,7 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: Request, turns: Turns, n:
 
 
 @kernel
-def _tell_links_from_devices(asked: Request, turns: Turns, room: Room) -> bool:
+def _tell_links_from_devices(asked: PlanRequest, turns: GangTurns, room: TurnRoom) -> bool:
     """Members of an interleaved group that name their devices share those that another of them names, and else only links.
 
     False: a device is named by two such groups, which is done one by one.
@@ -306,7 +308,7 @@ def _tell_links_from_devices(asked: Request, turns: Turns, room: Room) -> bool:
 
 
 @kernel
-def _is_linked(asked: Request, k: int) -> bool:
+def _is_linked(asked: PlanRequest, k: int) -> bool:
     """Whether a gang is in an interleaved group and names its devices."""
     return bool(asked.named[k] and asked.group[k] >= 0 and int(asked.number[MODE, k]) == _INTERLEAVE)
 
@@ -318,7 +320,7 @@ def _is_open(t: Matrices, device: int) -> bool:
 
 
 @kernel
-def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
+def _holds_open_devices(t: Matrices, seats: SharedDevices, row: int) -> bool:
     """Whether other gangs may join it, and it may come back, wherever it is now."""
     seat, device = seats.gang[GANG_FIRST, row], t.I[c.HEAD, row]
     while seat >= 0:
@@ -333,7 +335,7 @@ def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
 
 
 @kernel
-def _list_widest_first(t: Matrices, turns: Turns) -> None:
+def _list_widest_first(t: Matrices, turns: GangTurns) -> None:
     ask, listed, below = turns.ask, 0, 1 << 60
     while listed < turns.size[0]:
         widest = -1
@@ -350,8 +352,8 @@ def _list_widest_first(t: Matrices, turns: Turns) -> None:
 
 @kernel
 def meet(
-    t: Matrices, seats: SharedSeats, granted: NotedGrants, special: Ints, here: Bools, asked: Request, count: int, turns: Turns,
-    company: MayShare,
+    t: Matrices, seats: SharedDevices, granted: GrantedByRow, special: Ints, here: Bools, asked: PlanRequest, count: int, turns: GangTurns,
+    company: Partners,
 ) -> None:  # fmt: skip
     """Which gangs may be together: by this plan, and by what is granted. `special` are the rows with grants, marked in `here`."""
     line, ask = company.row, turns.ask
@@ -374,7 +376,7 @@ def meet(
 
 
 @kernel
-def memory_suffices(t: Matrices, seats: SharedSeats, turns: Turns, need: Floats, has: Floats, load: Floats) -> bool:
+def memory_suffices(t: Matrices, seats: SharedDevices, turns: GangTurns, need: Floats, has: Floats, load: Floats) -> bool:
     """Whether no gang can lack device memory, whatever becomes of the turns: all that are on a device, or are to be, are added up.
 
     `need` is by row, NaN where unknown; `has` by type, 0 where unknown; `load` is room for all devices and groups, zero.
@@ -406,7 +408,7 @@ def _amount(need: Floats, row: int) -> float:
 
 
 @kernel
-def _taken(seats: SharedSeats, device: int, need: Floats) -> float:
+def _taken(seats: SharedDevices, device: int, need: Floats) -> float:
     seat, total = seats.device[device], 0.0
     while seat >= 0:
         total += _amount(need, seats.seat[SEAT_ROW, seat])
@@ -415,7 +417,7 @@ def _taken(seats: SharedSeats, device: int, need: Floats) -> float:
 
 
 @kernel
-def _is_on(seats: SharedSeats, device: int, row: int) -> bool:
+def _is_on(seats: SharedDevices, device: int, row: int) -> bool:
     seat = seats.device[device]
     while seat >= 0:
         if seats.seat[SEAT_ROW, seat] == row:

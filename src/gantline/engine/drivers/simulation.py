@@ -67,7 +67,7 @@ class Simulation(Stepping):
             "an executor acknowledges what was decided": not isinstance(self.driver, Virtual),
             "nodes change, or something else comes from outside": self.inputs,
             "quotas bound what jobs may hold, and the run ends before all jobs have": engine.quotas.active and self.track,
-            "jobs are spared for a while (--min-run, --grace, --turn of real programs)": engine.sparing.in_force,
+            "jobs are spared for a while (--min-run, --grace, --turn of real programs)": engine.preemption_grace.applies,
             "estimates learn from jobs that end": self.estimates.learns,
             "decisions take time": self.latency,
             "the run is recorded": engine.recorder,

@@ -14,7 +14,7 @@ from gantline.core.plan import Misfit, Ranking
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
-from gantline.engine.device_rules import SeatedGangs
+from gantline.engine.device_rules import MovedGangs
 from gantline.engine.gates.quotas import QuotaGate
 from gantline.engine.grants import Grants
 from gantline.engine.state import BeforeWalk, State
@@ -31,7 +31,7 @@ class Walked(NamedTuple):
 class RankingCommit:
     """Commits rankings; it keeps the last order, for regimes that break ties by it."""
 
-    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], SeatedGangs]) -> None:
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], MovedGangs]) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
         self._seat = seat  # puts gangs on single devices
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
