@@ -36,8 +36,11 @@ def _keeps(grants: Grants, items: list[Assignment], item: Assignment) -> bool:
 
 
 def _says(item: Assignment, made_up: bool) -> str:
-    """What is compared: neither the lease nor, unless the option is made up, what it follows from. NaN is like NaN here."""
-    item = replace(item, until=0.0)
+    """What is compared: neither the lease, nor the number of the group, nor, unless the option is made up, what it follows from.
+
+    NaN is like NaN here.
+    """
+    item = replace(item, until=0.0, group=-1)
     if not made_up:
         item = replace(item, option=-1, gpus=-1, type=-1, span=0, cpus=0.0, memory=0.0, storage=0.0)
     return repr(Assignments.of([item])[0])

@@ -4,7 +4,7 @@ A driver says how time passes (it jumps, or it waits) and what has been acknowle
 nowhere else. Something is due when a job arrives, when a gang is done or its estimate proves too low, when a lease, a run limit, a speed or
 the answer itself ends (`valid_until`), when a gang has had its minimum run, when admission may let more in, and when something has
 happened that could not be foreseen: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
-boundary, as the regime counts time (`engine.instants`, which compiled loops ask as well).
+boundary, as the regime counts time (the arithmetic of instants below, which compiled loops ask as well).
 """
 
 from __future__ import annotations

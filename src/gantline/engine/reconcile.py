@@ -1,7 +1,7 @@
 """Makes intent and reality agree: what reports mean. `ordering.py` decides which orders are due.
 
 A commit changes the tables as if every order were carried out at once, by any driver; that is the intent. Beside it are what is known of
-reality (`reality.py`) and what is in flight between the two (`in_flight.py`). A grant that the executor has not acknowledged makes no
+reality, and what is in flight between the two (both in `in_flight.py`). A grant that the executor has not acknowledged makes no
 progress: its row is STARTING, or RESIZING when it keeps some of its devices. The acknowledgement makes it RUNNING, and if that came later
 than the decision, its progress begins then. A row that shall not run any more is CHECKPOINTING, then STOPPING, until the executor says that
 it is gone; what was settled is corrected by what the executor says. Where every order is acknowledged in the instant of the commit, all of

@@ -50,7 +50,7 @@ class State:
         active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))
         self.lists = Lists(active, running, waiting, number, demand)
         self._matrices: Matrices | None = None
-        self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
+        self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `runs`
         self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
         self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request

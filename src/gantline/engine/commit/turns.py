@@ -248,7 +248,7 @@ def read_turns(
                 ask[A_MATE, room.group[G_LAST, code]] = n
             ask[A_LEAD, n], room.group[G_LAST, code] = room.group[G_LEAD, code], n
     _list_widest_first(t, turns)
-    return total if _tell_links_from_devices(asked, turns, room) else -1
+    return total if _tell_links_from_devices(t, asked, turns, room) else -1
 
 
 @kernel
@@ -282,17 +282,17 @@ def _read_turn(t: Matrices, seats: SharedDevices, asked: PlanRequest, turns: Gan
 
 
 @kernel
-def _tell_links_from_devices(asked: PlanRequest, turns: GangTurns, room: TurnRoom) -> bool:
+def _tell_links_from_devices(t: Matrices, asked: PlanRequest, turns: GangTurns, room: TurnRoom) -> bool:
     """Members of an interleaved group that name their devices share those that another of them names, and else only links.
 
     False: a device is named by two such groups, which is done one by one.
     """
     ask, one_group = turns.ask, True
     for n in range(turns.size[0]):
-        if not _is_linked(asked, ask[A_PLACE, n]) or ask[A_OPTION, n] < 0:
-            continue
         for place in range(ask[A_FIRST, n], ask[A_FIRST, n] + ask[A_COUNT, n]):
             device = turns.named[place]
+            if not (_is_linked(asked, ask[A_PLACE, n]) and 0 <= device < t.D.shape[1]):
+                continue
             group, first = room.device[B_GROUP, device], room.device[B_TURN, device]
             if group == 0:
                 room.device[B_GROUP, device], room.device[B_TURN, device] = ask[A_GROUP, n] + 1, n
@@ -300,10 +300,9 @@ def _tell_links_from_devices(asked: PlanRequest, turns: GangTurns, room: TurnRoo
                 ask[A_WANTS, n] = ask[A_WANTS, first] = SHARES_NAMED
             else:
                 one_group = False
-    for n in range(turns.size[0]):
-        if _is_linked(asked, ask[A_PLACE, n]) and ask[A_OPTION, n] >= 0:
-            for place in range(ask[A_FIRST, n], ask[A_FIRST, n] + ask[A_COUNT, n]):
-                room.device[B_GROUP, turns.named[place]] = 0
+    for place in range(turns.named.shape[0]):
+        if 0 <= turns.named[place] < t.D.shape[1]:
+            room.device[B_GROUP, turns.named[place]] = 0
     return one_group
 
 
