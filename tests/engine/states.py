@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Device, Job
 from gantline.core.costs import Costs
 from gantline.core.facts import Facts
 from gantline.core.phases import Phase
@@ -27,7 +27,7 @@ def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | No
     """All rows are active and pending at time zero."""
     state = State(tables, Regime(), find_placement(placement), Facts(costs or Costs(), min_run))
     rows = tables.F.shape[1]
-    tables.I[c.PHASE] = int(Phase.PENDING)
+    tables.I[Job.PHASE] = int(Phase.PENDING)
     state.activate(np.arange(rows))
     state.rebuild()
     return state
@@ -54,13 +54,13 @@ def commit(engine: Engine, rows: Any, at: float | None = None, **rest: Any) -> N
 def columns_of(engine: Engine) -> list[Any]:
     """What a row has, as far as it means anything for rows that wait."""
     t = engine.state.tables
-    waits = t.I[c.PHASE] == int(Phase.PENDING)
+    waits = t.I[Job.PHASE] == int(Phase.PENDING)
     F = t.F.copy()
-    F[[c.SPEED_UNTIL, c.DUE]] = np.where(waits, 0.0, F[[c.SPEED_UNTIL, c.DUE]])
-    option, I = t.I[c.OPTION], t.I.copy()
-    I[c.OPTION] = option >= 0  # derived options are numbered as they are first looked up
+    F[[Job.SPEED_UNTIL, Job.DUE]] = np.where(waits, 0.0, F[[Job.SPEED_UNTIL, Job.DUE]])
+    option, I = t.I[Job.OPTION], t.I.copy()
+    I[Job.OPTION] = option >= 0  # derived options are numbered as they are first looked up
     return [
-        t.D[c.D_HOLDER],
+        t.D[Device.HOLDER],
         t.NI,
         t.NF,
         I,

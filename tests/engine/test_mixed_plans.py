@@ -17,14 +17,14 @@ from tests.engine.states import columns_of, engine_of
 from tests.oracles.books import check_books
 from tests.oracles.plain_difference import kept_assignments
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import TRIAL, Assignment, Mode, Part, Plan
 from gantline.engine import engine as engine_module
 from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.engine import Engine
-from gantline.engine.log import L_OPTION
+from gantline.engine.log import Interval
 
 JOBS, DEVICES, PLANS_OF_A_WORLD = 8, 9, 8
 RARE = ("within", "nodes", "share", "parts", "trial")
@@ -90,7 +90,7 @@ def happens(draw: random.Random, engines: tuple[Engine, Engine]) -> None:
     locked = draw.randrange(JOBS)
     for engine in engines if what else ():
         if what == "lock":
-            engine.state.tables.I[c.LOCKED, locked] ^= 1
+            engine.state.tables.I[Job.LOCKED, locked] ^= 1
             continue
         name, kind = what.split()
         engine.apply(NodeEvent(engine.state.now, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
@@ -134,5 +134,5 @@ def assert_alike(compiled: Engine, general: Engine, where: str) -> None:
 def logged(engine: Engine) -> list[Any]:
     """The log without the options, which are numbered as they are first looked up."""
     log = engine.state.log
-    lines = np.delete(log.LI[:, : log.intervals], L_OPTION, axis=0)
+    lines = np.delete(log.LI[:, : log.intervals], Interval.OPTION, axis=0)
     return [lines, log.LF[:, : log.intervals], log.LD[: log.LN[1]]]

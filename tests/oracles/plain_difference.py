@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import Job
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import Assignment, Assignments
 from gantline.engine.commit.one_by_one import is_plain
@@ -21,17 +21,17 @@ def kept_assignments(grants: Grants, items: list[Assignment]) -> list[bool]:
 
 def _keeps(grants: Grants, items: list[Assignment], item: Assignment) -> bool:
     t, row = grants.state.tables, item.job
-    if t.I[c.PHASE, row] not in (STARTING, RUNNING) or t.I[c.LOCKED, row]:
+    if t.I[Job.PHASE, row] not in (STARTING, RUNNING) or t.I[Job.LOCKED, row]:
         return False
     made_up = bool(item.devices or item.parts)
     option = grants.options.find(row, item.option, item.gpus, item.type, amounts_beside(item), item.span)
-    if not made_up and (option < 0 or option != t.I[c.OPTION, row]):
+    if not made_up and (option < 0 or option != t.I[Job.OPTION, row]):
         return False
     grant = grants.by_row.get(row)
     if grant is None:
         return is_plain(item)
     members = frozenset(other.job for other in items if other.group == item.group >= 0)
-    granted_since = grants.granted.columns.epoch[row] == t.I[c.EPOCH, row]  # and not refused after that
+    granted_since = grants.granted.columns.epoch[row] == t.I[Job.EPOCH, row]  # and not refused after that
     return bool(granted_since and grant.members == (members,) and _says(item, made_up) == _says(grant.assignment, made_up))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Input, Use
@@ -27,7 +27,6 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import host_resources
-from gantline.engine import settings as s
 from gantline.engine.commit.commit import NO_ROWS, commit_assignments
 from gantline.engine.device_rules import DeviceRules, MovedGangs
 from gantline.engine.gates.quotas import QuotaGate
@@ -40,6 +39,7 @@ from gantline.engine.plan_check import check_groups, check_plan, placed_apart, p
 from gantline.engine.policy_failures import NEVER_IN_TIME, Incident, OverBudgetError, PolicyFailures, Refused, describe_error, turn_away
 from gantline.engine.preemption_grace import PreemptionGrace
 from gantline.engine.runs import discard_trials, note_trials
+from gantline.engine.settings import Switch
 from gantline.engine.state import State
 from gantline.engine.walk.eviction import check_choice
 from gantline.engine.walk.ranking import RankingCommit
@@ -84,7 +84,7 @@ class Engine:
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
-        if self.state.SI[s.S_LEAST_LOST]:
+        if self.state.SI[Switch.LEAST_LOST]:
             check_choice(self.state, policy)
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
@@ -185,8 +185,8 @@ class Engine:
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
         I, rows = self.state.tables.I, self.state.rows
-        fresh = rows[I[c.REASON][rows] == int(Reason.ARRIVED)]
-        I[c.REASON, fresh] = int(Reason.POLICY_FAILED)
+        fresh = rows[I[Job.REASON][rows] == int(Reason.ARRIVED)]
+        I[Job.REASON, fresh] = int(Reason.POLICY_FAILED)
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
@@ -216,7 +216,7 @@ class Engine:
         if plan.ranking is not None:
             ranking = self.preemption_grace.in_turn(plan.ranking)
             if self.asked is not None:  # a row that was not shown to the policy is not in its order
-                t.F[c.KEY][state.rows] = np.inf
+                t.F[Job.KEY][state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
             self.started, self.stopped = self.started + walked.started, self.stopped + walked.stopped
             self.next_finish = walked.next_finish
@@ -280,8 +280,8 @@ class Engine:
         """What is reserved and idle is used as long as it can be, by rows in the order of the plan, else of arrival."""
         order = self.state.waiting_rows.copy() if plan.ranking is not None else self.state.rows.copy()
         if plan.ranking is not None:
-            order = order[np.isfinite(self.state.tables.F[c.KEY][order])]
-        for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[s.S_MISFIT] == int(Misfit.STOP)):
+            order = order[np.isfinite(self.state.tables.F[Job.KEY][order])]
+        for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[Switch.MISFIT] == int(Misfit.STOP)):
             self._count()
         self.windows.write_reasons(order)
         self.next_finish = math.nan
@@ -290,11 +290,11 @@ class Engine:
         """Commit a plan that was made for the rows `asked`, some of which may be gone; it does not cover those that came meanwhile."""
         state = self.state
         if plan.ranking is not None:
-            state.tables.F[c.KEY][state.rows] = np.inf
+            state.tables.F[Job.KEY][state.rows] = np.inf
         there = np.isin(asked, state.rows)
         self.commit(plan_for_those_there(plan, there), asked[there])
         late = state.rows[~np.isin(state.rows, asked)]
-        state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
+        state.tables.I[Job.REASON, late[state.tables.I[Job.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
     def _seat(self) -> MovedGangs:
         """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""

@@ -11,9 +11,9 @@ from numbers import Real
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, near
 from gantline.core.phases import PENDING
 from gantline.core.plan import PURPOSES, Assignment, Assignments, Mode, Plan
@@ -235,4 +235,4 @@ def _shares(item: Assignment, named: Counter[int]) -> bool:
 
 def write_reasons_of_apart(t: Tables, rows: Ints) -> None:
     """Rows that wait although the plan had a place for them beside others."""
-    t.I[c.REASON, rows[t.I[c.PHASE][rows] == PENDING]] = int(Reason.ONE_GANG)
+    t.I[Job.REASON, rows[t.I[Job.PHASE][rows] == PENDING]] = int(Reason.ONE_GANG)

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import SLACK, asks_beside
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.commit.resize import restyle
@@ -63,12 +63,12 @@ def sit(t: Matrices, seats: SharedDevices, row: int, option: int, devices: Ints,
     following = -1
     for k in range(first + count - 1, first - 1, -1):
         device = devices[k]
-        node = D[c.D_NODE, device]
-        if D[c.D_HOLDER, device] == c.FREE:
-            NI[c.N_FREE, node] -= 1
-        D[c.D_HOLDER, device] = c.SHARED
-        for side in range(c.BESIDE):
-            NF[side, node] -= OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        if D[Device.HOLDER, device] == FREE:
+            NI[Node.FREE, node] -= 1
+        D[Device.HOLDER, device] = SHARED
+        for side in range(HOST_RESOURCES):
+            NF[side, node] -= OF[Option.CPUS + side, option]
         new = seats.spare[0]
         seats.spare[0] = seat[SEAT_NEXT, new]
         seat[SEAT_ROW, new], seat[SEAT_DEVICE, new], seat[SEAT_NEXT, new] = row, device, following
@@ -76,8 +76,8 @@ def sit(t: Matrices, seats: SharedDevices, row: int, option: int, devices: Ints,
         seats.device[device] = following = new
     seats.spare[1] -= count
     seats.gang[GANG_FIRST, row], seats.gang[GANG_OPTION, row] = following, option
-    I[c.OPTION, row], I[c.NODE, row], I[c.HEAD, row], I[c.HELD, row] = option, -1, -1, count
-    I[c.SPREAD, row] = spread_of(D, devices, first, count)
+    I[Job.OPTION, row], I[Job.NODE, row], I[Job.HEAD, row], I[Job.HELD, row] = option, -1, -1, count
+    I[Job.SPREAD, row] = spread_of(D, devices, first, count)
 
 
 @kernel
@@ -87,9 +87,9 @@ def rise(t: Matrices, seats: SharedDevices, row: int) -> None:
     option, here = seats.gang[GANG_OPTION, row], seats.gang[GANG_FIRST, row]
     while here >= 0:
         following, device = seat[SEAT_NEXT, here], seat[SEAT_DEVICE, here]
-        node = D[c.D_NODE, device]
-        for side in range(c.BESIDE):
-            NF[side, node] += OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        for side in range(HOST_RESOURCES):
+            NF[side, node] += OF[Option.CPUS + side, option]
         if seats.device[device] == here:
             seats.device[device] = seat[SEAT_BESIDE, here]
         else:
@@ -98,11 +98,11 @@ def rise(t: Matrices, seats: SharedDevices, row: int) -> None:
                 other = seat[SEAT_BESIDE, other]
             seat[SEAT_BESIDE, other] = seat[SEAT_BESIDE, here]
         if seats.device[device] < 0:
-            if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:
-                D[c.D_HOLDER, device] = c.FREE
-                NI[c.N_FREE, node] += 1
+            if NI[Node.UP, node] == 1 and D[Device.CLOSED, device] == 0:
+                D[Device.HOLDER, device] = FREE
+                NI[Node.FREE, node] += 1
             else:
-                D[c.D_HOLDER, device] = c.DOWN
+                D[Device.HOLDER, device] = DOWN
         seat[SEAT_ROW, here], seat[SEAT_NEXT, here] = -1, seats.spare[0]
         seats.spare[0] = here
         seats.spare[1] += 1
@@ -152,7 +152,7 @@ def spread_of(D: Ints, devices: Ints, first: int, count: int) -> int:
     for k in range(first, first + count):
         fresh = True
         for before in range(first, k):
-            fresh = fresh and D[c.D_NODE, devices[before]] != D[c.D_NODE, devices[k]]
+            fresh = fresh and D[Device.NODE, devices[before]] != D[Device.NODE, devices[k]]
         nodes += int(fresh)
     return nodes
 
@@ -188,11 +188,11 @@ def list_devices(t: Matrices, seats: SharedDevices, row: int, into: Ints, first:
             count += 1
             seat = seats.seat[SEAT_NEXT, seat]
         return count
-    device = t.I[c.HEAD, row]
+    device = t.I[Job.HEAD, row]
     while device >= 0:
         into[first + count] = device
         count += 1
-        device = t.D[c.D_NEXT, device]
+        device = t.D[Device.NEXT, device]
     return count
 
 
@@ -230,17 +230,17 @@ def settle_down(
         touch_beside(seats, company, row)
         return
     I, D = t.I, t.D
-    I[c.OPTION, row], I[c.NODE, row], I[c.HELD, row] = option, -1, count
-    I[c.SPREAD, row] = spread_of(D, devices, first, count)
-    I[c.HEAD, row] = devices[first]
+    I[Job.OPTION, row], I[Job.NODE, row], I[Job.HELD, row] = option, -1, count
+    I[Job.SPREAD, row] = spread_of(D, devices, first, count)
+    I[Job.HEAD, row] = devices[first]
     for k in range(first, first + count):
         device = devices[k]
-        node = D[c.D_NODE, device]
-        t.NI[c.N_FREE, node] -= 1
-        D[c.D_HOLDER, device] = row
-        D[c.D_NEXT, device] = devices[k + 1] if k + 1 < first + count else -1
-        for side in range(c.BESIDE):
-            t.NF[side, node] -= t.OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        t.NI[Node.FREE, node] -= 1
+        D[Device.HOLDER, device] = row
+        D[Device.NEXT, device] = devices[k + 1] if k + 1 < first + count else -1
+        for side in range(HOST_RESOURCES):
+            t.NF[side, node] -= t.OF[Option.CPUS + side, option]
     company.row[TOUCHED, row] = 1
 
 
@@ -269,10 +269,10 @@ def is_free(
     """Whether a gang that holds nothing could take these devices: free, or shared by gangs that it may be with; CPUs and the like there."""
     D = t.D
     for k in range(first, first + count):
-        holder = D[c.D_HOLDER, devices[k]]
-        if holder == c.FREE:
+        holder = D[Device.HOLDER, devices[k]]
+        if holder == FREE:
             continue
-        if not shared or holder != c.SHARED:
+        if not shared or holder != SHARED:
             return False
         seat = seats.device[devices[k]]
         while seat >= 0:
@@ -282,11 +282,11 @@ def is_free(
     if not asks_beside(t.OF, option):
         return True
     for k in range(first, first + count):
-        node, here = D[c.D_NODE, devices[k]], 0
+        node, here = D[Device.NODE, devices[k]], 0
         for other in range(first, first + count):
-            here += int(D[c.D_NODE, devices[other]] == node)
-        for side in range(c.BESIDE):
-            amount = t.OF[c.O_CPUS + side, option]
+            here += int(D[Device.NODE, devices[other]] == node)
+        for side in range(HOST_RESOURCES):
+            amount = t.OF[Option.CPUS + side, option]
             if amount > 0.0 and t.NF[side, node] + SLACK < amount * here:
                 return False
     return True
@@ -320,14 +320,14 @@ def keeps_seats(
 @kernel
 def restyle_seated(t: Matrices, seats: SharedDevices, company: Partners, row: int, option: int, only_less: bool, at: int) -> bool:
     """Another option on the same devices, if every node has what it takes beside. Whether it is in use, or was not to be tried yet."""
-    old = t.I[c.OPTION, row]
+    old = t.I[Job.OPTION, row]
     if old == option:
         return True
     if seats.gang[GANG_FIRST, row] < 0:
         return restyle(t, row, option, only_less)
     less = True
-    for side in range(c.BESIDE):
-        less = less and t.OF[c.O_CPUS + side, option] <= t.OF[c.O_CPUS + side, old]
+    for side in range(HOST_RESOURCES):
+        less = less and t.OF[Option.CPUS + side, option] <= t.OF[Option.CPUS + side, old]
     if only_less and not less:
         return True
     count = list_devices(t, seats, row, company.gets, at)
@@ -346,7 +346,7 @@ def own_seats(t: Matrices, seats: SharedDevices, company: Partners, row: int, at
         if seats.seat[SEAT_BESIDE, first] >= 0:
             return
         seat = seats.seat[SEAT_NEXT, seat]
-    option, count = t.I[c.OPTION, row], list_devices(t, seats, row, company.gets, at)
+    option, count = t.I[Job.OPTION, row], list_devices(t, seats, row, company.gets, at)
     rise(t, seats, row)
     settle_down(t, seats, company, row, option, company.gets, at, count, False)
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.inputs import SetJob, Submit
@@ -18,10 +18,10 @@ from gantline.core.options import Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables
-from gantline.engine import lists as ls
 from gantline.engine.gang import set_due
 from gantline.engine.gates.quotas import QuotaGate
 from gantline.engine.host_resources import check_side_demands, options_with_memory
+from gantline.engine.lists import RowCount
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -65,13 +65,13 @@ class Submissions:
             t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
-        if t.I[c.CONSOLIDATE, row]:
-            t.I[c.CONSOLIDATE, row] = c.ASKED_TOGETHER
-        t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
-        t.I[c.PHASE, row] = int(Phase.FUTURE)
-        t.F[c.WORK, row] = float("inf") if value.work is None else value.work
+        if t.I[Job.CONSOLIDATE, row]:
+            t.I[Job.CONSOLIDATE, row] = ASKED_TOGETHER
+        t.F[Job.ARRIVAL, row] = t.F[Job.SINCE, row] = value.time
+        t.I[Job.PHASE, row] = int(Phase.FUTURE)
+        t.F[Job.WORK, row] = float("inf") if value.work is None else value.work
         if value.work is not None and "estimate" not in reader:
-            t.F[c.ESTIMATE, row] = value.work
+            t.F[Job.ESTIMATE, row] = value.work
         if value.work is None and "estimate" not in reader:
             t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
@@ -88,7 +88,7 @@ class Submissions:
         twice = next((one for one in names if self.rows.is_open(one)), None)
         if twice is not None or len(set(names)) < len(names):
             raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
-        to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
+        to_come = t.F[Job.ARRIVAL, state.lists.number[RowCount.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
@@ -120,7 +120,7 @@ class Submissions:
 
             own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
         check_side_demands(cluster, name, own)
-        return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(c.DEVICE_MEMORY, 0.0))
+        return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(DEVICE_MEMORY, 0.0))
 
 
 def _check_traffic(metrics: Reader) -> None:
@@ -157,12 +157,12 @@ class JobRows:
         row = self.of(name)
         if row is None:
             raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
-        return row, Phase(int(self.state.tables.I[c.PHASE, row]))
+        return row, Phase(int(self.state.tables.I[Job.PHASE, row]))
 
     def is_open(self, name: str) -> bool:
         """Whether there is a job of that id which has not ended."""
         row = self.of(name)
-        return row is not None and not Phase(int(self.state.tables.I[c.PHASE, row])).terminal
+        return row is not None and not Phase(int(self.state.tables.I[Job.PHASE, row])).terminal
 
 
 # Changes of a submitted job: its priority, its queue, its estimate.
@@ -171,11 +171,11 @@ class JobRows:
 def set_job(tables: Tables, row: int, value: SetJob) -> bool:
     """The row has what is given from now on; what is None stays."""
     if value.priority is not None:
-        tables.F[c.PRIORITY, row] = value.priority
+        tables.F[Job.PRIORITY, row] = value.priority
     if value.queue is not None:
-        tables.I[c.QUEUE, row] = code_of(tables.queues, value.queue)
+        tables.I[Job.QUEUE, row] = code_of(tables.queues, value.queue)
     if value.estimate is not None:
-        tables.F[c.ESTIMATE, row] = value.estimate
+        tables.F[Job.ESTIMATE, row] = value.estimate
         tables.unestimated.discard(row)
         for name in (LOW, HIGH):  # a range around the old one means nothing any more
             if name in tables.metrics:

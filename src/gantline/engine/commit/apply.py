@@ -10,8 +10,8 @@ from itertools import chain
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import DEVICE_MEMORY, Job
 from gantline.core.grant import Grant
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
@@ -24,32 +24,15 @@ from gantline.engine.commit.request import GROUPS, LINES_COUNT, PlanRequest, fil
 from gantline.engine.commit.requested import exact_option, sound_numbers
 from gantline.engine.commit.take_turns import take_turns
 from gantline.engine.commit.turns import (
-    A_COUNT,
-    A_FIRST,
-    A_OPTION,
-    A_PLACE,
-    A_RETURNS,
-    A_ROW,
-    A_WANTS,
-    E_DROP,
-    E_ENTER,
-    E_TOUCHED,
-    GRANTED,
-    HALTED,
-    IN_PART,
-    KEEPS,
-    LEAVES,
-    PLACED,
-    SHARES_NAMED,
     SOUGHT,
-    STAYS,
-    UNTOUCHED,
-    W_ACT,
-    W_CHANGE,
-    W_END,
-    W_OPTION,
+    Ask,
+    Course,
+    End,
+    Ended,
     GangTurns,
     TurnRoom,
+    Want,
+    Work,
     find_first_options,
     meet,
     memory_suffices,
@@ -120,16 +103,16 @@ class PlanChanges:
         groups = int(self.asked.found[GROUPS])
         self.turns = columns.turns(count, groups + 1, flat)
         ask = self.turns.ask[:, :count]
-        ask[A_ROW], ask[A_PLACE] = self.rows, self.places
+        ask[Ask.ROW], ask[Ask.PLACE] = self.rows, self.places
         sound = sound_numbers(self.table)[self.places]
-        ask[A_OPTION] = np.where(sound, self.asked.option[self.places], IMPOSSIBLE)
+        ask[Ask.OPTION] = np.where(sound, self.asked.option[self.places], IMPOSSIBLE)
         if named:
             sizes = np.fromiter(map(len, named), dtype=np.int64, count=count)
-            ask[A_FIRST], ask[A_COUNT] = np.cumsum(sizes) - sizes, sizes
+            ask[Ask.FIRST], ask[Ask.COUNT] = np.cumsum(sizes) - sizes, sizes
             self._find_options(named, sound)
         if t.waits_for_turn:
             turning = self.table.rotations()[self.places] >= 0
-            ask[A_RETURNS] = turning & np.fromiter(map(t.waits_for_turn.__contains__, self.rows.tolist()), np.bool_, count)
+            ask[Ask.RETURNS] = turning & np.fromiter(map(t.waits_for_turn.__contains__, self.rows.tolist()), np.bool_, count)
         self.room = columns.room(groups + 1, count + len(self.special), t.D.shape[1])
         granted = self.grants.granted.columns
         self.listed = read_turns(self.state.matrices, self.holdings.seats(), granted, self.special, self.asked, self.turns, self.room)
@@ -137,7 +120,7 @@ class PlanChanges:
 
     def _find_options(self, named: list[tuple[int, ...]], sound: Bools) -> None:
         """The options of rows that name their devices; most often their first ones."""
-        says_more, option = any(map(self.table.has, RAW)), self.turns.ask[A_OPTION]
+        says_more, option = any(map(self.table.has, RAW)), self.turns.ask[Ask.OPTION]
         sought = sound & self.asked.named[self.places]
         option[: len(sound)][sought] = SOUGHT
         if not says_more:
@@ -153,24 +136,24 @@ class PlanChanges:
             return False
         if self.table.has("memory_cap") or self.grants.granted.knows("memory_cap"):
             return True
-        if c.DEVICE_MEMORY not in t.metrics:
+        if DEVICE_MEMORY not in t.metrics:
             return False
         has, load = np.array(t.cluster.device_memory, dtype=np.float64), np.zeros(t.D.shape[1] + int(self.asked.found[GROUPS]) + 1)
-        return not memory_suffices(self.state.matrices, self.holdings.seats(), self.turns, t.metric(c.DEVICE_MEMORY), has, load)
+        return not memory_suffices(self.state.matrices, self.holdings.seats(), self.turns, t.metric(DEVICE_MEMORY), has, load)
 
     def run(self) -> None:
         """Rows give up what the plan takes away, take their turns, and are granted what they got; costs follow."""
         grants, state, turns = self.grants, self.state, self.turns
         t, count = state.matrices, len(self.places)
-        if (turns.ask[A_WANTS, :count] <= SHARES_NAMED).any():
+        if (turns.ask[Ask.WANTS, :count] <= Want.SHARES_NAMED).any():
             grants.note_sharing()
         company, seats = grants.turn_columns.company(t.F.shape[1], self.listed + 1), self.holdings.seats(2 * self.listed + 2)
         state.log.reserve(count + 8, self.listed + 8)
         here = grants.by_row.here(t.F.shape[1])
         meet(t, seats, grants.granted.columns, self.special, here, self.asked, len(self.planned), turns, company)
         decide_changes(t, seats, company, turns, state.now, state.min_run)
-        change = turns.work[W_CHANGE, :count]
-        for row in self.rows[((change == KEEPS) | (change == LEAVES)) & (t.F[c.CHECKPOINT][self.rows] > 0.0)].tolist():
+        change = turns.work[Work.CHANGE, :count]
+        for row in self.rows[((change == Course.KEEPS) | (change == Course.LEAVES)) & (t.F[Job.CHECKPOINT][self.rows] > 0.0)].tolist():
             note_saves(state, row)
         give_up(t, seats, company, turns, state.now)
         take_turns(t, seats, company, turns, grants.turn_columns.moment(state))
@@ -181,25 +164,29 @@ class PlanChanges:
     def _enter(self) -> None:
         """Keep what is special about the new grants, and ask for their costs and speeds."""
         grants, ended, sizes, count = self.grants, self.room.ended, self.room.sizes, len(self.places)
-        grants.by_row.drop(ended[E_DROP, : sizes[E_DROP]].tolist())
-        special = ended[E_ENTER, : sizes[E_ENTER]]
+        grants.by_row.drop(ended[Ended.DROP, : sizes[Ended.DROP]].tolist())
+        special = ended[Ended.ENTER, : sizes[Ended.ENTER]]
         if len(special):
             given = GrantsOfPlan(self.holdings, self.planned, self.table, self.places[special])
             grants.by_row.enter(self.rows[special].tolist(), given)
-        end, acts = self.turns.work[W_END, :count], self.turns.work[W_ACT, :count]
+        end, acts = self.turns.work[Work.END, :count], self.turns.work[Work.ACT, :count]
         note_granted(grants, self.table, self.asked, self.places, end)
         waiting = self.state.tables.waits_for_turn
-        for row in self.rows[((end == GRANTED) | (end == IN_PART)) & (self.turns.ask[A_RETURNS, :count] == 1)].tolist() if waiting else ():
+        for row in (
+            self.rows[((end == End.GRANTED) | (end == End.IN_PART)) & (self.turns.ask[Ask.RETURNS, :count] == 1)].tolist()
+            if waiting
+            else ()
+        ):
             waiting.discard(row)
         if grants.speeds.about_costs:
             grants.speeds.pay(self.rows[acts >= 0], acts[acts >= 0])
-        grants.touched.update(ended[E_TOUCHED, : sizes[E_TOUCHED]].tolist())
+        grants.touched.update(ended[Ended.TOUCHED, : sizes[Ended.TOUCHED]].tolist())
 
 
 def note_granted(grants: Grants, table: Assignments, asked: PlanRequest, places: Ints, end: Ints) -> None:
     """Write down what the rows of these places were granted, by how their turns ended."""
     _note_granted(grants.state.matrices, grants.granted.columns, asked, places, end)
-    got = places[(end == GRANTED) | (end == IN_PART)]
+    got = places[(end == End.GRANTED) | (end == End.IN_PART)]
     grants.granted.note_lists(table, got.tolist(), asked.rows[got].tolist())
 
 
@@ -208,14 +195,14 @@ def _note_granted(t: Matrices, granted: GrantedByRow, asked: PlanRequest, places
     for n in range(places.shape[0] - 1, -1, -1):  # of several assignments of one row the first counts
         k = places[n]
         row = asked.rows[k]
-        if end[n] != GRANTED and end[n] != IN_PART:
+        if end[n] != End.GRANTED and end[n] != End.IN_PART:
             granted.epoch[row] = -1
             continue
-        reason = t.I[c.REASON, row] if end[n] == IN_PART else 0
+        reason = t.I[Job.REASON, row] if end[n] == End.IN_PART else 0
         renew(t, asked, k)
-        t.I[c.REASON, row] = reason
-        granted.noted[row], granted.team[row] = t.I[c.EPOCH, row], team_of(asked.groups, k)
-        granted.epoch[row] = t.I[c.EPOCH, row] if end[n] == GRANTED else -1
+        t.I[Job.REASON, row] = reason
+        granted.noted[row], granted.team[row] = t.I[Job.EPOCH, row], team_of(asked.groups, k)
+        granted.epoch[row] = t.I[Job.EPOCH, row] if end[n] == End.GRANTED else -1
         for m in range(asked.found[LINES_COUNT]):
             granted.number[asked.lines[m], row] = asked.number[asked.lines[m], k]
 
@@ -229,24 +216,24 @@ def end_turns(
     ask, work, line = turns.ask, turns.work, company.row
     room.sizes[:] = 0
     for n in range(turns.size[0]):
-        row, option = ask[A_ROW, n], ask[A_OPTION, n]
-        phase, changes = t.I[c.PHASE, row], work[W_CHANGE, n] == STAYS and work[W_OPTION, n] != option
-        if ask[A_WANTS, n] == PLACED and work[W_END, n] != HALTED:
-            got = option >= 0 and (phase == STARTING or phase == RUNNING) and t.I[c.OPTION, row] == option
-            work[W_END, n] = GRANTED if got else UNTOUCHED
-            if changes or (got and (about_gangs or here[row] or not asked.plain[ask[A_PLACE, n]])):
+        row, option = ask[Ask.ROW, n], ask[Ask.OPTION, n]
+        phase, changes = t.I[Job.PHASE, row], work[Work.CHANGE, n] == Course.STAYS and work[Work.OPTION, n] != option
+        if ask[Ask.WANTS, n] == Want.PLACED and work[Work.END, n] != End.HALTED:
+            got = option >= 0 and (phase == STARTING or phase == RUNNING) and t.I[Job.OPTION, row] == option
+            work[Work.END, n] = End.GRANTED if got else End.UNTOUCHED
+            if changes or (got and (about_gangs or here[row] or not asked.plain[ask[Ask.PLACE, n]])):
                 line[TOUCHED, row] = 1
-        recorded = work[W_END, n] == GRANTED or work[W_END, n] == IN_PART
-        if recorded and (seats.gang[GANG_FIRST, row] >= 0 or not asked.plain[ask[A_PLACE, n]]):
-            _list(room, E_ENTER, n)
-        if recorded or work[W_END, n] == HALTED or phase == PENDING:
-            _list(room, E_DROP, row)
-        if model and line[BEFORE, row] > 0 and (recorded or work[W_END, n] == HALTED):
+        recorded = work[Work.END, n] == End.GRANTED or work[Work.END, n] == End.IN_PART
+        if recorded and (seats.gang[GANG_FIRST, row] >= 0 or not asked.plain[ask[Ask.PLACE, n]]):
+            _list(room, Ended.ENTER, n)
+        if recorded or work[Work.END, n] == End.HALTED or phase == PENDING:
+            _list(room, Ended.DROP, row)
+        if model and line[BEFORE, row] > 0 and (recorded or work[Work.END, n] == End.HALTED):
             _touch_team(special, company, line[BEFORE, row])
     for n in range(special.shape[0] + turns.size[0]):
-        row = special[n] if n < special.shape[0] else ask[A_ROW, n - special.shape[0]]
+        row = special[n] if n < special.shape[0] else ask[Ask.ROW, n - special.shape[0]]
         if line[TOUCHED, row] == 1:
-            _list(room, E_TOUCHED, row)
+            _list(room, Ended.TOUCHED, row)
         for which in range(COMPANY_LINES):
             line[which, row] = 0
 

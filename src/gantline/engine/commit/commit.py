@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
@@ -56,9 +56,9 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, keeps: In
     speeds.count_changes()
 
     # 6. Why rows wait that the plan does not name.
-    waiting = state.rows[state.tables.I[c.PHASE][state.rows] == PENDING]
-    state.tables.I[c.REASON, waiting[~grants.requests.names(waiting)]] = int(Reason.DEFERRED)
-    state.tables.I[c.REASON, ended] = int(Reason.LEASE_ENDED)
+    waiting = state.rows[state.tables.I[Job.PHASE][state.rows] == PENDING]
+    state.tables.I[Job.REASON, waiting[~grants.requests.names(waiting)]] = int(Reason.DEFERRED)
+    state.tables.I[Job.REASON, ended] = int(Reason.LEASE_ENDED)
     state.rebuild()
 
 
@@ -66,7 +66,7 @@ def _stop(grants: Grants, table: Assignments, rows: list[int]) -> list[int]:
     """Stop these rows; returns those of which the lease is over."""
     state, ended = grants.state, []
     for row in rows:
-        turn, over = _only_waits_for_turn(grants, table, row), bool(state.tables.F[c.UNTIL, row] <= state.now)
+        turn, over = _only_waits_for_turn(grants, table, row), bool(state.tables.F[Job.UNTIL, row] <= state.now)
         grants.stop(row, Reason.LEASE_ENDED if over else Reason.TURN if turn else Reason.PREEMPTED, turn)
         state.out[1] += 1
         ended += [row] * over

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
 from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, GrantedByRow
 from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, PlanRequest, team_of
-from gantline.engine.lists import Lists
-from gantline.engine.settings import EngineRules
+from gantline.engine.lists import Lists, RowCount
+from gantline.engine.settings import Amount, EngineRules
 
 
 @kernel
@@ -47,16 +45,16 @@ def compare(
         if asked.group[k] >= 0 and asked.changed[asked.groups.code[k]]:
             asked.kept[k] = False  # a group of which one member changes changes as a whole
         row = asked.rows[k]
-        if not asked.kept[k] and (t.I[c.PHASE, row] == PENDING or _may_be_touched(t, row)):
+        if not asked.kept[k] and (t.I[Job.PHASE, row] == PENDING or _may_be_touched(t, row)):
             asked.places[places] = k
             places += 1
     for k in range(count - 1, -1, -1):  # of several assignments of one row the first counts
         if asked.kept[k]:
             renew(t, asked, k)
-    stops, min_run = 0, rules.amount[s.S_MIN_RUN]
-    for k in range(lists.number[ls.ACTIVE]):
+    stops, min_run = 0, rules.amount[Amount.MIN_RUN]
+    for k in range(lists.number[RowCount.ACTIVE]):
         row = lists.active[k]
-        if asked.named_by[row] != plan and _may_be_touched(t, row) and now >= t.F[c.LAST_START, row] + min_run:
+        if asked.named_by[row] != plan and _may_be_touched(t, row) and now >= t.F[Job.LAST_START, row] + min_run:
             asked.stops[stops] = row
             stops += 1
     asked.found[PLACES], asked.found[STOPS] = places, stops
@@ -66,17 +64,17 @@ def compare(
 def renew(t: Matrices, asked: PlanRequest, k: int) -> None:
     """The lease ends as the plan says, or at the limit of the run, which counts from its start."""
     row = asked.rows[k]
-    end = t.F[c.LAST_START, row] + asked.number[LIMIT, k]
-    t.I[c.REASON, row] = 0
-    t.F[c.LIMIT_END, row] = end
-    t.F[c.UNTIL, row] = np.minimum(asked.number[UNTIL, k], end)
+    end = t.F[Job.LAST_START, row] + asked.number[LIMIT, k]
+    t.I[Job.REASON, row] = 0
+    t.F[Job.LIMIT_END, row] = end
+    t.F[Job.UNTIL, row] = np.minimum(asked.number[UNTIL, k], end)
 
 
 @kernel
 def _may_be_touched(t: Matrices, row: int) -> bool:
     """Whether a row holds something, and is neither locked nor in flight."""
-    phase = t.I[c.PHASE, row]
-    return bool((phase == STARTING or phase == RUNNING) and t.I[c.LOCKED, row] == 0)
+    phase = t.I[Job.PHASE, row]
+    return bool((phase == STARTING or phase == RUNNING) and t.I[Job.LOCKED, row] == 0)
 
 
 @kernel
@@ -85,11 +83,11 @@ def _keeps(t: Matrices, granted: GrantedByRow, special: Bools, asked: PlanReques
     row = asked.rows[k]
     if asked.by[k] == SAME or asked.by[k] == OTHER:
         return bool(asked.by[k] == SAME)
-    if not asked.made_up[k] and (asked.option[k] != t.I[c.OPTION, row] or asked.option[k] < 0):
+    if not asked.made_up[k] and (asked.option[k] != t.I[Job.OPTION, row] or asked.option[k] < 0):
         return False
     if not special[row]:
         return bool(asked.plain[k])
-    if granted.epoch[row] != t.I[c.EPOCH, row] or not asked.alike[k] or team_of(asked.groups, k) != granted.team[row]:
+    if granted.epoch[row] != t.I[Job.EPOCH, row] or not asked.alike[k] or team_of(asked.groups, k) != granted.team[row]:
         return False
     for n in range(asked.found[LINES_COUNT]):
         line = asked.lines[n]

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import HOST_RESOURCE_NAMES, Job
 from gantline.core.jit import kernel
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
@@ -16,7 +16,7 @@ from gantline.engine.state import State
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
 NUMBERS = ("required", "mode", "together", "size", "turns", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
 #: what was asked of the option; compared only where the option follows from named devices or parts
-RAW = ("option", "gpus", "type", "span", *c.BESIDE_NAMES)
+RAW = ("option", "gpus", "type", "span", *HOST_RESOURCE_NAMES)
 LISTS = ("devices", "nodes", "parts", "within", "purpose")
 #: where the numbers are in `Granted.number` and `PlanRequest.number`; a lease (`until`) is written down and never compared
 LINES = {name: line for line, name in enumerate((*NUMBERS, *RAW, "until"))}
@@ -78,7 +78,7 @@ class GrantedColumns:
     def takes_no_turns(self, row: int) -> bool:
         """Whether the columns say that the row is in no rotation; no grant is made for that."""
         known = self.columns
-        told = known.noted[row] == self.state.tables.I[c.EPOCH, row]
+        told = known.noted[row] == self.state.tables.I[Job.EPOCH, row]
         return bool(told and known.number[LINES["turns"], row] < 0.0 and known.number[MODE, row] != Mode.TIME)
 
     def values(self, name: str, rows: Ints) -> Ints | Floats:
@@ -105,7 +105,7 @@ class GrantedColumns:
 def _are_noted(I: Ints, noted: Ints, rows: Ints) -> bool:
     same = True
     for k in range(rows.shape[0]):
-        same = same and noted[rows[k]] == I[c.EPOCH, rows[k]]
+        same = same and noted[rows[k]] == I[Job.EPOCH, rows[k]]
     return same
 
 

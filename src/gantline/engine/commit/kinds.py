@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from gantline.core import columns as c
+from gantline.core.columns import ASKED_TOGETHER, Job, Option
 from gantline.core.grant import Grant, Worker
 from gantline.core.reasons import Reason
 from gantline.engine.commit.places import (
@@ -104,8 +104,8 @@ class Kind(ABC):
     def why_not(self, w: Requested) -> Reason:
         """Why devices were not found: there are too few, or not where they should be."""
         OI = self.state.tables.options.I
-        free = self.holdings.free_of(int(OI[c.O_TYPE, w.option]))
-        return Reason.FRAGMENTED if free >= int(OI[c.O_GPUS, w.option]) else Reason.RESOURCES
+        free = self.holdings.free_of(int(OI[Option.TYPE, w.option]))
+        return Reason.FRAGMENTED if free >= int(OI[Option.GPUS, w.option]) else Reason.RESOURCES
 
 
 # Devices of its own that the plan names, in rank order.
@@ -138,19 +138,19 @@ class PlacedGang(Kind):
         if grant is not None and (grant.workers or grant.fluid):
             return LEAVES
         OI, nodes = self.state.tables.options.I, self.holdings.nodes(held.devices) or [held.node]
-        need, spread = int(OI[c.O_GPUS, w.option]), int(OI[c.O_NODES, w.option])
-        same_kind = OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option] and (need == 0) == (held.node >= 0)
+        need, spread = int(OI[Option.GPUS, w.option]), int(OI[Option.NODES, w.option])
+        same_kind = OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option] and (need == 0) == (held.node >= 0)
         if not same_kind or not keeps_within(self.state, nodes, w.item) or (spread and spread != len(nodes)):
             return LEAVES
         if need == len(held.devices):
             return STAYS
-        if spread and self.state.tables.I[c.CONSOLIDATE, w.row] != c.ASKED_TOGETHER:
+        if spread and self.state.tables.I[Job.CONSOLIDATE, w.row] != ASKED_TOGETHER:
             return LEAVES
         return Change(Manner.KEEPS, self.holdings.gang(held.option, held.devices[:need], held.shared))
 
     def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         t, item = self.state.tables, w.item
-        need = int(t.options.I[c.O_GPUS, w.option])
+        need = int(t.options.I[Option.GPUS, w.option])
         if need == 0:
             node = choose_node(self.state, w.row, w.option, item)
             return Placed(Holding(w.option, node=node)) if node >= 0 else Reason.RESOURCES
@@ -180,7 +180,7 @@ class PlacedGang(Kind):
     def _elsewhere(self, w: Requested, keep: Holding, chosen: list[int] | None) -> list[int] | None:
         """A place for the whole gang on fewer nodes than growing where it is would need; None: there is none, or it may not move yet."""
         state = self.state
-        if state.now < state.tables.F[c.LAST_START, w.row] + state.min_run:
+        if state.now < state.tables.F[Job.LAST_START, w.row] + state.min_run:
             return None
         spans = len(self.holdings.nodes(chosen)) if chosen is not None else len(state.tables.cluster.nodes) + 1
         if spans == 1:

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments
@@ -23,7 +23,7 @@ from gantline.engine.commit.places import Claims, DeviceMemory, Pools
 from gantline.engine.commit.request import OTHER, SAME, PlanRequest
 from gantline.engine.commit.requested import Requested, divides_time, read_entries, shares_openly
 from gantline.engine.commit.transitions import Transitions
-from gantline.engine.commit.turns import GRANTED, IN_PART, UNTOUCHED
+from gantline.engine.commit.turns import End
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import NOTHING, Holding
@@ -38,8 +38,8 @@ def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: Pla
     for w in turns.wanted.values():
         turns.turn(w)
     mine = rows[places]
-    grants.by_row.drop(mine[t.I[c.PHASE][mine] == Phase.PENDING].tolist())  # they have been stopped
-    end = [GRANTED if row in turns.granted else IN_PART if row in turns.in_part else UNTOUCHED for row in mine.tolist()]
+    grants.by_row.drop(mine[t.I[Job.PHASE][mine] == Phase.PENDING].tolist())  # they have been stopped
+    end = [End.GRANTED if row in turns.granted else End.IN_PART if row in turns.in_part else End.UNTOUCHED for row in mine.tolist()]
     note_granted(grants, table, asked, places, np.array(end, dtype=np.int64))
     grants.granted.shares = _shares(grants, rows, table, asked, fluid) if turns.granted.issuperset(rows[fluid].tolist()) else None
     grants.speeds.pay(*turns.acts())
@@ -62,7 +62,7 @@ def _shares(grants: Grants, rows: Ints, table: Assignments, asked: PlanRequest, 
     """The shares of the time of this plan, as they can be compared with those of another."""
     at = np.flatnonzero(fluid)
     mine, teams = rows[at], grants.requests.teams(len(rows))
-    return mine, asked.option[at], table.column("share")[at], teams[at], grants.state.tables.I[c.EPOCH][mine]
+    return mine, asked.option[at], table.column("share")[at], teams[at], grants.state.tables.I[Job.EPOCH][mine]
 
 
 def _open_rows(grants: Grants, rows: Ints, table: Assignments) -> frozenset[int]:
@@ -127,10 +127,10 @@ class OneByOne:
 
     def _touchable(self, row: int) -> bool:
         """Whether a row holds something, and nothing about it is locked or in flight."""
-        return int(self.t.I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[c.LOCKED, row]
+        return int(self.t.I[Job.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[Job.LOCKED, row]
 
     def _past_minimum(self, row: int) -> bool:
-        return bool(self.state.now >= self.t.F[c.LAST_START, row] + self.state.min_run)
+        return bool(self.state.now >= self.t.F[Job.LAST_START, row] + self.state.min_run)
 
     def _keep_shares(self, holders: set[int]) -> None:
         """Shares that are not divided anew stay valid, as far as there are still devices behind them."""
@@ -169,7 +169,7 @@ class OneByOne:
     def turn(self, w: Requested) -> None:
         """One row's turn."""
         change = self.changes.get(w.row)
-        if w.row in self.had_turn or (change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING):
+        if w.row in self.had_turn or (change is None and self.t.I[Job.PHASE, w.row] != Phase.PENDING):
             return  # with its group; or locked, in flight, within its minimum run, or meaningless: it stays as it was
         if w.row in self.whole:
             self._turn_together(self.whole[w.row])
@@ -215,7 +215,7 @@ class OneByOne:
         why, pool = Reason.TOGETHER, self.pools.of(members[0])
         for w in joining:
             change = self.changes.get(w.row)
-            bound = change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING
+            bound = change is None and self.t.I[Job.PHASE, w.row] != Phase.PENDING
             place = Reason.TOGETHER if bound else self._find(w, change) if w.sound else Reason.INFEASIBLE
             if isinstance(place, Reason):
                 why = place
@@ -233,7 +233,7 @@ class OneByOne:
             return
         self.pools.restore(members[0], pool)
         for number, w in enumerate(joining):
-            if w.row in self.changes or self.t.I[c.PHASE, w.row] == Phase.PENDING:
+            if w.row in self.changes or self.t.I[Job.PHASE, w.row] == Phase.PENDING:
                 self._refuse(w, why if number == len(found) else Reason.TOGETHER)
 
     def _begin(self, w: Requested, found: Placed) -> None:
@@ -260,8 +260,8 @@ class OneByOne:
             return self.holdings.fits(target, company, home)
         fresh: dict[int, int] = {}
         for device in target.devices:
-            if self.t.D[c.D_HOLDER, device] == c.FREE:
-                kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
+            if self.t.D[Device.HOLDER, device] == FREE:
+                kind = int(self.t.NI[Node.TYPE, self.t.D[Device.NODE, device]])
                 fresh[kind] = fresh.get(kind, 0) + 1
         return self.holdings.fits(target, company, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
 
@@ -284,7 +284,7 @@ class OneByOne:
         elif not stays:
             self.transitions.start(row, Holding(w.option))
             self.out[0] += 1
-        self.t.I[c.OPTION, row] = w.option
+        self.t.I[Job.OPTION, row] = w.option
         self.grants.by_row[row] = Grant(w.items, w.members, fluid=given)
         self._done(w)
         if not stays:
@@ -309,12 +309,12 @@ class OneByOne:
         """Its cap would exceed what is left on its devices: it goes on with the memory that it has."""
         grant = self.grants.by_row.get(w.row)
         self.grants.short_of_memory[w.row] = short
-        self.t.I[c.REASON, w.row] = int(Reason.DEVICE_MEMORY)
+        self.t.I[Job.REASON, w.row] = int(Reason.DEVICE_MEMORY)
         return replace(w, items=(replace(w.item, memory_cap=math.inf if grant is None else grant.assignment.memory_cap),))
 
     def _restyle(self, w: Requested, only_less: bool) -> bool:
         """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
-        if self.t.I[c.OPTION, w.row] == w.option or w.item.parts:
+        if self.t.I[Job.OPTION, w.row] == w.option or w.item.parts:
             return True
         held = self.holdings.of(w.row)
         fresh = self.holdings.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
@@ -326,7 +326,7 @@ class OneByOne:
         fits = self.holdings.fits(fresh, w.company, held)
         self.holdings.take(w.row, fresh if fits else held)
         if not fits:
-            self.t.I[c.REASON, w.row] = int(Reason.RESOURCES)
+            self.t.I[Job.REASON, w.row] = int(Reason.RESOURCES)
         return fits
 
     def _record(self, w: Requested, held: Holding, workers: tuple[Worker, ...]) -> None:
@@ -339,8 +339,8 @@ class OneByOne:
         self._done(w)
 
     def _done(self, w: Requested) -> None:
-        end = float(self.t.F[c.LAST_START, w.row]) + w.item.limit
-        self.t.F[c.LIMIT_END, w.row], self.t.F[c.UNTIL, w.row] = end, min(w.item.until, end)
+        end = float(self.t.F[Job.LAST_START, w.row]) + w.item.limit
+        self.t.F[Job.LIMIT_END, w.row], self.t.F[Job.UNTIL, w.row] = end, min(w.item.until, end)
         self.touched.add(w.row)
         self.granted.add(w.row)
 
@@ -348,7 +348,7 @@ class OneByOne:
     def _refuse(self, w: Requested, reason: Reason) -> None:
         """The row gets nothing of this; what others gave up for it goes back to them if it is still free."""
         row, t = w.row, self.t
-        t.I[c.REASON, row] = int(reason)
+        t.I[Job.REASON, row] = int(reason)
         if row not in self.before:
             return
         if self.changes[row].keep is not None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import SLACK, amounts_beside
+from gantline.core.columns import DEVICE_MEMORY, FREE, HOST_RESOURCES, Device, Job, Node, Option
 from gantline.core.grant import Worker
 from gantline.core.plan import Assignment, Part
 from gantline.core.tables import Tables
@@ -26,7 +26,7 @@ from gantline.policies.placement.rule import Together
 def choose_devices(state: State, row: int, option: int, item: Assignment) -> list[int] | None:
     """Devices for a whole gang; None: it does not fit as it must."""
     t = state.tables
-    need, spread = int(t.options.I[c.O_GPUS, option]), int(t.options.I[c.O_NODES, option])
+    need, spread = int(t.options.I[Option.GPUS, option]), int(t.options.I[Option.NODES, option])
     for view in _views(state, item):
         found = _choose(state, row, option, need, spread, item, t.NF, view)
         if found is not None:
@@ -45,7 +45,7 @@ def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
 def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
     """`need` devices that begin with the given ones: more from their own nodes first, the rest by the rule."""
     t = state.tables
-    home = list(dict.fromkeys(int(t.D[c.D_NODE, d]) for d in devices))
+    home = list(dict.fromkeys(int(t.D[Device.NODE, d]) for d in devices))
     NF, NI = t.NF.copy(), _only(t.NI, item.nodes)
     if item.within and item.required and home:
         level = _level(state, item.within)
@@ -56,10 +56,10 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
         if count > 0:
             more += pick(state, node, count)
             NI = NI.copy()
-            NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
+            NI[Node.FREE, node] = 0  # what is left there is not enough, or not needed
     left = need - len(devices) - len(more)
     if left > 0:
-        if t.options.I[c.O_NODES, option] == 1:
+        if t.options.I[Option.NODES, option] == 1:
             return None
         rest = _choose(state, row, option, left, 0, item, NF, NI)
         if rest is None:
@@ -71,14 +71,14 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
 def pick(state: State, node: int, count: int) -> list[int]:
     """The first free devices of a node."""
     t = state.tables
-    first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-    free = np.flatnonzero(t.D[c.D_HOLDER, first : first + size] == c.FREE)[:count]
+    first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
+    free = np.flatnonzero(t.D[Device.HOLDER, first : first + size] == FREE)[:count]
     return [first + int(k) for k in free]
 
 
 def likes_together(state: State, row: int, item: Assignment) -> bool:
     """Whether a gang is better off on few nodes, by its assignment or by the rule."""
-    likes, sensitive = state.rule.together, bool(state.tables.I[c.CONSOLIDATE, row] > 0)
+    likes, sensitive = state.rule.together, bool(state.tables.I[Job.CONSOLIDATE, row] > 0)
     return item.within == "node" or likes is Together.ALWAYS or (likes is Together.SENSITIVE and sensitive)
 
 
@@ -99,8 +99,8 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
     seats = NodeCounts(state.scratch[0], state.scratch[1])
-    seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
-    manner = fit.Picking(rule, state.rule.whole, bool(t.I[c.CONSOLIDATE, row] > 0), seed)
+    seed = int(fit.mix(state.seed * 1000003 + int(t.I[Job.EPOCH, row]) * 8191 + row))
+    manner = fit.Picking(rule, state.rule.whole, bool(t.I[Job.CONSOLIDATE, row] > 0), seed)
     used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
     if used == 0 or (item.within == "node" and item.required and used > 1):
         return None
@@ -118,7 +118,7 @@ def _views(state: State, item: Assignment) -> Iterator[Ints]:
     allowed = _only(state.tables.NI, item.nodes)
     if item.within in ("rack", "pool"):
         level = _level(state, item.within)
-        free = {int(k): int(allowed[c.N_FREE, level == k].sum()) for k in np.unique(level)}
+        free = {int(k): int(allowed[Node.FREE, level == k].sum()) for k in np.unique(level)}
         for k in sorted(free, key=lambda k: (free[k], k)):
             yield _only(allowed, np.flatnonzero(level == k).tolist())
         if item.required:
@@ -133,8 +133,8 @@ def _only(NI: Ints, nodes: Sequence[int]) -> Ints:
     view = NI.copy()
     outside = np.ones(NI.shape[1], dtype=bool)
     outside[list(nodes)] = False
-    view[c.N_FREE, outside] = 0
-    view[c.N_UP, outside] = 0
+    view[Node.FREE, outside] = 0
+    view[Node.UP, outside] = 0
     return view
 
 
@@ -142,7 +142,7 @@ def _level(state: State, name: str) -> Ints:
     """A number per node: its own, its rack's or its pool's."""
     NI = state.tables.NI
     if name == "rack":
-        racks: Ints = NI[c.N_RACK]
+        racks: Ints = NI[Node.RACK]
         return racks
     if name == "pool":
         names = [node.pool for node in state.tables.cluster.nodes]
@@ -174,8 +174,8 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     What the kept ones hold is still in the tables; the others share out what is free.
     """
     t = tables
-    left = t.NF[: c.BESIDE].copy()
-    free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
+    left = t.NF[:HOST_RESOURCES].copy()
+    free = {int(d) for d in np.flatnonzero(t.D[Device.HOLDER] == FREE)}
     placed: Kept = {}
     for part in sorted(parts, key=lambda part: part.gpus == 0):  # parts that need devices come first: the others fit in more places
         for number in range(part.count):
@@ -199,9 +199,9 @@ def _place(t: Tables, part: Part, number: int, free: set[int], left: Floats) -> 
     exact = _exact(part, number)
     nodes = [part.nodes[number]] if number < len(part.nodes) else list(range(t.NI.shape[1]))
     for node in nodes:
-        if t.NI[c.N_UP, node] == 0 or t.NI[c.N_TYPE, node] != part.type:
+        if t.NI[Node.UP, node] == 0 or t.NI[Node.TYPE, node] != part.type:
             continue
-        first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
         mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
         here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
         if here and (left[:, node] + SLACK >= amounts_beside(part)).all():
@@ -242,8 +242,8 @@ class DeviceMemory:
         for device in devices:
             has, taken = self._of(device), self._taken(device, row)
             if has > 0.0 and wanted + taken > has + _SLACK:
-                node = self.tables.cluster.nodes[int(self.tables.D[c.D_NODE, device])].name
-                place = f"{node}:{device - int(self.tables.NI[c.N_FIRST, self.tables.D[c.D_NODE, device]])}"
+                node = self.tables.cluster.nodes[int(self.tables.D[Device.NODE, device])].name
+                place = f"{node}:{device - int(self.tables.NI[Node.FIRST, self.tables.D[Device.NODE, device]])}"
                 left = f", of which {taken:g} GB are taken" if taken else ""
                 return f"job '{self.tables.ids[row]}' needs {wanted:g} GB of device memory, and {place} has {has:g} GB{left}"
         return ""
@@ -254,12 +254,12 @@ class DeviceMemory:
         item = self.planned.get(row) or (None if grant is None else grant.assignment)
         if item is not None and item.memory_cap < math.inf:
             return item.memory_cap
-        known = self.tables.metrics.get(c.DEVICE_MEMORY)
+        known = self.tables.metrics.get(DEVICE_MEMORY)
         need = math.nan if known is None else float(known[row])
         return need if need > 0.0 else 0.0
 
     def _of(self, device: int) -> float:
-        return self.tables.cluster.device_memory[int(self.tables.NI[c.N_TYPE, self.tables.D[c.D_NODE, device]])]
+        return self.tables.cluster.device_memory[int(self.tables.NI[Node.TYPE, self.tables.D[Device.NODE, device]])]
 
     def _taken(self, device: int, row: int) -> float:
         return sum(self.amount(other) for other in self.tenants(device) if other != row)
@@ -302,13 +302,13 @@ class Pools:
         OI = self.state.tables.options.I
         runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
         staying: set[int] = set()
-        for w in sorted(runners, key=lambda w: -int(OI[c.O_GPUS, w.option])):
+        for w in sorted(runners, key=lambda w: -int(OI[Option.GPUS, w.option])):
             held = self.holdings.of(w.row)
-            same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
+            same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option])
             pool = self._pools.setdefault(w.company, [])
             both = set(held.devices) | set(pool)
             inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
-            if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside and claims.claim(w, held.devices):
+            if same_type and len(held.devices) == OI[Option.GPUS, w.option] and inside and claims.claim(w, held.devices):
                 staying.add(w.row)
                 self.add(w, held.devices)
         return staying
@@ -329,11 +329,11 @@ class Pools:
     def find(self, w: Requested) -> list[int] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
         t = self.state.tables
-        need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
-        mine = [d for d in self._pools.get(w.company, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
+        need, kind = int(t.options.I[Option.GPUS, w.option]), int(t.options.I[Option.TYPE, w.option])
+        mine = [d for d in self._pools.get(w.company, ()) if t.NI[Node.TYPE, t.D[Device.NODE, d]] == kind]
         usable = [d for d in mine if self.holdings.is_open(d) and not self.memory.lacking(w.row, (d,))]
         if w.item.nodes:
-            usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
+            usable = [d for d in usable if int(t.D[Device.NODE, d]) in w.item.nodes]
         if w.item.size > len(usable):
             wider = self._widen(w, usable, need)
             if wider is not None:

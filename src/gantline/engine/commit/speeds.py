@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant
 from gantline.core.phases import RUNNING, STARTING
-from gantline.engine import lists as ls
 from gantline.engine.advance import soonest
 from gantline.engine.commit.granted import GrantedColumns
 from gantline.engine.commit.shown_gangs import ShownGangs
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
+from gantline.engine.lists import RowCount
 from gantline.engine.runs import note_saves
 from gantline.engine.state import State
 from gantline.models.model import Act, check_model, overrides
@@ -42,16 +42,16 @@ class SpeedsBefore:
 
     def __init__(self, state: State) -> None:
         self.tables, self.rows, self.now = state.tables, state.rows.copy(), state.now
-        self.rate, counted = self.tables.F[c.RATE][self.rows], self.tables.rate_changes
+        self.rate, counted = self.tables.F[Job.RATE][self.rows], self.tables.rate_changes
         self.counted: Ints = np.zeros(len(self.rows), dtype=np.int64) if counted is None else counted[self.rows]
 
     def count_changes(self) -> None:
         """Count one for each row that goes on at another speed, once some gang has shared a device."""
         t, rows = self.tables, self.rows
         if t.rate_changes is not None:
-            phase = t.I[c.PHASE][rows]
-            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (t.F[c.LAST_START][rows] < self.now)
-            t.rate_changes[rows] = self.counted + (goes_on & (t.F[c.RATE][rows] != self.rate))
+            phase = t.I[Job.PHASE][rows]
+            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (t.F[Job.LAST_START][rows] < self.now)
+            t.rate_changes[rows] = self.counted + (goes_on & (t.F[Job.RATE][rows] != self.rate))
 
 
 class Speeds:
@@ -92,12 +92,12 @@ class Speeds:
         if self.model is None:
             return math.inf
         lists = self.state.lists
-        return soonest(self.state.tables.F, lists.running, lists.number[ls.RUNNING], c.SPEED_UNTIL)
+        return soonest(self.state.tables.F, lists.running, lists.number[RowCount.RUNNING], Job.SPEED_UNTIL)
 
     def refresh_due(self) -> None:
         """Ask about rows with an expired speed."""
         rows = self.state.running_rows
-        due = rows[self.state.tables.F[c.SPEED_UNTIL][rows] <= self.state.now]
+        due = rows[self.state.tables.F[Job.SPEED_UNTIL][rows] <= self.state.now]
         if len(due):
             self.refresh(due)
 
@@ -111,10 +111,10 @@ class Speeds:
     def begun(self, before: Ints) -> None:
         """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are the rows that ran until now."""
         F, rows, now = self.state.tables.F, self.state.running_rows, self.state.now
-        started = rows[F[c.LAST_START][rows] == now]
+        started = rows[F[Job.LAST_START][rows] == now]
         if not len(started):
             return
-        acts = np.where(F[c.FIRST_START][started] == now, int(Act.START), int(Act.RESUME))
+        acts = np.where(F[Job.FIRST_START][started] == now, int(Act.START), int(Act.RESUME))
         acts[np.isin(started, before)] = int(Act.MOVE)
         self.pay(started, acts)
         self.refresh(rows if self.about_everyone else started)
@@ -137,7 +137,7 @@ class Speeds:
             if not seconds >= 0.0:
                 raise UsageError(f"a cost of {seconds} s", where="performance model", fix="seconds from zero on, or NaN")
             seen.add(at)
-            F[c.SINCE, rows[at]] = now + seconds
+            F[Job.SINCE, rows[at]] = now + seconds
             set_due(F, int(rows[at]))
 
     def refresh(self, rows: Ints) -> None:
@@ -168,12 +168,12 @@ class Speeds:
 
     def _set(self, rows: Ints, speeds: Floats, until: Floats) -> None:
         F, I = self.state.tables.F, self.state.tables.I
-        saving = F[c.CHECKPOINT][rows]
-        for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
+        saving = F[Job.CHECKPOINT][rows]
+        for row in rows[(saving > 0.0) & (F[Job.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         changes = self.state.tables.rate_changes
         if changes is not None:
-            changes[rows[(F[c.RATE][rows] != speeds) & (F[c.LAST_START][rows] < self.state.now)]] += 1
+            changes[rows[(F[Job.RATE][rows] != speeds) & (F[Job.LAST_START][rows] < self.state.now)]] += 1
         set_speeds(F, I, rows, speeds, until, self.state.now)
 
     @staticmethod

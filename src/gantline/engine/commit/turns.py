@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import ASKED_TOGETHER, Device, Job, Node, Option
+from gantline.core.constants import Constants
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.plan import Mode
@@ -34,58 +35,95 @@ from gantline.engine.shared_devices import (
 )
 from gantline.engine.state import State
 
-#: lines of `GangTurns.ask`: the row, its place in the plan and its option (below zero: impossible); what it wants; its group; the
-#: devices that it names, in `named`; where its list of devices is in `gets`; whether its turn in its rotation comes again; whether its
-#: group starts whole; the first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
-(
-    A_ROW,
-    A_PLACE,
-    A_OPTION,
-    A_WANTS,
-    A_GROUP,
-    A_FIRST,
-    A_COUNT,
-    A_GETS,
-    A_RETURNS,
-    A_WHOLE,
-    A_LEAD,
-    A_MATE,
-    A_WIDEST,
-    ASK_LINES,
-) = range(14)
-#: lines of `GangTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps
-#: meanwhile; what it pays for; how it ended
-(W_CHANGE, W_OPTION, W_HELD, W_HAD, W_SHARED, W_KEPT, W_ACT, W_END, WORK_LINES) = range(9)
+
+class Ask(Constants):
+    """Lines of `GangTurns.ask`: the row, its place in the plan and its option (below zero: impossible); what it
+    wants; its group; the devices that it names, in `named`; where its list of devices is in `gets`; whether its
+    turn in its rotation comes again; whether its group starts whole; the first member of its group and the next
+    after it; and, on its own, the turns by size, the widest gang first."""
+
+    (
+        ROW,
+        PLACE,
+        OPTION,
+        WANTS,
+        GROUP,
+        FIRST,
+        COUNT,
+        GETS,
+        RETURNS,
+        WHOLE,
+        LEAD,
+        MATE,
+        WIDEST,
+    ) = range(13)
+
+
+class Work(Constants):
+    """Lines of `GangTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many
+    devices it keeps meanwhile; what it pays for; how it ended."""
+
+    (CHANGE, OPTION, HELD, HAD, SHARED, KEPT, ACT, END) = range(8)
+
 
 SOUGHT: Final = -2  # in place of an option: it follows from named devices
-#: what is wanted
-JOINS: Final = 0  # devices of its group
-SHARES_NAMED: Final = 1  # named devices, shared
-OWNS_NAMED: Final = 2  # named devices of its own
-OWN_PLACE: Final = 3  # a place of its own, after devices that it shares, or with its group
-PLACED: Final = 4  # a place of its own, by the rule; in place, if that can be
-#: what a gang does
-WAITS: Final = 0  # it holds nothing yet
-STAYS: Final = 1  # keeps its devices
-KEEPS: Final = 2  # keeps some of its devices in place
-LEAVES: Final = 3  # gives up all of them
-BOUND: Final = 4  # would have to leave within its minimum run, or asks for what cannot be
-#: what it pays for, as in performance.model.Act; -1: nothing
-NOTHING, START, RESUME, RESIZE, MOVE, SWITCH = -1, 0, 1, 2, 3, 4
-#: how a turn ended
-UNTOUCHED: Final = 0
-GRANTED: Final = 1
-IN_PART: Final = 2  # all but other CPUs or the like
-RESTORED: Final = 3
-HALTED: Final = 4
-WAITED: Final = 5  # with its group
 
-#: lines of `TurnRoom.group`: size and type that its members want, its first turn, its last so far
-G_NEED, G_TYPE, G_LEAD, G_LAST, GROUP_LINES = range(5)
-#: lines of `TurnRoom.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the speed may have changed
-E_ENTER, E_DROP, E_TOUCHED, ENDED_LINES = range(4)
-#: lines of `TurnRoom.device`: the group that names it, counted from one; the turn
-B_GROUP, B_TURN, DEVICE_LINES = range(3)
+
+class Want(Constants):
+    """What is wanted."""
+
+    JOINS: Final = 0  # devices of its group
+    SHARES_NAMED: Final = 1  # named devices, shared
+    OWNS_NAMED: Final = 2  # named devices of its own
+    OWN_PLACE: Final = 3  # a place of its own, after devices that it shares, or with its group
+    PLACED: Final = 4  # a place of its own, by the rule; in place, if that can be
+
+
+class Course(Constants):
+    """What a gang does."""
+
+    WAITS: Final = 0  # it holds nothing yet
+    STAYS: Final = 1  # keeps its devices
+    KEEPS: Final = 2  # keeps some of its devices in place
+    LEAVES: Final = 3  # gives up all of them
+    BOUND: Final = 4  # would have to leave within its minimum run, or asks for what cannot be
+
+
+class Paid(Constants):
+    """What it pays for, as in performance.model.Act; -1: nothing."""
+
+    NOTHING, START, RESUME, RESIZE, MOVE, SWITCH = -1, 0, 1, 2, 3, 4
+
+
+class End(Constants):
+    """How a turn ended."""
+
+    UNTOUCHED: Final = 0
+    GRANTED: Final = 1
+    IN_PART: Final = 2  # all but other CPUs or the like
+    RESTORED: Final = 3
+    HALTED: Final = 4
+    WAITED: Final = 5  # with its group
+
+
+class TurnGroup(Constants):
+    """Lines of `TurnRoom.group`: size and type that its members want, its first turn, its last so far."""
+
+    NEED, TYPE, LEAD, LAST = range(4)
+
+
+class Ended(Constants):
+    """Lines of `TurnRoom.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the
+    speed may have changed."""
+
+    ENTER, DROP, TOUCHED = range(3)
+
+
+class NamedDevice(Constants):
+    """Lines of `TurnRoom.device`: the group that names it, counted from one; the turn."""
+
+    GROUP, TURN = range(2)
+
 
 _SIZE: Final = LINES["size"]
 _EXCLUSIVE: Final = int(Mode.EXCLUSIVE)
@@ -106,10 +144,10 @@ class GangTurns(NamedTuple):
 class TurnRoom(NamedTuple):
     """TurnRoom beside that of the turns."""
 
-    group: Ints  # (G_NEED .. G_LAST, group)
-    ended: Ints  # (E_ENTER .. E_TOUCHED, number)
+    group: Ints  # (TurnGroup.NEED .. TurnGroup.LAST, group)
+    ended: Ints  # (Ended.ENTER .. Ended.TOUCHED, number)
     sizes: Ints  # of each of these lists
-    device: Ints  # (B_GROUP and B_TURN, device): which named it first; zero between uses
+    device: Ints  # (NamedDevice.GROUP and NamedDevice.TURN, device): which named it first; zero between uses
 
 
 class CommitMoment(NamedTuple):
@@ -127,16 +165,16 @@ class TurnColumns:
 
     def __init__(self) -> None:
         none = _room()
-        self._turns = GangTurns(_room(ASK_LINES), _room(WORK_LINES), none, none, np.zeros(1, dtype=np.int64))
+        self._turns = GangTurns(_room(len(Ask)), _room(len(Work)), none, none, np.zeros(1, dtype=np.int64))
         self._company = Partners(_room(COMPANY_LINES), none, none)
-        self._room = TurnRoom(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64), _room(DEVICE_LINES))
+        self._room = TurnRoom(_room(len(TurnGroup)), _room(len(Ended)), np.zeros(len(Ended), dtype=np.int64), _room(len(NamedDevice)))
         self._moment: CommitMoment | None = None
 
     def turns(self, count: int, groups: int, named: Ints) -> GangTurns:
         """Columns for so many turns, all zero, of so many groups that have no devices yet; `named` are devices that rows name."""
         room = self._turns
         if room.ask.shape[1] < count:
-            room = room._replace(ask=_room(ASK_LINES, count), work=_room(WORK_LINES, count))
+            room = room._replace(ask=_room(len(Ask), count), work=_room(len(Work), count))
         if len(room.pool) < groups:
             room = room._replace(pool=_room(0, groups))
         if len(room.named) < len(named):
@@ -160,11 +198,11 @@ class TurnColumns:
         """TurnRoom for the groups of a plan, lists of so many rows, and all devices."""
         room = self._room
         if room.group.shape[1] < groups:
-            room = room._replace(group=_room(GROUP_LINES, groups))
+            room = room._replace(group=_room(len(TurnGroup), groups))
         if room.ended.shape[1] < rows:
-            room = room._replace(ended=_room(ENDED_LINES, rows))
+            room = room._replace(ended=_room(len(Ended), rows))
         if room.device.shape[1] < devices:
-            room = room._replace(device=_room(DEVICE_LINES, devices))
+            room = room._replace(device=_room(len(NamedDevice), devices))
         self._room = room
         return room
 
@@ -187,17 +225,17 @@ def find_first_options(t: Matrices, turns: GangTurns) -> None:
     """Where an option is still sought for named devices: the first of the row, if that is for so many devices of this type."""
     ask = turns.ask
     for n in range(turns.size[0]):
-        option, first, count = t.I[c.OPTION_FIRST, ask[A_ROW, n]], ask[A_FIRST, n], ask[A_COUNT, n]
-        if ask[A_OPTION, n] != SOUGHT or t.OI[c.O_GPUS, option] != count or not _are_devices(t, turns, first, count):
+        option, first, count = t.I[Job.OPTION_FIRST, ask[Ask.ROW, n]], ask[Ask.FIRST, n], ask[Ask.COUNT, n]
+        if ask[Ask.OPTION, n] != SOUGHT or t.OI[Option.GPUS, option] != count or not _are_devices(t, turns, first, count):
             continue
-        one_node = t.OI[c.O_NODES, option] == 1 and t.I[c.CONSOLIDATE, ask[A_ROW, n]] == c.ASKED_TOGETHER
-        if not one_node and t.OI[c.O_TYPE, option] == _type_of(t, turns.named[first]):
-            ask[A_OPTION, n] = option
+        one_node = t.OI[Option.NODES, option] == 1 and t.I[Job.CONSOLIDATE, ask[Ask.ROW, n]] == ASKED_TOGETHER
+        if not one_node and t.OI[Option.TYPE, option] == _type_of(t, turns.named[first]):
+            ask[Ask.OPTION, n] = option
 
 
 @kernel
 def _type_of(t: Matrices, device: int) -> int:
-    return int(t.NI[c.N_TYPE, t.D[c.D_NODE, device]])
+    return int(t.NI[Node.TYPE, t.D[Device.NODE, device]])
 
 
 @kernel
@@ -222,31 +260,31 @@ def read_turns(
     Rows, places, options and named devices of the turns are there already.
     """
     for n in range(special.shape[0]):
-        if seats.gang[GANG_FIRST, special[n]] >= 0 and granted.noted[special[n]] != t.I[c.EPOCH, special[n]]:
+        if seats.gang[GANG_FIRST, special[n]] >= 0 and granted.noted[special[n]] != t.I[Job.EPOCH, special[n]]:
             return -1
     groups, total, ask = asked.found[GROUPS], 0, turns.ask
     room.group[:, : groups + 1] = -1
     for n in range(turns.size[0]):
-        k, row, option = ask[A_PLACE, n], ask[A_ROW, n], ask[A_OPTION, n]
+        k, row, option = ask[Ask.PLACE, n], ask[Ask.ROW, n], ask[Ask.OPTION, n]
         if not _read_turn(t, seats, asked, turns, n):
             return -1
         code = asked.groups.code[k] if asked.groups.code[k] >= 0 else groups
-        need = t.OI[c.O_GPUS, option] if option >= 0 else 0
-        if ask[A_WANTS, n] == JOINS and option >= 0:
-            kind = t.OI[c.O_TYPE, option]
-            if room.group[G_NEED, code] < 0:
-                room.group[G_NEED, code], room.group[G_TYPE, code] = need, kind
-            elif room.group[G_NEED, code] != need or room.group[G_TYPE, code] != kind:
+        need = t.OI[Option.GPUS, option] if option >= 0 else 0
+        if ask[Ask.WANTS, n] == Want.JOINS and option >= 0:
+            kind = t.OI[Option.TYPE, option]
+            if room.group[TurnGroup.NEED, code] < 0:
+                room.group[TurnGroup.NEED, code], room.group[TurnGroup.TYPE, code] = need, kind
+            elif room.group[TurnGroup.NEED, code] != need or room.group[TurnGroup.TYPE, code] != kind:
                 return -1  # members of different sizes
-        ask[A_GROUP, n], ask[A_GETS, n] = code, total
-        total += max(need, t.I[c.HELD, row], ask[A_COUNT, n], 1)
-        if ask[A_WHOLE, n] == 1:
-            ask[A_MATE, n] = -1
-            if room.group[G_LEAD, code] < 0:
-                room.group[G_LEAD, code] = n
+        ask[Ask.GROUP, n], ask[Ask.GETS, n] = code, total
+        total += max(need, t.I[Job.HELD, row], ask[Ask.COUNT, n], 1)
+        if ask[Ask.WHOLE, n] == 1:
+            ask[Ask.MATE, n] = -1
+            if room.group[TurnGroup.LEAD, code] < 0:
+                room.group[TurnGroup.LEAD, code] = n
             else:
-                ask[A_MATE, room.group[G_LAST, code]] = n
-            ask[A_LEAD, n], room.group[G_LAST, code] = room.group[G_LEAD, code], n
+                ask[Ask.MATE, room.group[TurnGroup.LAST, code]] = n
+            ask[Ask.LEAD, n], room.group[TurnGroup.LAST, code] = room.group[TurnGroup.LEAD, code], n
     _list_widest_first(t, turns)
     return total if _tell_links_from_devices(t, asked, turns, room) else -1
 
@@ -255,27 +293,27 @@ def read_turns(
 def _read_turn(t: Matrices, seats: SharedDevices, asked: PlanRequest, turns: GangTurns, n: int) -> bool:
     """What one row wants; False: it is given one by one."""
     ask = turns.ask
-    k, row, option = ask[A_PLACE, n], ask[A_ROW, n], ask[A_OPTION, n]
-    holds, mode, named = t.I[c.PHASE, row] != PENDING, int(asked.number[MODE, k]), asked.named[k]
+    k, row, option = ask[Ask.PLACE, n], ask[Ask.ROW, n], ask[Ask.OPTION, n]
+    holds, mode, named = t.I[Job.PHASE, row] != PENDING, int(asked.number[MODE, k]), asked.named[k]
     grouped = asked.group[k] >= 0 and mode != _EXCLUSIVE
     shares = (grouped and not _is_linked(asked, k)) or (named and mode == _SPACE and asked.group[k] < 0)
-    ask[A_WHOLE, n] = int(asked.number[TOGETHER, k] == 1.0 and asked.group[k] >= 0)
+    ask[Ask.WHOLE, n] = int(asked.number[TOGETHER, k] == 1.0 and asked.group[k] >= 0)
     if named:
-        ask[A_WANTS, n] = SHARES_NAMED if shares else OWNS_NAMED
+        ask[Ask.WANTS, n] = Want.SHARES_NAMED if shares else Want.OWNS_NAMED
     elif shares:
-        ask[A_WANTS, n] = JOINS
-    elif ask[A_WHOLE, n] == 1 or ask[A_RETURNS, n] == 1 or seats.gang[GANG_FIRST, row] >= 0:
-        ask[A_WANTS, n] = OWN_PLACE
+        ask[Ask.WANTS, n] = Want.JOINS
+    elif ask[Ask.WHOLE, n] == 1 or ask[Ask.RETURNS, n] == 1 or seats.gang[GANG_FIRST, row] >= 0:
+        ask[Ask.WANTS, n] = Want.OWN_PLACE
     else:
-        ask[A_WANTS, n] = PLACED
+        ask[Ask.WANTS, n] = Want.PLACED
         return True
-    if option >= 0 and (t.OI[c.O_GPUS, option] == 0 or (ask[A_WANTS, n] == JOINS and asked.number[_SIZE, k] > 0.0)):
+    if option >= 0 and (t.OI[Option.GPUS, option] == 0 or (ask[Ask.WANTS, n] == Want.JOINS and asked.number[_SIZE, k] > 0.0)):
         return False
-    if holds and (t.I[c.HELD, row] == 0 or t.I[c.NODE, row] >= 0 or not _holds_open_devices(t, seats, row)):
+    if holds and (t.I[Job.HELD, row] == 0 or t.I[Job.NODE, row] >= 0 or not _holds_open_devices(t, seats, row)):
         return False
-    if holds and option >= 0 and ask[A_WANTS, n] == OWN_PLACE and t.OI[c.O_GPUS, option] != t.I[c.HELD, row]:
+    if holds and option >= 0 and ask[Ask.WANTS, n] == Want.OWN_PLACE and t.OI[Option.GPUS, option] != t.I[Job.HELD, row]:
         return False
-    for place in range(ask[A_FIRST, n], ask[A_FIRST, n] + ask[A_COUNT, n]):
+    for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
         if option >= 0 and not _is_open(t, turns.named[place]):
             return False
     return True
@@ -289,20 +327,20 @@ def _tell_links_from_devices(t: Matrices, asked: PlanRequest, turns: GangTurns, 
     """
     ask, one_group = turns.ask, True
     for n in range(turns.size[0]):
-        for place in range(ask[A_FIRST, n], ask[A_FIRST, n] + ask[A_COUNT, n]):
+        for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
             device = turns.named[place]
-            if not (_is_linked(asked, ask[A_PLACE, n]) and 0 <= device < t.D.shape[1]):
+            if not (_is_linked(asked, ask[Ask.PLACE, n]) and 0 <= device < t.D.shape[1]):
                 continue
-            group, first = room.device[B_GROUP, device], room.device[B_TURN, device]
+            group, first = room.device[NamedDevice.GROUP, device], room.device[NamedDevice.TURN, device]
             if group == 0:
-                room.device[B_GROUP, device], room.device[B_TURN, device] = ask[A_GROUP, n] + 1, n
-            elif group == ask[A_GROUP, n] + 1:
-                ask[A_WANTS, n] = ask[A_WANTS, first] = SHARES_NAMED
+                room.device[NamedDevice.GROUP, device], room.device[NamedDevice.TURN, device] = ask[Ask.GROUP, n] + 1, n
+            elif group == ask[Ask.GROUP, n] + 1:
+                ask[Ask.WANTS, n] = ask[Ask.WANTS, first] = Want.SHARES_NAMED
             else:
                 one_group = False
     for place in range(turns.named.shape[0]):
         if 0 <= turns.named[place] < t.D.shape[1]:
-            room.device[B_GROUP, turns.named[place]] = 0
+            room.device[NamedDevice.GROUP, turns.named[place]] = 0
     return one_group
 
 
@@ -315,13 +353,13 @@ def _is_linked(asked: PlanRequest, k: int) -> bool:
 @kernel
 def _is_open(t: Matrices, device: int) -> bool:
     """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
-    return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
+    return bool(t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and t.D[Device.CLOSED, device] == 0)
 
 
 @kernel
 def _holds_open_devices(t: Matrices, seats: SharedDevices, row: int) -> bool:
     """Whether other gangs may join it, and it may come back, wherever it is now."""
-    seat, device = seats.gang[GANG_FIRST, row], t.I[c.HEAD, row]
+    seat, device = seats.gang[GANG_FIRST, row], t.I[Job.HEAD, row]
     while seat >= 0:
         if not _is_open(t, seats.seat[SEAT_DEVICE, seat]):
             return False
@@ -329,7 +367,7 @@ def _holds_open_devices(t: Matrices, seats: SharedDevices, row: int) -> bool:
     while device >= 0:
         if not _is_open(t, device):
             return False
-        device = t.D[c.D_NEXT, device]
+        device = t.D[Device.NEXT, device]
     return True
 
 
@@ -339,12 +377,12 @@ def _list_widest_first(t: Matrices, turns: GangTurns) -> None:
     while listed < turns.size[0]:
         widest = -1
         for n in range(turns.size[0]):
-            need = t.OI[c.O_GPUS, ask[A_OPTION, n]] if ask[A_OPTION, n] >= 0 else 0
+            need = t.OI[Option.GPUS, ask[Ask.OPTION, n]] if ask[Ask.OPTION, n] >= 0 else 0
             widest = max(widest, need if need < below else -1)
         for n in range(turns.size[0]):
-            need = t.OI[c.O_GPUS, ask[A_OPTION, n]] if ask[A_OPTION, n] >= 0 else 0
+            need = t.OI[Option.GPUS, ask[Ask.OPTION, n]] if ask[Ask.OPTION, n] >= 0 else 0
             if need == widest:
-                ask[A_WIDEST, listed] = n
+                ask[Ask.WIDEST, listed] = n
                 listed += 1
         below = widest
 
@@ -368,10 +406,10 @@ def meet(
             openly = asked.named[k] and mode == _SPACE and asked.group[k] < 0
             line[NOW, row] = asked.group[k] if asked.group[k] >= 0 and mode != _EXCLUSIVE else OPEN if openly else ALONE
     for n in range(turns.size[0]):
-        k, row = ask[A_PLACE, n], ask[A_ROW, n]
-        shares = ask[A_WANTS, n] <= SHARES_NAMED
+        k, row = ask[Ask.PLACE, n], ask[Ask.ROW, n]
+        shares = ask[Ask.WANTS, n] <= Want.SHARES_NAMED
         line[NOW, row] = ALONE if not shares else asked.group[k] if asked.group[k] >= 0 else OPEN
-        line[CHANGES, row] = int(t.I[c.PHASE, row] != PENDING and ask[A_OPTION, n] >= 0)
+        line[CHANGES, row] = int(t.I[Job.PHASE, row] != PENDING and ask[Ask.OPTION, n] >= 0)
 
 
 @kernel
@@ -382,17 +420,17 @@ def memory_suffices(t: Matrices, seats: SharedDevices, turns: GangTurns, need: F
     """
     ask, fits, groups = turns.ask, True, t.D.shape[1]
     for n in range(turns.size[0]):
-        row, option = ask[A_ROW, n], ask[A_OPTION, n]
+        row, option = ask[Ask.ROW, n], ask[Ask.OPTION, n]
         if option < 0:
             continue
-        limit = has[t.OI[c.O_TYPE, option]]
-        if ask[A_WANTS, n] == JOINS:
-            at = groups + ask[A_GROUP, n]
+        limit = has[t.OI[Option.TYPE, option]]
+        if ask[Ask.WANTS, n] == Want.JOINS:
+            at = groups + ask[Ask.GROUP, n]
             load[at] += _amount(need, row)
             fits = fits and not (0.0 < limit < load[at])
-        elif ask[A_WANTS, n] >= OWN_PLACE:
+        elif ask[Ask.WANTS, n] >= Want.OWN_PLACE:
             fits = fits and not (0.0 < limit < _amount(need, row))
-        for k in range(ask[A_FIRST, n], ask[A_FIRST, n] + ask[A_COUNT, n]):
+        for k in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
             device = turns.named[k]
             if load[device] == 0.0:
                 load[device] = _taken(seats, device, need)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.plan import Misfit, Ranking
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
 from gantline.engine.device_rules import MovedGangs
 from gantline.engine.gates.quotas import QuotaGate
 from gantline.engine.grants import Grants
+from gantline.engine.settings import Switch
 from gantline.engine.state import BeforeWalk, State
 
 
@@ -43,12 +43,12 @@ class RankingCommit:
         ran = state.running_rows.copy() if speeds.about_gangs else state.running_rows
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         key = key if key.flags.writeable else key.copy()  # of the snapshot: the walk would be compiled once more for it
-        state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
-        state.SI[s.S_MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
+        state.SI[Switch.PREEMPT] = int(ranking.preempt or strict)
+        state.SI[Switch.MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
         undo = BeforeWalk(state) if state.rule.may_wait else None
         made_wait: Ints = rows[:0]
         while True:
-            if state.SI[s.S_LEAST_LOST]:
+            if state.SI[Switch.LEAST_LOST]:
                 from gantline.engine.walk.eviction import order_victims  # few runs choose victims by loss
 
                 order_victims(state, key, rows)
@@ -62,9 +62,9 @@ class RankingCommit:
             if undo is None or not len(waits):
                 break
             made_wait = np.concatenate([made_wait, waits])
-            key = _without(key, rows, waits, strictly=state.SI[s.S_MISFIT] == int(Misfit.STOP))
+            key = _without(key, rows, waits, strictly=state.SI[Switch.MISFIT] == int(Misfit.STOP))
             undo.restore()
-        state.tables.I[c.REASON, made_wait] = int(Reason.FRAGMENTED)
+        state.tables.I[Job.REASON, made_wait] = int(Reason.FRAGMENTED)
         if speeds.about_gangs:
             speeds.begun(ran)
             if len(moved):
@@ -106,10 +106,10 @@ def _without(key: Floats, rows: Ints, waits: Ints, strictly: bool) -> Floats:
 
 def name_blocked(state: State) -> None:
     """After a walk: those behind the first that waits get this reason, except those that this walk itself has stopped or put off."""
-    if state.SI[s.S_MISFIT] != int(Misfit.STOP):
+    if state.SI[Switch.MISFIT] != int(Misfit.STOP):
         return
     F, I, rows = state.tables.F, state.tables.I, state.waiting_rows
-    ranked = rows[F[c.KEY][rows] < np.inf]
-    behind = ranked[np.lexsort((ranked, F[c.KEY][ranked]))][1:]
-    stopped = (I[c.REASON][behind] == int(Reason.PREEMPTED)) & (F[c.SINCE][behind] == state.now)
-    I[c.REASON, behind[~stopped]] = int(Reason.BLOCKED)
+    ranked = rows[F[Job.KEY][rows] < np.inf]
+    behind = ranked[np.lexsort((ranked, F[Job.KEY][ranked]))][1:]
+    stopped = (I[Job.REASON][behind] == int(Reason.PREEMPTED)) & (F[Job.SINCE][behind] == state.now)
+    I[Job.REASON, behind[~stopped]] = int(Reason.BLOCKED)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
@@ -36,9 +36,9 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     policy, state = simulation.engine.policy, simulation.state
     pool = IrfsimPool.of(state.tables.cluster)
     jobs = read_jobs(trace, pool)
-    users, owner = _by_name(state.tables.users, state.tables.I[c.USER])
+    users, owner = _by_name(state.tables.users, state.tables.I[Job.USER])
     profiling = state.regime.name == "irfsim" and policy.name != "drf-fifo"
-    now = build_world(jobs, owner, state.tables.F[c.ARRIVAL].copy(), len(users), pool, profiling)
+    now = build_world(jobs, owner, state.tables.F[Job.ARRIVAL].copy(), len(users), pool, profiling)
     if isinstance(policy, AlloX):
         kind = np.where(np.arange(len(now.booked)) < pool.gpus, world.GPU, world.CPU)
         lacking = -1
@@ -51,7 +51,7 @@ def drive(simulation: Simulation, trace: Trace) -> None:
                 fix="give the cluster more memory, or use another --regime",
             )
     else:
-        now = _run_method(simulation, now, policy, pool, jobs, _weights(policy, users, owner, state.tables.F[c.WEIGHT]))
+        now = _run_method(simulation, now, policy, pool, jobs, _weights(policy, users, owner, state.tables.F[Job.WEIGHT]))
     if has_errors(trace, pool):
         simulation.estimates = Estimates("declared")
     write_result(simulation, now)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.log import Interval
 from gantline.systems.allox.imitation import world
 from gantline.systems.allox.imitation.world import CPU, GPU
 
@@ -25,14 +25,14 @@ def write_result(simulation: Simulation, w: world.World) -> None:
     row = np.where(full, task, (task - n) // 4)
     seconds = np.where(full, end - begin, 0.0)
     width = np.where(device == GPU, w.tasks[world.UNITS + GPU, task], 0.0)
-    F[c.SERVICE] = np.bincount(row, weights=seconds, minlength=n)
-    F[c.GPUTIME] = np.bincount(row, weights=seconds * width, minlength=n)
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount(row[full], minlength=n) - 1, 0)
-    F[c.FIRST_START] = F[c.MARK] = w.tasks[world.FIRST_START, :n]
-    F[c.FINISH] = w.tasks[world.FINISH, :n]
-    done = ~np.isnan(F[c.FINISH])
-    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    F[Job.SERVICE] = np.bincount(row, weights=seconds, minlength=n)
+    F[Job.GPUTIME] = np.bincount(row, weights=seconds * width, minlength=n)
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = np.maximum(np.bincount(row[full], minlength=n) - 1, 0)
+    F[Job.FIRST_START] = F[Job.MARK] = w.tasks[world.FIRST_START, :n]
+    F[Job.FINISH] = w.tasks[world.FINISH, :n]
+    done = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = np.where(done, F[Job.WORK], 0.0)
+    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = float(end.max(initial=0.0))
     span = w.codes[world.SPAN, :n]
     last = np.zeros(count, dtype=bool)
@@ -50,9 +50,9 @@ def _write_log(simulation: Simulation, row: Ints, device: Ints, begin: Floats, e
     free = np.full(t.D.shape[1] + len(cpu_nodes), -np.inf)
     sizes = np.zeros(n, dtype=np.int64)
     count = seat(device, begin, end, width, free[: t.D.shape[1]], free[t.D.shape[1] :], cpu_nodes, node, held, sizes)
-    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_REASON, :n] = row, _options(simulation)[row, device], reason
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
-    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = begin, end
+    log.LI[Interval.ROW, :n], log.LI[Interval.OPTION, :n], log.LI[Interval.REASON, :n] = row, _options(simulation)[row, device], reason
+    log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LI[Interval.NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
+    log.LF[Interval.START, :n], log.LF[Interval.END, :n] = begin, end
     log.LD[:count] = held[:count]
     log.LN[:] = n, count
 
@@ -60,9 +60,9 @@ def _write_log(simulation: Simulation, row: Ints, device: Ints, begin: Floats, e
 def _options(simulation: Simulation) -> Ints:
     """Per job and device, the row of its option."""
     t = simulation.state.tables
-    owner = np.repeat(np.arange(t.I.shape[1]), t.I[c.OPTION_COUNT])
+    owner = np.repeat(np.arange(t.I.shape[1]), t.I[Job.OPTION_COUNT])
     found = np.zeros((t.I.shape[1], 2), dtype=np.int64)
-    found[owner, np.where(t.options.I[c.O_GPUS] > 0, GPU, CPU)] = np.arange(len(owner))
+    found[owner, np.where(t.options.I[Option.GPUS] > 0, GPU, CPU)] = np.arange(len(owner))
     return found
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import take_beside
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.gather import elapsed
 from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.jit import kernel_from_zero as kernel
@@ -38,13 +38,13 @@ def split(I: Ints, everyone: bool) -> tuple[Ints, Ints, Ints]:
     stay, way, compete = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
     staying = competing = 0
     for row in range(jobs):
-        phase = I[c.PHASE, row]
-        if phase == PENDING or (everyone and I[c.LOCKED, row] == 0 and (phase == STARTING or phase == RUNNING)):
+        phase = I[Job.PHASE, row]
+        if phase == PENDING or (everyone and I[Job.LOCKED, row] == 0 and (phase == STARTING or phase == RUNNING)):
             compete[competing] = row
             competing += 1
         else:
             stay[staying] = row
-            way[staying] = I[c.OPTION, row] - I[c.OPTION_FIRST, row]
+            way[staying] = I[Job.OPTION, row] - I[Job.OPTION_FIRST, row]
             staying += 1
     return stay[:staying], way[:staying], compete[:competing]
 
@@ -54,29 +54,29 @@ def need_of(OF: Floats, OI: Ints, option: int, types: int, into: Floats) -> int:
     """Write what an option takes of each resource; its kind comes back."""
     for r in range(into.size):
         into[r] = 0.0
-    kind: int = OI[c.O_TYPE, option]
-    gpus: int = OI[c.O_GPUS, option]
+    kind: int = OI[Option.TYPE, option]
+    gpus: int = OI[Option.GPUS, option]
     per = max(gpus, 1)
     into[kind] = gpus
-    into[types + kind] = OF[c.O_CPUS, option] * per
-    into[2 * types + kind] = OF[c.O_MEMORY, option] * per
+    into[types + kind] = OF[Option.CPUS, option] * per
+    into[2 * types + kind] = OF[Option.MEMORY, option] * per
     return 2 * kind + (1 if gpus == 0 else 0)
 
 
 @kernel
 def remaining(F: Floats, I: Ints, row: int, now: float) -> float:
     """Estimated work left."""
-    done: float = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, now)
-    left: float = F[c.ESTIMATE, row] - done
+    done: float = F[Job.DONE, row] + F[Job.RATE, row] * elapsed(F, I, row, now)
+    left: float = F[Job.ESTIMATE, row] - done
     return max(left, LEAST)
 
 
 @kernel
 def believed(OF: Floats, OI: Ints, option: int, i: int, speed: Floats) -> float:
     """The speed of an option as job i is believed to run: as listed, corrected by ``speed[type, i]`` unless that is empty."""
-    rate: float = OF[c.O_RATE, option]
+    rate: float = OF[Option.RATE, option]
     if speed.shape[0] > 0:
-        rate *= speed[OI[c.O_TYPE, option], i]
+        rate *= speed[OI[Option.TYPE, option], i]
     return rate
 
 
@@ -85,17 +85,17 @@ def vacate(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, leaving
     """Copies of the node tables as they would be had the given rows nothing."""
     NF, NI = NF.copy(), NI.copy()
     for row in leaving:
-        option = I[c.OPTION, row]
+        option = I[Job.OPTION, row]
         if option < 0:
             continue
-        if I[c.NODE, row] >= 0:
-            take_beside(OF, NF, option, I[c.NODE, row], -1)
-        device = I[c.HEAD, row]
+        if I[Job.NODE, row] >= 0:
+            take_beside(OF, NF, option, I[Job.NODE, row], -1)
+        device = I[Job.HEAD, row]
         while device >= 0:
-            node = D[c.D_NODE, device]
-            NI[c.N_FREE, node] += NI[c.N_UP, node] * (1 - D[c.D_CLOSED, device])
+            node = D[Device.NODE, device]
+            NI[Node.FREE, node] += NI[Node.UP, node] * (1 - D[Device.CLOSED, device])
             take_beside(OF, NF, option, node, -1)
-            device = D[c.D_NEXT, device]
+            device = D[Device.NEXT, device]
     return NF, NI
 
 
@@ -104,18 +104,18 @@ def pool(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, stay: Ints, users:
     """What there is, what is free and what the staying rows of each user hold, per resource."""
     free, used = np.zeros(3 * types, np.float64), np.zeros((users, 3 * types), np.float64)
     for node in range(NI.shape[1]):
-        if NI[c.N_UP, node] == 1:
-            kind = NI[c.N_TYPE, node]
-            free[kind] += NI[c.N_FREE, node]
-            free[types + kind] += NF[c.N_CPUS, node]
-            free[2 * types + kind] += NF[c.N_MEMORY, node]
+        if NI[Node.UP, node] == 1:
+            kind = NI[Node.TYPE, node]
+            free[kind] += NI[Node.FREE, node]
+            free[types + kind] += NF[Node.CPUS, node]
+            free[2 * types + kind] += NF[Node.MEMORY, node]
     need = np.zeros(3 * types, np.float64)
     capacity = free.copy()
     for row in stay:
-        if I[c.OPTION, row] >= 0:
-            need_of(OF, OI, I[c.OPTION, row], types, need)
+        if I[Job.OPTION, row] >= 0:
+            need_of(OF, OI, I[Job.OPTION, row], types, need)
             for r in range(3 * types):
-                used[I[c.USER, row], r] += need[r]
+                used[I[Job.USER, row], r] += need[r]
                 capacity[r] += need[r]
     return capacity, free, used
 
@@ -130,16 +130,16 @@ def ways(
     """
     count = 0
     for row in rows:
-        count += I[c.OPTION_COUNT, row]
+        count += I[Job.OPTION_COUNT, row]
     job, option, kind = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     time, need = np.zeros(count, np.float64), np.zeros((count, 3 * types), np.float64)
     at = 0
     for j in range(rows.size):
         row = rows[j]
         left = remaining(F, I, row, now)
-        for k in range(I[c.OPTION_COUNT, row]):
-            o = I[c.OPTION_FIRST, row] + k
-            if OF[c.O_RATE, o] <= 0.0:
+        for k in range(I[Job.OPTION_COUNT, row]):
+            o = I[Job.OPTION_FIRST, row] + k
+            if OF[Option.RATE, o] <= 0.0:
                 continue
             kind[at] = need_of(OF, OI, o, types, need[at])
             possible = True
@@ -157,9 +157,9 @@ def owners(F: Floats, I: Ints, compete: Ints, users: int) -> tuple[Ints, Floats,
     """User and arrival of each row that competes, and what each user weighs: the most that one of its active rows says."""
     owner, arrival, weight = np.zeros(compete.size, np.int64), np.zeros(compete.size, np.float64), np.zeros(users, np.float64)
     for j in range(compete.size):
-        owner[j], arrival[j] = I[c.USER, compete[j]], F[c.ARRIVAL, compete[j]]
+        owner[j], arrival[j] = I[Job.USER, compete[j]], F[Job.ARRIVAL, compete[j]]
     for row in range(I.shape[1]):
-        weight[I[c.USER, row]] = max(weight[I[c.USER, row]], F[c.WEIGHT, row])
+        weight[I[Job.USER, row]] = max(weight[I[Job.USER, row]], F[Job.WEIGHT, row])
     for u in range(users):
         if weight[u] <= 0.0:
             weight[u] = 1.0
@@ -184,17 +184,17 @@ def machines(
     need = np.zeros(3 * types, np.float64)
     busy = 0
     for row in stay:
-        if I[c.OPTION, row] >= 0:
-            kind = need_of(OF, OI, I[c.OPTION, row], types, need)
+        if I[Job.OPTION, row] >= 0:
+            kind = need_of(OF, OI, I[Job.OPTION, row], types, need)
             unit[kind] = max(unit[kind], need[types + kind // 2])
             busy += max(1, int(need[kind // 2]))
     idle = np.zeros(kinds, np.int64)
     for node in range(NI.shape[1]):
-        if NI[c.N_UP, node] == 1:
-            kind = 2 * NI[c.N_TYPE, node]
-            idle[kind] += NI[c.N_FREE, node]
+        if NI[Node.UP, node] == 1:
+            kind = 2 * NI[Node.TYPE, node]
+            idle[kind] += NI[Node.FREE, node]
             if wanted[kind + 1] > 0:
-                fitting = int((NF[c.N_CPUS, node] + 1e-9) / unit[kind + 1]) if unit[kind + 1] > 0.0 else wanted[kind + 1]
+                fitting = int((NF[Node.CPUS, node] + 1e-9) / unit[kind + 1]) if unit[kind + 1] > 0.0 else wanted[kind + 1]
                 idle[kind + 1] += fitting
     count = busy
     for kind in range(kinds):
@@ -208,11 +208,11 @@ def machines(
             at += 1
     for i in range(stay.size):
         row = stay[i]
-        option = I[c.OPTION, row]
+        option = I[Job.OPTION, row]
         if option < 0:
             continue
         kind = need_of(OF, OI, option, types, need)
-        until = max(now, F[c.SINCE, row]) + remaining(F, I, row, now) / believed(OF, OI, option, i, speed)
+        until = max(now, F[Job.SINCE, row]) + remaining(F, I, row, now) / believed(OF, OI, option, i, speed)
         for _ in range(max(1, int(need[kind // 2]))):
             found[at], release[at] = kind, until
             at += 1
@@ -282,18 +282,18 @@ def scores(I: Ints, OF: Floats, OI: Ints, stay: Ints, users: int, capacity: Floa
     score, need = np.zeros(users, np.float64), np.zeros(3 * types, np.float64)
     for i in range(stay.size):
         row = stay[i]
-        option = I[c.OPTION, row]
+        option = I[Job.OPTION, row]
         if option < 0:
             continue
-        first, best = I[c.OPTION_FIRST, row], option
+        first, best = I[Job.OPTION_FIRST, row], option
         mine = fast = believed(OF, OI, option, i, speed)
-        for o in range(first, first + I[c.OPTION_COUNT, row]):
+        for o in range(first, first + I[Job.OPTION_COUNT, row]):
             rate = believed(OF, OI, o, i, speed)
-            if rate > fast or (rate == fast and OI[c.O_GPUS, o] > 0 and OI[c.O_GPUS, best] == 0):
+            if rate > fast or (rate == fast and OI[Option.GPUS, o] > 0 and OI[Option.GPUS, best] == 0):
                 best, fast = o, rate
         if fast > 0.0:
             need_of(OF, OI, best, types, need)
-            score[I[c.USER, row]] += dominant(need, capacity) * mine / fast
+            score[I[Job.USER, row]] += dominant(need, capacity) * mine / fast
     return score
 
 
@@ -314,10 +314,10 @@ def seat(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints, nodes: Ints,
     for i in range(options.size):
         o = options[i]
         supply = supply_for(NF, NI, OF, OI, o, False)
-        used = choose_first_free(supply, OI[c.O_GPUS, o], OI[c.O_NODES, o], seats)
+        used = choose_first_free(supply, OI[Option.GPUS, o], OI[Option.NODES, o], seats)
         if used == 0:
             return i
         for k in range(used):
-            NI[c.N_FREE, nodes[k]] -= counts[k]
+            NI[Node.FREE, nodes[k]] -= counts[k]
             take_beside(OF, NF, o, nodes[k], max(counts[k], 1))
     return -1

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.systems.allox.policies import gather
@@ -113,9 +113,9 @@ class Instant:
         if not len(chosen):
             return -1
         places = self.competing[self.ways.job[chosen]]
-        option = self.I[c.OPTION_FIRST][places] + self.option[chosen]
+        option = self.I[Job.OPTION_FIRST][places] + self.option[chosen]
         NF, NI = self.NF, self.NI
-        moving = self.I[c.OPTION][places] != option
+        moving = self.I[Job.OPTION][places] != option
         if self.everyone:
             same = places[~moving]
             leaving = self.competing[~np.isin(self.competing, same)]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Option
 from gantline.core.errors import UsageError
 from gantline.core.phases import PENDING
 from gantline.core.snapshot import Snapshot
@@ -71,7 +71,7 @@ class Samples:
             closed.add(kind)
             return 0
         speed = float(jobs.metric(f"speed.{snapshot.cluster.types[kind // 2]}")[position])
-        rate = float(OF[c.O_RATE, option]) * (1.0 if np.isnan(speed) else speed)
+        rate = float(OF[Option.RATE, option]) * (1.0 if np.isnan(speed) else speed)
         seconds = max(sampler.shortest, share * float(jobs.estimate[position]) / rate)
         self.begins.append((position, option - int(jobs.option_first[position]), seconds))
         self.taken += need

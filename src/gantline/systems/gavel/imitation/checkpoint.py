@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
 from gantline.engine.drivers.checkpoints import read_checkpoint, write_checkpoint
 from gantline.engine.log import Log
 from gantline.engine.policy_failures import Incident
-from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.imitation.run_state import GavelRunState
+from gantline.systems.gavel.imitation.tables import RoundCount, RoundStep, RoundTime, more_room
 
 _JOBS = ("F", "I", "done", "failures", "seen")
 _DEVICES = ("total", "held", "paid")
@@ -24,10 +24,10 @@ _DEVICES = ("total", "held", "paid")
 
 def save_rounds(rounds: GavelRunState, path: Path) -> None:
     """Write all that the run has become."""
-    setup, n, log = rounds.setup, int(rounds.count[t.TASKS]), rounds.simulation.state.log
+    setup, n, log = rounds.setup, int(rounds.count[RoundCount.TASKS]), rounds.simulation.state.log
     count = rounds.count.copy()
-    if count[t.STEP] == t.CLOSE:  # stopped between two rounds: the one that ran has been closed
-        count[t.STEP] = t.ADMIT
+    if count[RoundCount.STEP] == RoundStep.CLOSE:  # stopped between two rounds: the one that ran has been closed
+        count[RoundCount.STEP] = RoundStep.ADMIT
     arrays: dict[str, Any] = {"clock": rounds.clock, "count": count, "orders": rounds.orders, "believed": setup.pairs.believed}
     arrays |= {f"task.{name}": value[:n] for name, value in rounds.tasks._asdict().items()}
     arrays |= {f"job.{name}": getattr(setup.jobs, name) for name in _JOBS}
@@ -42,14 +42,14 @@ def resume_rounds(rounds: GavelRunState, path: Path) -> None:
     """Make the run what it was when the checkpoint was written."""
     head, arrays = read_checkpoint(path, fits(rounds))
     setup, simulation = rounds.setup, rounds.simulation
-    until = rounds.clock[t.UNTIL]
+    until = rounds.clock[RoundTime.UNTIL]
     rounds.clock[:], rounds.count[:] = arrays["clock"], arrays["count"]
-    rounds.clock[t.UNTIL] = until
+    rounds.clock[RoundTime.UNTIL] = until
     rounds.orders = arrays["orders"]
     setup.pairs.believed[:] = arrays["believed"]
     tasks = len(arrays["task.first"])
     while len(rounds.tasks.first) < tasks:
-        rounds.tasks = t.more_room(rounds.tasks)
+        rounds.tasks = more_room(rounds.tasks)
     for name, column in rounds.tasks._asdict().items():
         column[:tasks] = arrays[f"task.{name}"]
     for part, names, target in (("job", _JOBS, setup.jobs), ("device", _DEVICES, setup.devices)):
@@ -74,7 +74,7 @@ def fits(rounds: GavelRunState) -> dict[str, Any]:
         setup.jobs.speed_across,
         setup.jobs.steps,
         setup.pairs.truth,
-        setup.jobs.F[c.ARRIVAL],
+        setup.jobs.F[Job.ARRIVAL],
         setup.devices.node,
     ):
         speeds.update(np.ascontiguousarray(part).tobytes())
@@ -82,7 +82,7 @@ def fits(rounds: GavelRunState) -> dict[str, Any]:
         "policy": policy.name,
         "parameters": {item.name: str(getattr(policy, item.name)) for item in parameters(type(policy))},
         "devices": dict(zip(setup.types, setup.devices.capacity.tolist())),
-        "round": float(rounds.clock[t.LENGTH]),
+        "round": float(rounds.clock[RoundTime.LENGTH]),
         "seed": state.seed,
         "tracked jobs": [setup.rules.low, setup.rules.high],
         "speeds across nodes": bool(setup.rules.across),

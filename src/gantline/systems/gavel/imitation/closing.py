@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import math
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, FAILED
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
-from gantline.engine.log import LogColumns
-from gantline.systems.gavel.imitation.tables import (
-    ACTIVE,
-    BEGAN,
-    EXTENDABLE,
-    LAST_END,
-    LEFT,
-    NOW,
-    STALE,
-    TASKS,
-    GavelDevices,
-    GavelJobs,
-    GavelRules,
-    Tasks,
-)  # fmt: skip
+from gantline.engine.log import Interval, LogColumns
+from gantline.systems.gavel.imitation.tables import GavelDevices, GavelJobs, GavelRules, RoundCount, RoundTime, Tasks  # fmt: skip
 
 _FAILURES = 5  # in a row, after which the artifact drops a job
 _FINISHED = int(Reason.FINISHED)
@@ -35,11 +21,11 @@ def close_round(
     rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns
 ) -> None:
     """The clock goes to the end of the last turn; steps and time are credited, finished jobs leave."""
-    end, ended = clock[NOW], False
-    for task in range(count[TASKS]):
+    end, ended = clock[RoundTime.NOW], False
+    for task in range(count[RoundCount.TASKS]):
         if tasks.type[task] >= 0:
             end = max(end, tasks.finish[task])
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         j = tasks.type[task]
         if j < 0:
             continue
@@ -48,7 +34,7 @@ def close_round(
             ended |= drop_after_failures(count, jobs, tasks, task)
             continue
         finish = tasks.finish[task]
-        credit = finish - (clock[LAST_END] if rules.artifact else clock[BEGAN])
+        credit = finish - (clock[RoundTime.LAST_END] if rules.artifact else clock[RoundTime.BEGAN])
         tasks.time[task, j] += credit
         devices.total[j] += credit
         devices.held[j] += tasks.need[task] * credit
@@ -57,9 +43,9 @@ def close_round(
             if job >= 0:
                 devices.paid[j] += tasks.need[task] * credit
                 ended |= credit_job(clock, jobs, job, tasks.steps[task, side], tasks.need[task], finish, log)
-    clock[NOW], clock[LAST_END] = end, end
+    clock[RoundTime.NOW], clock[RoundTime.LAST_END] = end, end
     if ended:
-        count[STALE] = 1
+        count[RoundCount.STALE] = 1
         drop_ended(rules, count, jobs, tasks)
 
 
@@ -79,20 +65,20 @@ def held_in_vain(jobs: GavelJobs, tasks: Tasks, task: int, log: LogColumns) -> N
     for side in range(2):
         job = tasks.first[task] if side == 0 else tasks.second[task]
         if job >= 0:
-            log.time[g.L_END, jobs.I[c.INTERVAL, job]] = tasks.finish[task]
+            log.time[Interval.END, jobs.I[Job.INTERVAL, job]] = tasks.finish[task]
 
 
 @kernel
 def drop_after_failures(count: Ints, jobs: GavelJobs, tasks: Tasks, task: int) -> bool:
     """Nothing is credited; a job that failed too often is given up."""
-    count[STALE] = 1
+    count[RoundCount.STALE] = 1
     job = tasks.first[task]
     if tasks.second[task] >= 0:
         return False
     jobs.failures[job] += 1
     if jobs.failures[job] < _FAILURES:
         return False
-    jobs.I[c.PHASE, job] = FAILED
+    jobs.I[Job.PHASE, job] = FAILED
     return True
 
 
@@ -102,14 +88,14 @@ def credit_job(clock: Floats, jobs: GavelJobs, job: int, steps: float, gpus: int
     F, I = jobs.F, jobs.I
     jobs.done[job] += steps
     jobs.failures[job] = 0
-    F[c.SERVICE, job] += finish - clock[BEGAN]
-    F[c.GPUTIME, job] += gpus * (finish - clock[BEGAN])
-    log.time[g.L_END, I[c.INTERVAL, job]] = finish
+    F[Job.SERVICE, job] += finish - clock[RoundTime.BEGAN]
+    F[Job.GPUTIME, job] += gpus * (finish - clock[RoundTime.BEGAN])
+    log.time[Interval.END, I[Job.INTERVAL, job]] = finish
     if jobs.done[job] < jobs.steps[job]:
         return False
-    F[c.FINISH, job] = finish
-    log.entry[g.L_REASON, I[c.INTERVAL, job]] = _FINISHED
-    I[c.INTERVAL, job], I[c.PHASE, job] = -1, COMPLETED
+    F[Job.FINISH, job] = finish
+    log.entry[Interval.REASON, I[Job.INTERVAL, job]] = _FINISHED
+    I[Job.INTERVAL, job], I[Job.PHASE, job] = -1, COMPLETED
     return True
 
 
@@ -117,16 +103,16 @@ def credit_job(clock: Floats, jobs: GavelJobs, job: int, steps: float, gpus: int
 def drop_ended(rules: GavelRules, count: Ints, jobs: GavelJobs, tasks: Tasks) -> None:
     """Tasks of jobs that have ended leave the list; the others keep their order."""
     kept = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         one, two = tasks.first[task], tasks.second[task]
-        one_left = jobs.I[c.PHASE, one] >= COMPLETED
-        two_left = two >= 0 and jobs.I[c.PHASE, two] >= COMPLETED
+        one_left = jobs.I[Job.PHASE, one] >= COMPLETED
+        two_left = two >= 0 and jobs.I[Job.PHASE, two] >= COMPLETED
         if one_left or two_left:
             if two < 0:
-                count[ACTIVE] -= 1
-                count[LEFT] -= int(rules.low <= one < rules.high)
+                count[RoundCount.ACTIVE] -= 1
+                count[RoundCount.LEFT] -= int(rules.low <= one < rules.high)
             elif tasks.type[task] >= 0 and not (one_left and two_left):
-                count[EXTENDABLE] += 1  # the survivor's lease could have been extended
+                count[RoundCount.EXTENDABLE] += 1  # the survivor's lease could have been extended
             continue
         if kept != task:
             for j in range(tasks.share.shape[1]):
@@ -137,4 +123,4 @@ def drop_ended(rules: GavelRules, count: Ints, jobs: GavelJobs, tasks: Tasks) ->
             tasks.first[kept], tasks.second[kept], tasks.need[kept], tasks.known[kept] = one, two, tasks.need[task], tasks.known[task]
             tasks.type[kept] = tasks.type[task]
         kept += 1
-    count[TASKS] = kept
+    count[RoundCount.TASKS] = kept

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Device, Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.gang import close_interval, open_interval
@@ -27,13 +27,13 @@ Ask = Callable[[Ints, float], tuple[Instance, Allocation]]
 def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: Fluid) -> tuple[float, float]:
     """Run to the end of the tracked jobs; the time by then and the device-seconds used. `accounts`: what a log of devices cannot show."""
     jobs, F, I = setup.jobs, setup.jobs.F, setup.jobs.I
-    arrival, following, now, used = F[c.ARRIVAL], 0, 0.0, 0.0
+    arrival, following, now, used = F[Job.ARRIVAL], 0, 0.0, 0.0
     active: list[int] = []
     tracked = slice(setup.rules.low, setup.rules.high)
-    while np.isnan(F[c.FINISH, tracked]).any() and now < until:
+    while np.isnan(F[Job.FINISH, tracked]).any() and now < until:
         while following < len(arrival) and arrival[following] <= now:
             active.append(following)
-            F[c.ADMITTED, following], I[c.PHASE, following] = now, Phase.PENDING
+            F[Job.ADMITTED, following], I[Job.PHASE, following] = now, Phase.PENDING
             following += 1
         coming = float(arrival[following]) if following < len(arrival) else np.inf
         if not active:
@@ -48,20 +48,20 @@ def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: F
         if not np.isfinite(end):
             break
         runs = speed > 0
-        F[c.FIRST_START, rows[runs]] = np.where(np.isnan(F[c.FIRST_START, rows[runs]]), now, F[c.FIRST_START, rows[runs]])
-        F[c.MARK, rows[runs]] = F[c.FIRST_START, rows[runs]]
+        F[Job.FIRST_START, rows[runs]] = np.where(np.isnan(F[Job.FIRST_START, rows[runs]]), now, F[Job.FIRST_START, rows[runs]])
+        F[Job.MARK, rows[runs]] = F[Job.FIRST_START, rows[runs]]
         jobs.done[rows] += speed * (end - now)
         _note_who_runs(setup, rows, runs, now, log)
         given = (instance.scale * allocation.share.sum(axis=1)) * (end - now)
-        F[c.SERVICE, rows[runs]] += end - now
-        F[c.GPUTIME, rows] += given
+        F[Job.SERVICE, rows[runs]] += end - now
+        F[Job.GPUTIME, rows] += given
         for row, seconds in zip(active, given.tolist(), strict=True):
             accounts.held[row] = accounts.held.get(row, 0.0) + seconds
         used += float(devices_used(instance, allocation).sum()) * (end - now)
         for seconds in (setup.devices.held, setup.devices.paid):
             seconds[:] += devices_used(instance, allocation) * (end - now)
         done = rows[ends <= end]
-        F[c.FINISH, done], I[c.PHASE, done] = end, Phase.COMPLETED
+        F[Job.FINISH, done], I[Job.PHASE, done] = end, Phase.COMPLETED
         jobs.done[done] = jobs.steps[done]
         for row in done.tolist():
             close_interval(I, row, end, int(Reason.FINISHED), log.columns)
@@ -74,9 +74,9 @@ def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: F
 
 def _note_who_runs(setup: GavelSetup, rows: Ints, runs: Bools, now: float, log: Log) -> None:
     """An interval is the time in which a job has a share, of whatever type; it has no devices."""
-    I, D = setup.jobs.I, np.zeros((c.D_COLUMNS, 0), dtype=np.int64)
+    I, D = setup.jobs.I, np.zeros((len(Device), 0), dtype=np.int64)
     log.reserve(len(rows), 0)
-    for row in rows[runs & (I[c.INTERVAL, rows] < 0)].tolist():
+    for row in rows[runs & (I[Job.INTERVAL, rows] < 0)].tolist():
         open_interval(I, D, row, now, log.columns)
     for row in rows[~runs].tolist():
         close_interval(I, row, now, int(Reason.PREEMPTED), log.columns)

@@ -9,44 +9,24 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
-from gantline.engine import log as g
-from gantline.engine.log import LogColumns
+from gantline.engine.log import LogColumns, LogSize
 from gantline.policies.turns import TurnScratch, TurnTasks, choose_turns
 from gantline.systems.gavel.imitation.closing import close_round
 from gantline.systems.gavel.imitation.leases import log_round
-from gantline.systems.gavel.imitation.tables import (
-    ACTIVE,
-    ADMIT,
-    BEGAN,
-    CLOSE,
-    EXTENDABLE,
-    EXTENDED,
-    GPU_ROUNDS,
-    LAST_RESET,
-    LEFT,
-    LENGTH,
-    MOST,
-    NEXT,
-    NOW,
-    ORDER,
-    ROUNDS,
-    RUNNING,
-    SPACING,
-    STALE,
-    STEP,
-    TASKS,
-    TURNS,
-    UNTIL,
+from gantline.systems.gavel.imitation.tables import (  # fmt: skip
     GavelDevices,
     GavelJobs,
     GavelPairs,
     GavelRules,
+    RoundCount,
+    RoundStep,
+    RoundTime,
     Tasks,
-)  # fmt: skip
+)
 
 ASK: Final = 0  # shares are wanted
 ROOM: Final = 1  # more room is wanted: in the log, among tasks, in the list of orders
@@ -67,42 +47,52 @@ def run_rounds(
     log: LogColumns,
 ) -> int:
     """Run until shares are wanted, room is short or the tracked jobs have ended."""
-    arrival = jobs.F[c.ARRIVAL]
+    arrival = jobs.F[Job.ARRIVAL]
     while True:
-        if count[STEP] == CLOSE:
-            if count[RUNNING] > 0:
+        if count[RoundCount.STEP] == RoundStep.CLOSE:
+            if count[RoundCount.RUNNING] > 0:
                 close_round(rules, clock, count, jobs, tasks, devices, log)
-            elif count[NEXT] < len(arrival):  # nothing runs: on to the next arrival
-                clock[NOW] = max(clock[NOW], arrival[count[NEXT]])
-            elif count[STALE] == 0:
+            elif count[RoundCount.NEXT] < len(arrival):  # nothing runs: on to the next arrival
+                clock[RoundTime.NOW] = max(clock[RoundTime.NOW], arrival[count[RoundCount.NEXT]])
+            elif count[RoundCount.STALE] == 0:
                 return STALLED
             else:
-                clock[LAST_RESET] = 0.0
-            if count[LEFT] == 0 or clock[NOW] >= clock[UNTIL]:
+                clock[RoundTime.LAST_RESET] = 0.0
+            if count[RoundCount.LEFT] == 0 or clock[RoundTime.NOW] >= clock[RoundTime.UNTIL]:
                 return DONE
-            count[STEP] = ADMIT
-        if count[STEP] == ADMIT:
-            while count[NEXT] < len(arrival) and arrival[count[NEXT]] <= clock[NOW]:
+            count[RoundCount.STEP] = RoundStep.ADMIT
+        if count[RoundCount.STEP] == RoundStep.ADMIT:
+            while count[RoundCount.NEXT] < len(arrival) and arrival[count[RoundCount.NEXT]] <= clock[RoundTime.NOW]:
                 if not admit_job(rules, clock, count, jobs, pairs, tasks):
                     return ROOM
             width = 2 * len(devices.taken) + 2
             if (
-                log.written[g.INTERVALS] + width > log.entry.shape[1]
-                or log.written[g.DEVICES] + width > len(log.device)
-                or count[ORDER] >= len(orders)
+                log.written[LogSize.INTERVALS] + width > log.entry.shape[1]
+                or log.written[LogSize.DEVICES] + width > len(log.device)
+                or count[RoundCount.ORDER] >= len(orders)
             ):
                 return ROOM
-            count[STEP] = TURNS
-            if count[STALE] == 1 and (clock[NOW] - clock[LAST_RESET] >= clock[SPACING] or clock[LAST_RESET] == 0.0):
+            count[RoundCount.STEP] = RoundStep.TURNS
+            if count[RoundCount.STALE] == 1 and (
+                clock[RoundTime.NOW] - clock[RoundTime.LAST_RESET] >= clock[RoundTime.SPACING] or clock[RoundTime.LAST_RESET] == 0.0
+            ):
                 return ASK
         for j in range(len(devices.free)):
             devices.free[j] = devices.capacity[j]
         chosen = choose_turns(
             TurnTasks(
-                tasks.share, tasks.time, tasks.deficit, tasks.speed, tasks.need, tasks.first, tasks.second, tasks.known, count[TASKS]
+                tasks.share,
+                tasks.time,
+                tasks.deficit,
+                tasks.speed,
+                tasks.need,
+                tasks.first,
+                tasks.second,
+                tasks.known,
+                count[RoundCount.TASKS],
             ),
             devices.total,
-            orders[count[ORDER]],
+            orders[count[RoundCount.ORDER]],
             devices.free,
             rules.strict,
             rules.artifact,
@@ -111,39 +101,39 @@ def run_rounds(
             tasks.chosen,
         )
         if not rules.one_order:
-            count[ORDER] += 1
+            count[RoundCount.ORDER] += 1
         place_turns(count, tasks, devices, chosen)
         start_round(rules, clock, count, jobs, pairs, tasks, devices)
         log_round(clock, count, jobs, tasks, devices, log)
-        count[STEP] = CLOSE
+        count[RoundCount.STEP] = RoundStep.CLOSE
 
 
 @kernel
 def admit_job(rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks) -> bool:
     """The next job becomes a task, and one more with every job it may share devices with. False: no room."""
-    alone, job = count[TASKS], count[NEXT]
-    if alone + count[ACTIVE] + 1 > len(tasks.first):
+    alone, job = count[RoundCount.TASKS], count[RoundCount.NEXT]
+    if alone + count[RoundCount.ACTIVE] + 1 > len(tasks.first):
         return False
-    need = jobs.I[c.GPUS, job]
-    add_task(tasks, alone, job, -1, need, clock[LENGTH] / 2.0)
+    need = jobs.I[Job.GPUS, job]
+    add_task(tasks, alone, job, -1, need, clock[RoundTime.LENGTH] / 2.0)
     for j in range(tasks.speed.shape[1]):
         tasks.speed[alone, j] = jobs.speed[job, j]
     add = alone + 1
     if rules.packs:
         for task in range(alone):
             other = tasks.first[task]
-            if tasks.second[task] >= 0 or jobs.I[c.GPUS, other] != need:
+            if tasks.second[task] >= 0 or jobs.I[Job.GPUS, other] != need:
                 continue
             add_task(tasks, add, other, job, need, 0.0)
             believe(pairs, jobs, tasks, add)
             add += 1
-    count[TASKS] = add
-    count[NEXT] += 1
-    count[ACTIVE] += 1
-    count[MOST] = max(count[MOST], count[ACTIVE])
-    count[STALE] = 1
-    jobs.F[c.ADMITTED, job] = clock[NOW]
-    jobs.I[c.PHASE, job] = PENDING
+    count[RoundCount.TASKS] = add
+    count[RoundCount.NEXT] += 1
+    count[RoundCount.ACTIVE] += 1
+    count[RoundCount.MOST] = max(count[RoundCount.MOST], count[RoundCount.ACTIVE])
+    count[RoundCount.STALE] = 1
+    jobs.F[Job.ADMITTED, job] = clock[RoundTime.NOW]
+    jobs.I[Job.PHASE, job] = PENDING
     return True
 
 
@@ -171,11 +161,11 @@ def place_turns(count: Ints, tasks: Tasks, devices: GavelDevices, chosen: int) -
     """Devices for all turns, largest gangs first: those of the last round if they are free, else the first free ones."""
     devices.taken[:] = 0
     size = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         tasks.before[task] = tasks.type[task]
         tasks.type[task] = -1
         if tasks.before[task] >= 0:
-            count[EXTENDABLE] += 1
+            count[RoundCount.EXTENDABLE] += 1
     for at in range(chosen):
         size = max(size, tasks.need[tasks.chosen[at]])
     while size > 0:
@@ -185,7 +175,7 @@ def place_turns(count: Ints, tasks: Tasks, devices: GavelDevices, chosen: int) -
             if tasks.need[task] < size:
                 smaller = max(smaller, tasks.need[task])
             elif tasks.need[task] == size and tasks.before[task] == tasks.turn[task] and keep_devices(tasks, devices, task, size):
-                count[EXTENDED] += 1
+                count[RoundCount.EXTENDED] += 1
         for at in range(chosen):
             task = tasks.chosen[at]
             if tasks.need[task] != size or tasks.type[task] >= 0:
@@ -219,15 +209,15 @@ def start_round(
     rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks, devices: GavelDevices
 ) -> None:
     """Steps and end of every turn."""
-    now = clock[NOW]
-    clock[BEGAN] = now
+    now = clock[RoundTime.NOW]
+    clock[RoundTime.BEGAN] = now
     running = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         j = tasks.type[task]
         if j < 0:
             continue
         running += 1
-        count[GPU_ROUNDS] += tasks.need[task]
+        count[RoundCount.GPU_ROUNDS] += tasks.need[task]
         one, two = tasks.first[task], tasks.second[task]
         spans = rules.across and spans_nodes(tasks, devices, task)
         if two < 0:
@@ -241,18 +231,18 @@ def start_round(
         tasks.finish[task] = now + max(first, second)
         if pairs.believed[a, b, j] != pairs.truth[a, b, j] or pairs.believed[b, a, j] != pairs.truth[b, a, j]:
             pairs.believed[a, b, j], pairs.believed[b, a, j] = pairs.truth[a, b, j], pairs.truth[b, a, j]
-            for other in range(count[TASKS]):
+            for other in range(count[RoundCount.TASKS]):
                 if tasks.second[other] >= 0:
                     believe(pairs, jobs, tasks, other)
-    count[RUNNING] = running
+    count[RoundCount.RUNNING] = running
     if running > 0:
-        count[ROUNDS] += 1
+        count[RoundCount.ROUNDS] += 1
 
 
 @kernel
 def give_steps(rules: GavelRules, clock: Floats, jobs: GavelJobs, tasks: Tasks, task: int, side: int, job: int, speed: float) -> float:
     """Whole steps for one round, no more than are left; the seconds they take."""
-    steps = math.floor(speed * clock[LENGTH])
+    steps = math.floor(speed * clock[RoundTime.LENGTH])
     if not rules.artifact:
         steps = max(steps, 1.0) if speed > 0.0 else 0.0
     left = jobs.steps[job] - jobs.done[job]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.engine.drivers.simulation import Simulation
-from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.imitation.setup import GavelSetup
+from gantline.systems.gavel.imitation.tables import RoundCount, RoundTime, new_tasks
 
 _ORDERS = 4096  # random orders of types drawn at a time
 
@@ -25,13 +25,17 @@ class GavelRunState:
         self.memory: Any = None
         self.calls = 0
         self.late: tuple[str, ...] = ()
-        self.clock = np.zeros(t.CLOCK_COUNT)
-        self.count = np.zeros(t.COUNT_COUNT, dtype=np.int64)
+        self.clock = np.zeros(len(RoundTime))
+        self.count = np.zeros(len(RoundCount), dtype=np.int64)
         policy, regime = setup.policy, simulation.state.regime
-        self.clock[t.LENGTH], self.clock[t.SPACING], self.clock[t.UNTIL] = regime.round, policy.least_spacing, simulation.until
-        self.count[t.LEFT] = setup.rules.high - setup.rules.low
-        largest = int(setup.jobs.I[c.GPUS].max(initial=1))
-        self.tasks = t.new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
+        self.clock[RoundTime.LENGTH], self.clock[RoundTime.SPACING], self.clock[RoundTime.UNTIL] = (
+            regime.round,
+            policy.least_spacing,
+            simulation.until,
+        )
+        self.count[RoundCount.LEFT] = setup.rules.high - setup.rules.low
+        largest = int(setup.jobs.I[Job.GPUS].max(initial=1))
+        self.tasks = new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
         self.draws = Random(simulation.state.seed + 5)  # the artifact's offset for this stream
         self.orders = self.draw_orders()
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Option
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.models.throughput_model import ThroughputModel
@@ -78,7 +78,7 @@ def _ways(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     owner = np.repeat(np.arange(len(jobs)), count)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     row = jobs.option_first[owner] + place
-    gpus = table.I[c.O_GPUS][row]
+    gpus = table.I[Option.GPUS][row]
     scale = np.array(jobs.gpus)
     for job in np.flatnonzero(~np.isin(np.arange(len(jobs)), owner[gpus == scale[owner]]) | (scale == 0)):
         own = gpus[owner == job]
@@ -90,7 +90,7 @@ def _ways(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     fits = np.flatnonzero(gpus == scale[owner])[::-1]  # backwards, so that the first of several stays
     option = np.full((len(jobs), len(snapshot.cluster.types)), -1, dtype=np.int64)
     rate = np.zeros(option.shape)
-    kind = table.I[c.O_TYPE][row]
+    kind = table.I[Option.TYPE][row]
     option[owner[fits], kind[fits]] = place[fits]
-    rate[owner[fits], kind[fits]] = table.F[c.O_RATE][row[fits]]
+    rate[owner[fits], kind[fits]] = table.F[Option.RATE][row[fits]]
     return scale, option, rate

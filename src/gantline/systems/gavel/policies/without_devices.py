@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools
+from gantline.core.columns import Option
 from gantline.core.jobs_now import Jobs
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Plan
 from gantline.core.snapshot import Snapshot
@@ -16,7 +16,7 @@ from gantline.core.snapshot import Snapshot
 
 def on_devices(snapshot: Snapshot) -> Bools:
     """Which jobs have a way to run on devices."""
-    jobs, gpus = snapshot.jobs, snapshot.options.I[c.O_GPUS]
+    jobs, gpus = snapshot.jobs, snapshot.options.I[Option.GPUS]
     if gpus.all():
         return np.ones(len(jobs), dtype=bool)
     return np.array([gpus[first : first + count].any() for first, count in zip(jobs.option_first, jobs.option_count)], dtype=bool)
