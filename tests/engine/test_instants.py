@@ -67,6 +67,6 @@ def test_no_other_file_works_out_round_boundaries() -> None:
         for path in sorted((SOURCE / room).rglob("*.py"))
         if (found := divisions(path.read_text(encoding="utf-8")))
     }
-    assert spelled.pop("engine/instants.py")
+    assert spelled.pop("engine/agenda.py")
     assert spelled.pop("simulator/summary.py") == ["state.now / regime.round"]  # how many there were
     assert spelled == {}

@@ -11,13 +11,12 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
-from gantline.live import company
-from gantline.live.company import Crew, TrialGang
-from gantline.live.launch import Launch
-from gantline.live.local.devices import declared
-from gantline.live.profiling import measure_pairs
-from gantline.live.spec_file import parse_spec
-from gantline.live.trials import Place, Trials
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import parse_spec
+from gantline.live.profiling import colocation_profiling as company
+from gantline.live.profiling.colocation_profiling import Crew, TrialGang
+from gantline.live.profiling.trials import Place, Trials, measure_pairs
+from gantline.live.runners.local.devices import declared
 from gantline.models.bundle import Bundle, Profile, Speed
 from gantline.models.sampled_line import SampledLine
 from gantline.traces.files.bundles import default_bundle, read_bundle

@@ -15,7 +15,7 @@ from gantline.core.errors import UsageError
 from gantline.live.service.http_client import HttpClient, path_part
 
 if TYPE_CHECKING:
-    from gantline.live.spec import JobSpec
+    from gantline.live.jobs.spec import JobSpec
 
 Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
@@ -138,9 +138,8 @@ class Client(HttpClient):
         **fields: Any,
     ) -> dict[str, Any]:
         """As `submit`, with all of the answer."""
-        from gantline.live.profiled import hinted
-        from gantline.live.spec import JobSpec
-        from gantline.live.spec_file import read_spec, spec_of
+        from gantline.live.jobs.spec import JobSpec
+        from gantline.live.jobs.spec_file import hinted, read_spec, spec_of
 
         if isinstance(job, (Path, str)):
             job = read_spec(Path(job))

@@ -1,6 +1,6 @@
 """What IRFsim reads: whether jobs are profiled is the regime's choice, and weights of users count in its forms of DRF alone."""
 
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 
 SCOPE = Scope(
     "IRFsim",

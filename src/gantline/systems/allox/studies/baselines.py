@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.systems.allox.studies.workload import RATE, allox_setting
 
 _FAIR = ("drf", "drf-ext", "drf-fifo", "es")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 USERS = tuple(f"user{number:02d}" for number in range(1, 11))
 RATE = "trace.jobs_per_hour"

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.systems.gavel.policies.policy import GavelPolicy
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale
 from gantline.lab.experiment.sweep import Sweep
 from gantline.systems.gavel.studies.workload import GavelStudy
 
