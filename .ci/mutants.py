@@ -120,7 +120,8 @@ MUTANTS = [
     *_of("undo", "engine/walk/eviction.py", "tests/engine/test_walk_against_plain.py",
         ("    notes.free[kind] -= I[Job.HELD, row]\n", "    pass\n"),
         ("    notes.reclaim[kind] += I[Job.HELD, row]\n    device", "    device"),
-        ("t.NI[Node.RECLAIM, t.D[Device.NODE, device]] += 1 - t.D[Device.CLOSED, device]\n        device = t.D[Device.NEXT, device]\n    number",
+        ("t.NI[Node.RECLAIM, t.D[Device.NODE, device]] += 1 - t.D[Device.CLOSED, device]"
+         "\n        device = t.D[Device.NEXT, device]\n    number",
          "device = -1\n    number"),
         ("    restore(t, notes, v)\n", "    pass\n"),
         ("        take_beside(t.OF, NF, option, at, 1)\n", ""),
