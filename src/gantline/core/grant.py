@@ -41,7 +41,7 @@ class Grant:
 
     @property
     def kind(self) -> str:
-        """What kind of grant it is; see `gantline.engine.kinds`."""
+        """What kind of grant it is; see `gantline.engine.commit.kinds`."""
         if self.fluid:
             return "share of time"
         if self.workers:

@@ -23,7 +23,7 @@ from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.executors import MeasuredExecutor
@@ -253,7 +253,7 @@ def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
         why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
         why = engine.windows.words(row) if reason == Reason.WINDOW else why
-        why = beside_reasons.words(tables, row) if reason in beside_reasons.LACKING else why
+        why = host_resources.words(tables, row) if reason in host_resources.LACKING else why
         return JobOutcome(name, "is stopped" if ran else "waits", (), why)
     if not ran:
         return JobOutcome(name, "starts", held)

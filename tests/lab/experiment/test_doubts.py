@@ -11,7 +11,7 @@ from gantline import simulate
 from gantline.cli.main import main
 from gantline.cli.simulate import LostTurnWords
 from gantline.core.facts import Costs
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.lab.report.run_warnings import MARK, free_stops, no_contest
 
 BROKEN = """\

@@ -18,8 +18,8 @@ from gantline.core.units import LONGEST
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.models import find_model
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import find_regime
-from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.models.estimate_chain import find_estimates
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import find_admission

@@ -16,7 +16,7 @@ import numpy as np
 
 from gantline.core.rng import stream
 from gantline.engine.executor import USUAL, Can, News, Order, Report, Verb
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.runs import is_trial
 
 
 # --- a gang on these machines -------------------------------------------------------------------------------------------

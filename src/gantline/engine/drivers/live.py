@@ -184,7 +184,7 @@ class Live:
         self.reconciler.apply = self._absorb
         self.loop = Stepping(engine, admission, driver=self)
         self.agenda, self.inputs = self.loop.agenda, self.loop.inputs
-        engine.sparing.unsaved = self._has_not_saved
+        engine.preemption_grace.unsaved = self._has_not_saved
 
     @property
     def is_quiet(self) -> bool:

@@ -27,7 +27,7 @@ from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.lost_turns import describe_error
+from gantline.engine.policy_failures import describe_error
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.trace import Trace
 

@@ -14,9 +14,8 @@ from gantline.core.options import Option, OptionTable, decode_option, encode_opt
 from gantline.core.plan_json import decode_grant, encode_grant
 from gantline.core.tables import Tables
 from gantline.engine.executor import Verb
-from gantline.engine.in_flight import HOLDS
+from gantline.engine.in_flight import HOLDS, LiveGang
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.reality import LiveGang
 from gantline.engine.reconcile import Reconciler
 
 _PLAIN = ("row", "epoch", "node", "rate", "revision", "pause", "started", "saved", "onto", "rest", "suspended", "saves", "saves_done")

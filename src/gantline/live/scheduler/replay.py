@@ -18,7 +18,7 @@ from gantline.core.plan import Plan
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.policy_failures import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.live.store.records import UNREADABLE

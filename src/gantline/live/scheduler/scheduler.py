@@ -26,8 +26,8 @@ from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
-from gantline.engine.least_lost import check_choice
-from gantline.engine.lost_turns import Incident, OverBudgetError
+from gantline.engine.policy_failures import Incident, OverBudgetError
+from gantline.engine.walk.eviction import check_choice
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.runners.runner import Runner, RunnerEvents
 from gantline.live.runners.runner_context import Contact, Task

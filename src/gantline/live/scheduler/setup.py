@@ -30,8 +30,8 @@ from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
 from gantline.engine.lists import RowCount
-from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
+from gantline.engine.policy_failures import Incident
 from gantline.engine.state import State
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
@@ -232,7 +232,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
     loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
-    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
+    engine.preemption_grace.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut

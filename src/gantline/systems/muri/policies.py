@@ -16,7 +16,16 @@ from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.models.goodput.batch import MOST
-from gantline.models.sharing.stage_cycles import Stages, interleaving_efficiency, longest_cycle, shortest_cycle, usable
+from gantline.models.sharing.stage_cycles import (
+    DISTURBED,
+    ITERATION,
+    STAGES,
+    Stages,
+    interleaving_efficiency,
+    longest_cycle,
+    shortest_cycle,
+    usable,
+)
 from gantline.models.solvers.matchings import PairsByKind
 
 # Which jobs share devices (Zhao et al., Muri, SIGCOMM 2022, sections 4.2 and 4.3): by repeated matchings, or in chunks of the order.

@@ -14,7 +14,7 @@ from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
 from gantline.engine.drivers.checkpoints import read_checkpoint, write_checkpoint
 from gantline.engine.log import Log
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.systems.gavel.imitation.run_state import GavelRunState
 from gantline.systems.gavel.imitation.tables import RoundCount, RoundStep, RoundTime, more_room
 

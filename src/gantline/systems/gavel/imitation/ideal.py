@@ -14,9 +14,9 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Device, Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, open_interval
 from gantline.engine.log import Log
+from gantline.engine.time_shares import Fluid
 from gantline.systems.gavel.imitation.setup import GavelSetup
 from gantline.systems.gavel.policies.allocation import Allocation, devices_used, effective_throughput
 from gantline.systems.gavel.policies.instance import Instance

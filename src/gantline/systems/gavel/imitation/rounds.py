@@ -20,7 +20,7 @@ from gantline.core.columns import Job
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.gang import close_interval
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.systems.gavel.imitation.checkpoint import resume_rounds, save_rounds
 from gantline.systems.gavel.imitation.ideal import run_ideally
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds

@@ -14,7 +14,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import profiles_of, profiles_summary
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.models.goodput.measured import Application, Profiles
 from gantline.policies.node_classes import NodeClass, node_classes
 from gantline.policies.recorded import Recorded

@@ -14,7 +14,7 @@ from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut
-from gantline.policies.elastic.policies import worth_it
+from gantline.policies.elastic.policies import compact, grow_by_gain, grow_in_turns, in_order, order_by, worth_it
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.systems.afs.policies import apathetic_shares
 from gantline.systems.ffdl.policies import best_sum
