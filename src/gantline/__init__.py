@@ -54,7 +54,12 @@ _WITH = {"simulate": "gantline.lab.report.plots", "Run": "gantline.lab.report.pl
 __all__ = [*_EXPORTS]
 
 
+#: former names, which go with the next minor version
+_FORMER = {"about": "param"}
+
+
 def __getattr__(name: str) -> Any:
+    name = _FORMER.get(name, name)
     if name in _EXPORTS:
         from importlib import import_module
 

@@ -10,8 +10,8 @@ from tests.live.specs import ended, running, shell, until
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.scheduler.replay import replay_store
-from gantline.live.scheduler.requests import change_jobs
 from gantline.live.store import SqlStore
 
 

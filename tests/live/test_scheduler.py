@@ -22,7 +22,7 @@ from gantline.live.runners.local.execution import LocalKeepers
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.requests import change_jobs
+from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.store import SqlStore
 
 

@@ -16,15 +16,23 @@ APART = ("train/", "core/machine_code/")
 
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
-    "Book": "ElasticFlow's bookings of time, and the live scheduler's book of jobs",
+    "Ended": "columns of the jobs that have ended, and what a commit has ended",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
-    "Groups": "groups of a plan, and control groups of the kernel",
+    "Interval": "columns of the log, and an interval of confidence",
+    "Job": "the column names of the table of jobs, and a job of a live service",
     "Log": "intervals of the engine, and lines of a job",
+    "Node": "the column names of the table of nodes, and a node of a cluster",
+    "Option": "the column names of the table of options, and a way to run a job",
+    "Outcome": "how a loop ends, and how a run of a sweep ended",
     "Part": "a role of a plan, and of a job file, which becomes one",
     "Pool": "seats of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
+    "Record": "columns of a record, and a stored run of a sweep",
     "Setup": "of a forecast, and of a service",
+    "Switch": "an engine setting that is on or off, and a switch of a network",
     "Task": "one run of a sweep, and one process of the local runner",
+    "Walk": "columns of what a walk notes, and a walk along links",
+    "Workload": "what a measurement of coverage draws, and a Kubernetes object that is taken in",
 }
 
 #: functions that stand twice in one room, and why

@@ -16,7 +16,7 @@ from gantline.core.units import human_seconds
 from gantline.live.jobs.cluster_check import check_promises
 from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_file import spec_of
-from gantline.live.scheduler.requests import change_jobs as change
+from gantline.live.scheduler.job_settings import change_jobs as change
 from gantline.live.service.access import Role
 from gantline.live.service.answers import NoRightError, large
 from gantline.live.service.application import Here, Router
