@@ -23,15 +23,15 @@ SYSTEM = System(
     },
     regimes={
         "irfsim": ".regime:REGIME",
-        "irfsim-known": ".regime_known:REGIME",
+        "irfsim-known": ".regime:KNOWN",
     },
     imitations={
         "irfsim": ".imitation.drive:drive",
         "irfsim-known": ".imitation.drive:drive",
     },
     scopes={
-        "irfsim": ".imitation.scope:SCOPE",
-        "irfsim-known": ".imitation.scope:SCOPE",
+        "irfsim": ".imitation.drive:SCOPE",
+        "irfsim-known": ".imitation.drive:SCOPE",
     },
     importers={
         "irfsim": (".importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
@@ -40,8 +40,8 @@ SYSTEM = System(
         "hybrid": (".generator:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
     },
     studies={
-        "allox-alpha": ".studies.alpha:AlloXAlpha",
-        "allox-baselines": ".studies.baselines:AlloXBaselines",
+        "allox-alpha": ".studies.figures:AlloXAlpha",
+        "allox-baselines": ".studies.figures:AlloXBaselines",
     },
     also_called={
         "allox": "irfsim",

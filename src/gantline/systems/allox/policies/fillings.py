@@ -18,13 +18,10 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
 from gantline.systems.allox.policies import baselines
-from gantline.systems.allox.policies.ageing import next_ageing
-from gantline.systems.allox.policies.fill import FillMisfit
-from gantline.systems.allox.policies.instant import Instant
+from gantline.systems.allox.policies.baselines import FillMisfit, Ways, Worth, exchange_rates, interchangeable
+from gantline.systems.allox.policies.decision import next_ageing, read_weights
+from gantline.systems.allox.policies.instant import Instant, Samples, check_profile
 from gantline.systems.allox.policies.policy import PAPER
-from gantline.systems.allox.policies.profiling import Samples, check_profile
-from gantline.systems.allox.policies.users import read_weights
-from gantline.systems.allox.policies.ways import Ways, Worth, exchange_rates, interchangeable
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,10 @@ class AlloXPlus(Filling):
     age: float = field(default=500.0, metadata=about("seconds of waiting after which a job goes first", low=0.0, unit="seconds"))
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
-        return baselines.allox_plus(ways, instant.pool, instant.arrival, instant.now, self.age)
+        return baselines.allox_plus(ways, instant.pool, instant.arrival, instant.snapshot.now, self.age)
 
     def valid_until(self, instant: Instant) -> float:
-        return math.inf if math.isinf(self.age) else next_ageing(instant.arrival, instant.now, self.age)
+        return math.inf if math.isinf(self.age) else next_ageing(instant.arrival, instant.snapshot.now, self.age)
 
 
 _DRF = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011)"
@@ -119,7 +116,7 @@ class DominantResourceFairness(Filling):
 
     def demands(self, instant: Instant, ways: Ways) -> Ints:
         """The one way per job that counts as its demand: the fastest, with devices if equal."""
-        return np.flatnonzero(ways.fastest(instant.tier))
+        return ways.fastest(instant.tier)
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
         chosen = self.demands(instant, ways)

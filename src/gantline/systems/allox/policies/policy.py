@@ -13,13 +13,9 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.takes import about
-from gantline.systems.allox.policies.ageing import next_ageing
-from gantline.systems.allox.policies.allox import decide, nothing_hangs
-from gantline.systems.allox.policies.behind import behind_gangs
-from gantline.systems.allox.policies.instant import Instant
-from gantline.systems.allox.policies.profiling import Samples, check_profile
-from gantline.systems.allox.policies.users import read_weights
-from gantline.systems.allox.policies.ways import Ways
+from gantline.systems.allox.policies.baselines import Ways
+from gantline.systems.allox.policies.decision import behind_gangs, decide, next_ageing, nothing_hangs, read_weights
+from gantline.systems.allox.policies.instant import Instant, Samples, check_profile
 
 PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
 
@@ -91,11 +87,11 @@ class AlloX(Policy):
                 return ways.job[:0]
             weight = instant.pool.weight
             age = np.where(waiting.width.max(axis=1) > 1, min(self.age, self.patience), self.age)
-            found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=age, state=memory)
+            found, state = decide(waiting, machines, score, weight, now=instant.snapshot.now, alpha=self.alpha, age=age, state=memory)
             steady = nothing_hangs(waiting, machines, found)
             jobs, kinds = found.jobs, found.kinds
             if self.fill and not steady:
-                more = behind_gangs(waiting, machines, found, instant.now)
+                more = behind_gangs(waiting, machines, found, instant.snapshot.now)
                 jobs, kinds = np.concatenate((jobs, more[0])), np.concatenate((kinds, more[1]))
             return way[jobs, kinds]
 
