@@ -36,11 +36,11 @@ class Task:
     holds: tuple[float, float, float] = (0.0, 0.0, 0.0)
     gain: float = 0.0  # what it adds to its user's score while it runs
     machine: int = -1  # of those that AlloX started; -1 otherwise
-    span: Span | None = None
+    span: TaskInterval | None = None
 
 
 @dataclass(slots=True)
-class Span:
+class TaskInterval:
     """An interval in which a task ran."""
 
     task: Task
@@ -83,7 +83,7 @@ class IRFsim:
         self.now = 0.0
         self.arrived = self.finished = self.events = 0
         self.running: list[Task] = []
-        self.spans: list[Span] = []
+        self.spans: list[TaskInterval] = []
         self.unready: dict[float, list[Task]] = {}  # by arrival, and how many samples of these jobs have not ended
         self.samples_left: dict[float, int] = {}
 
@@ -178,7 +178,7 @@ class IRFsim:
         if span is not None and span.end == self.now and span.device == device:  # it was stopped in this instant, and goes on
             span.end = inf
         else:
-            task.span = Span(task, device, self.now)
+            task.span = TaskInterval(task, device, self.now)
             self.spans.append(task.span)
 
     def _progress(self, task: Task) -> float:
