@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gantline import simulate, simulate_in_blocks
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.simulator.run import Run
 from gantline.traces.generators import generate
 
@@ -41,6 +41,6 @@ def in_blocks(path: Path, block: int, policy: str) -> tuple[float, int, float]:
 def _longest_queue(run: Run) -> int:
     """Most jobs at once that had not started for the first time."""
     F = run.tables.F
-    times = np.concatenate([F[c.ARRIVAL], F[c.FIRST_START]])
+    times = np.concatenate([F[Job.ARRIVAL], F[Job.FIRST_START]])
     steps = np.repeat([1, -1], F.shape[1])
     return int(np.cumsum(steps[np.argsort(times, kind="stable")]).max(initial=0))

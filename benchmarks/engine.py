@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gantline import Assignments, Mode, Part, Plan, Policy, Snapshot, simulate
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
@@ -45,7 +45,7 @@ def engine() -> Engine:
     rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 2, "duration": LENGTH} for k in range(JOBS)]
     tables = load_tables(Trace.from_records(rows), parse_cluster(CLUSTER))
     state = State(tables, Regime(), find_placement("first-free"))
-    tables.I[c.PHASE] = int(Phase.PENDING)
+    tables.I[Job.PHASE] = int(Phase.PENDING)
     state.activate(np.arange(JOBS))
     state.rebuild()
     return Engine(state, Told([]))
@@ -72,7 +72,7 @@ def per_decision(plans: Callable[[int], Plan]) -> tuple[float, float]:
     made = [plans(k) for k in range(DECISIONS + 2)]
     for plan in made[:2]:
         decide(one, plan)
-    assert int((one.state.tables.I[c.PHASE] == Phase.RUNNING).sum()) == JOBS, "not all run"
+    assert int((one.state.tables.I[Job.PHASE] == Phase.RUNNING).sum()) == JOBS, "not all run"
     whole = timed(lambda: [decide(one, plan) for plan in made[2:]] and None)
 
     def ask() -> None:

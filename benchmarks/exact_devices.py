@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gantline import Assignments, Plan, Policy, Snapshot, simulate
-from gantline.core import columns as c
+from gantline.core.columns import FREE
 
 JOBS, CLUSTER = 2500, "64x8"
 
@@ -25,7 +25,7 @@ class FirstFree(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
         running, gpus = jobs.running, jobs.gpus
-        free = np.flatnonzero(snapshot.cluster.device_holder == c.FREE).tolist()
+        free = np.flatnonzero(snapshot.cluster.device_holder == FREE).tolist()
         who, where = [], []
         for position in np.flatnonzero(running).tolist():
             who.append(position)

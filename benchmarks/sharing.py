@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks._sharing_policies import run_all
 
 from gantline import Assignments, Mode, Plan, Policy
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.facts import Facts
 from gantline.core.phases import Phase
 from gantline.engine.assembly.load import load_tables
@@ -35,7 +35,7 @@ def engine_of(jobs: int) -> Engine:
     records = [{"job": f"j{k}", "arrival": 0.0, "gpus": 2, "duration": 1e6} for k in range(jobs)]
     tables = load_tables(Trace.from_records(records), parse_cluster(f"{jobs // 2 + 12}x8/64c/512g"), sizes_bind=False)
     state = State(tables, Regime(), find_placement("first-free"), Facts())
-    tables.I[c.PHASE] = int(Phase.PENDING)
+    tables.I[Job.PHASE] = int(Phase.PENDING)
     state.activate(np.arange(jobs))
     state.rebuild()
     return Engine(state, Policy())

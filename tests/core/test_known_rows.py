@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.live.layers import Growing
 
 
-@pytest.mark.parametrize("column", [c.ESTIMATE, c.PRIORITY, c.DEADLINE])
+@pytest.mark.parametrize("column", [Job.ESTIMATE, Job.PRIORITY, Job.DEADLINE])
 def test_whoever_has_changed_is_written_anew(column: int) -> None:
     now = decode_snapshot({"now": 9, "cluster": "1x4", "jobs": [{"id": "a", "gpus": 2}, {"id": "b", "gpus": 3}]})
     tables, known = tables_behind(now), KnownRows()

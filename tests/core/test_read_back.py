@@ -9,7 +9,7 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline import Assignment, Mode, Policy
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
@@ -37,7 +37,7 @@ def test_a_snapshot_read_back_knows_whose_turn_is_to_come_and_no_mates_that_have
     later = engine_behind(tables_behind(again), engine.state)
     for one in (engine, later):
         commit(one, group[:2], at=100.0)
-        assert one.state.tables.F[c.SINCE, 1] == pytest.approx(100.0 + 5.0)  # a switch, not a resume
+        assert one.state.tables.F[Job.SINCE, 1] == pytest.approx(100.0 + 5.0)  # a switch, not a resume
 
 
 def engine_behind(tables: Tables, like: State) -> Engine:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gantline import OrderPolicy, Plan, Policy, Snapshot, simulate
-from gantline.core import columns as c
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError
 from gantline.core.insiders import tables_behind
 from gantline.core.lending import Lent
@@ -98,9 +98,9 @@ def test_every_column_is_read_only(kind: type) -> None:
 
 def test_true_durations_cannot_be_read_without_estimates() -> None:
     snapshot = one_snapshot()
-    truth = tables_behind(snapshot).F[c.WORK]
+    truth = tables_behind(snapshot).F[Job.WORK]
     F, _ = snapshot.jobs.matrices()
-    for column in (c.WORK, c.DUE, c.FINISH):
+    for column in (Job.WORK, Job.DUE, Job.FINISH):
         assert np.isnan(F[column]).all()
         with pytest.raises(GantlineError):
             snapshot.lent.floats(column, np.arange(2))

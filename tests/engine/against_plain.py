@@ -11,7 +11,7 @@ from tests.oracles.books import check_books
 from tests.oracles.plain_commit import PlainCommit
 from tests.oracles.plain_walk import Gang, Place, Way
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Node
 from gantline.core.costs import Costs
 from gantline.core.gather import elapsed
 from gantline.core.phases import Phase
@@ -60,16 +60,16 @@ def assert_same(engine: Engine, plain: PlainCommit, where: str) -> None:
     assert check_books(engine.state, engine.grants) == []
     for row, gang in enumerate(plain.gangs):
         told = f"row {row} at {where}"
-        assert (t.I[c.PHASE, row] == Phase.RUNNING) == gang.runs, told
+        assert (t.I[Job.PHASE, row] == Phase.RUNNING) == gang.runs, told
         assert engine.grants.devices(row) == gang.devices, told
-        assert t.I[c.OPTION, row] - t.I[c.OPTION_FIRST, row] == gang.way if gang.runs else t.I[c.OPTION, row] == -1, told
-        assert (t.I[c.RESTARTS, row], t.I[c.PREEMPTIONS, row]) == (gang.restarts, gang.preemptions), told
+        assert t.I[Job.OPTION, row] - t.I[Job.OPTION_FIRST, row] == gang.way if gang.runs else t.I[Job.OPTION, row] == -1, told
+        assert (t.I[Job.RESTARTS, row], t.I[Job.PREEMPTIONS, row]) == (gang.restarts, gang.preemptions), told
         done = gang.done
         if gang.runs:
             rate = gang.ways[gang.way].rate
-            assert t.F[c.RATE, row] == pytest.approx(rate), told
-            assert max(t.F[c.SINCE, row], now) == pytest.approx(max(gang.since, now)), told
+            assert t.F[Job.RATE, row] == pytest.approx(rate), told
+            assert max(t.F[Job.SINCE, row], now) == pytest.approx(max(gang.since, now)), told
             done += rate * max(0.0, now - gang.since)
-        assert t.F[c.DONE, row] + t.F[c.RATE, row] * elapsed(t.F, t.I, row, now) == pytest.approx(done), told
-    assert t.NF[c.N_CPUS].tolist() == pytest.approx(plain.left("cpus"))
-    assert t.NF[c.N_MEMORY].tolist() == pytest.approx(plain.left("memory"))
+        assert t.F[Job.DONE, row] + t.F[Job.RATE, row] * elapsed(t.F, t.I, row, now) == pytest.approx(done), told
+    assert t.NF[Node.CPUS].tolist() == pytest.approx(plain.left("cpus"))
+    assert t.NF[Node.MEMORY].tolist() == pytest.approx(plain.left("memory"))

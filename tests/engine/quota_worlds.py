@@ -13,7 +13,7 @@ import numpy as np
 from tests.oracles.quota_rule import Gang, Picture, above_limit, broken_promises, vain_evictions
 from tests.systems.gavel.tiny_world import SPEEDS, table
 
-from gantline.core import columns as c
+from gantline.core.columns import ASKED_TOGETHER, FREE, Device, Job, Node, Option
 from gantline.core.inputs import Input, Reserve, SetQueue
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
@@ -21,7 +21,6 @@ from gantline.core.reasons import Reason
 from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
 from gantline.core.windows import parse_windows
-from gantline.engine import log as g
 from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
@@ -29,6 +28,7 @@ from gantline.engine.drivers.choice import make_driver
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.drivers.stepping import Driver, Stepping
 from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.log import Interval
 from gantline.engine.state import State
 from gantline.policies.registry import policy_names
 from gantline.traces.files.clusters import read_cluster
@@ -76,10 +76,10 @@ class Found:
     evictions: int  # all that were neither a window's nor a lease's end
 
     def first_start(self, job: str) -> float:
-        return float(self.state.tables.F[c.FIRST_START, self.state.tables.ids.index(job)])
+        return float(self.state.tables.F[Job.FIRST_START, self.state.tables.ids.index(job)])
 
     def finish(self, job: str) -> float:
-        return float(self.state.tables.F[c.FINISH, self.state.tables.ids.index(job)])
+        return float(self.state.tables.F[Job.FINISH, self.state.tables.ids.index(job)])
 
 
 class Watch:
@@ -128,7 +128,7 @@ class Watch:
         """The policy is asked next."""
         self.before = self.picture(loop)
         I = loop.state.tables.I
-        self._open = {gang.row: at for gang in self.before.gangs if gang.devices and (at := int(I[c.INTERVAL, gang.row])) >= 0}
+        self._open = {gang.row: at for gang in self.before.gangs if gang.devices and (at := int(I[Job.INTERVAL, gang.row])) >= 0}
 
     def _look(self, loop: Stepping) -> None:
         plan, before = self.plan, self.before
@@ -140,7 +140,9 @@ class Watch:
         by_quota = [row for row, reason in stopped if reason == Reason.QUOTA or (reason == Reason.PREEMPTED and not preempts)]
         if plan.ranking is None:  # what a policy that assigns leaves out is its own choice
             by_quota = [row for row, reason in stopped if reason == Reason.QUOTA]
-        ended = [int(loop.state.log.LI[g.L_REASON, at]) for at in self._open.values() if not np.isnan(loop.state.log.LF[g.L_END, at])]
+        ended = [
+            int(loop.state.log.LI[Interval.REASON, at]) for at in self._open.values() if not np.isnan(loop.state.log.LF[Interval.END, at])
+        ]
         known = [gang for gang in after.gangs if (then := before.gang(gang.row)) is not None and then.waits]
         took = {gang.row for gang in known if gang.devices}
         if not took or took - self._dropped:  # else the policy takes turns: it had stopped them itself, and others borrowed meanwhile
@@ -178,14 +180,14 @@ class Watch:
         """Rows that held devices at the question and hold none now, with the reason."""
         LI, LF = loop.state.log.LI, loop.state.log.LF
         rows = [(row, at) for row, at in self._open.items() if (gang := after.gang(row)) is not None and gang.waits]
-        return [(row, int(LI[g.L_REASON, at])) for row, at in rows if not np.isnan(LF[g.L_END, at])]
+        return [(row, int(LI[Interval.REASON, at])) for row, at in rows if not np.isnan(LF[Interval.END, at])]
 
     def _stopped_for_the_same(self, loop: Stepping, before: Picture) -> list[str]:
         """Rows that a quota stopped and that run again at the same instant, no larger than before."""
         state, found = loop.state, []
         for row, at in self._open.items():
-            again = int(state.tables.I[c.INTERVAL, row])
-            if again not in (-1, at) and int(state.log.LI[g.L_REASON, at]) == Reason.QUOTA:
+            again = int(state.tables.I[Job.INTERVAL, row])
+            if again not in (-1, at) and int(state.log.LI[Interval.REASON, at]) == Reason.QUOTA:
                 had = frozenset().union(*(gang.devices for gang in before.gangs if gang.row == row))
                 if state.tables.kept_free.intersection(loop.engine.grants.devices(row)) - had:
                     continue  # it goes on in a window, whose idle devices are not for everybody
@@ -200,29 +202,38 @@ class Watch:
         shrunk = max((change.time for change in self.changes if change.time <= now), default=-math.inf)
         gangs = []
         for row in state.rows.tolist():
-            phase = Phase(int(I[c.PHASE, row]))
+            phase = Phase(int(I[Job.PHASE, row]))
             if phase not in (*GRANTED, Phase.PENDING):
                 continue  # it has been told to stop
             grant = t.granted.get(row)
             if grant is not None and grant.fluid:
                 continue  # a share of the time is of no device in particular
             devices = frozenset(grants.devices(row)) if phase in GRANTED else frozenset()
-            movable = phase in (Phase.STARTING, Phase.RUNNING) and not I[c.LOCKED, row] and now >= t.F[c.LAST_START, row] + state.min_run
+            movable = (
+                phase in (Phase.STARTING, Phase.RUNNING) and not I[Job.LOCKED, row] and now >= t.F[Job.LAST_START, row] + state.min_run
+            )
             may_stop = bool(movable) and not (devices and t.kept_free.issuperset(devices))
-            first, count = int(I[c.OPTION_FIRST, row]), int(I[c.OPTION_COUNT, row])
-            sizes = t.options.I[c.O_GPUS, first : first + count]
-            size, least = int(I[c.GPUS, row]), min(int(I[c.GPUS, row]), int(I[c.MIN_GPUS, row]), *sizes.tolist())
+            first, count = int(I[Job.OPTION_FIRST, row]), int(I[Job.OPTION_COUNT, row])
+            sizes = t.options.I[Option.GPUS, first : first + count]
+            size, least = int(I[Job.GPUS, row]), min(int(I[Job.GPUS, row]), int(I[Job.MIN_GPUS, row]), *sizes.tolist())
             gangs.append(
                 Gang(
-                    row, t.ids[row], t.queues[int(I[c.QUEUE, row])], devices, max(1, size if ranked else least), size,
-                    frozenset(t.options.I[c.O_TYPE, first : first + count].tolist()), may_stop,
+                    row,
+                    t.ids[row],
+                    t.queues[int(I[Job.QUEUE, row])],
+                    devices,
+                    max(1, size if ranked else least),
+                    size,
+                    frozenset(t.options.I[Option.TYPE, first : first + count].tolist()),
+                    may_stop,
                     self._held_since(row, devices, now) < shrunk and not may_stop,
-                    float(t.F[c.KEY, row]) if ranked else math.nan, int(I[c.CONSOLIDATE, row]) == c.ASKED_TOGETHER,
+                    float(t.F[Job.KEY, row]) if ranked else math.nan,
+                    int(I[Job.CONSOLIDATE, row]) == ASKED_TOGETHER,
                 )
-            )  # fmt: skip
-        usable = {device for device in range(D.shape[1]) if t.NI[c.N_UP, D[c.D_NODE, device]] == 1 and D[c.D_CLOSED, device] == 0}
-        place = {device: (int(D[c.D_NODE, device]), int(t.NI[c.N_TYPE, D[c.D_NODE, device]])) for device in usable}
-        free = frozenset(device for device in usable if D[c.D_HOLDER, device] == c.FREE)
+            )
+        usable = {device for device in range(D.shape[1]) if t.NI[Node.UP, D[Device.NODE, device]] == 1 and D[Device.CLOSED, device] == 0}
+        place = {device: (int(D[Device.NODE, device]), int(t.NI[Node.TYPE, D[Device.NODE, device]])) for device in usable}
+        free = frozenset(device for device in usable if D[Device.HOLDER, device] == FREE)
         quotas = {name: (queue.quota, queue.borrow) for name, queue in t.queue_tree.items()}
         return Picture(now, tuple(gangs), free, place, quotas)
 

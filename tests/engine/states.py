@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.facts import Facts
 from gantline.core.phases import Phase
@@ -27,7 +27,7 @@ def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | No
     """All rows are active and pending at time zero."""
     state = State(tables, Regime(), find_placement(placement), Facts(costs or Costs(), min_run))
     rows = tables.F.shape[1]
-    tables.I[c.PHASE] = int(Phase.PENDING)
+    tables.I[Job.PHASE] = int(Phase.PENDING)
     state.activate(np.arange(rows))
     state.rebuild()
     return state

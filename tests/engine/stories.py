@@ -10,8 +10,8 @@ import numpy as np
 from tests.engine.assigning import Breathers, PairedRota, Pairs, Rota, Tries, Wanderers
 
 from gantline import Trace
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
@@ -43,7 +43,7 @@ class Ending:
 
     @property
     def unfinished(self) -> list[str]:
-        return [self.tables.ids[row] for row in np.flatnonzero(np.isnan(self.tables.F[c.FINISH]))]
+        return [self.tables.ids[row] for row in np.flatnonzero(np.isnan(self.tables.F[Job.FINISH]))]
 
 
 def jobs_of(rng: random.Random, most_gpus: int, hybrid: bool = False) -> Trace:
@@ -95,7 +95,7 @@ def tell(
         at, back = rng.uniform(0, 500), rng.uniform(1, 300)
         name = tables.cluster.nodes[rng.randrange(nodes + hybrid)].name
         changes = [NodeEvent(at, name, "down"), NodeEvent(at + back, name, "up")]
-    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, able=able)
+    executor = FaultyExecutor(tables.F[Job.WORK].copy(), world, seed, able=able)
     latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
     loop = Simulation(
         engine,

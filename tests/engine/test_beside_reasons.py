@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.reasons import slug
 from gantline.simulator.simulate import simulate
 
@@ -20,7 +20,7 @@ def job(name: str, **more: Any) -> dict[str, Any]:
 def reasons(jobs: list[dict[str, Any]], cluster: str, policy: str, **options: Any) -> dict[str, str]:
     """Why each job waits at second 50."""
     tables = simulate(jobs, cluster, policy, until=50.0, **options).tables
-    return {name: slug(int(tables.I[c.REASON, row])) for row, name in enumerate(tables.ids) if tables.I[c.HELD, row] == 0}
+    return {name: slug(int(tables.I[Job.REASON, row])) for row, name in enumerate(tables.ids) if tables.I[Job.HELD, row] == 0}
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])

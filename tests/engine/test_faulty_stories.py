@@ -8,9 +8,9 @@ from tests.engine.assigning import Pairs
 from tests.engine.stories import jobs_of, tell
 
 from gantline import simulate
-from gantline.core import columns as c
-from gantline.engine import log as g
+from gantline.core.columns import Job
 from gantline.engine.drivers.faults import Faults
+from gantline.engine.log import Interval
 
 
 def overlaps(ending) -> list[str]:
@@ -19,9 +19,9 @@ def overlaps(ending) -> list[str]:
     log = ending.loop.state.log
     spans: dict[int, list[tuple[float, float, int]]] = {}
     for at in range(log.intervals):
-        first, count = int(log.LI[g.L_OFFSET, at]), int(log.LI[g.L_COUNT, at])
+        first, count = int(log.LI[Interval.OFFSET, at]), int(log.LI[Interval.COUNT, at])
         for device in log.LD[first : first + count].tolist():
-            start, end = float(log.LF[g.L_START, at]), float(log.LF[g.L_END, at])
+            start, end = float(log.LF[Interval.START, at]), float(log.LF[Interval.END, at])
             if start != end:  # else the grant was withdrawn before it went out
                 spans.setdefault(device, []).append((start, ending.end if np.isnan(end) else end, at))
     found = []
@@ -54,8 +54,8 @@ def test_a_job_that_was_tried_does_all_its_work_again():
     again: list[float] = []
     for seed in range(6):
         ending = tell(seed, policy="tries", faults=Faults(stop=(5.0, 5.0)))
-        work, service = ending.tables.F[c.WORK], ending.tables.F[c.SERVICE]
-        once = (work > 100.0) & (ending.tables.I[c.RESTARTS] == 1)  # a job that is stopped for others works on while it saves
+        work, service = ending.tables.F[Job.WORK], ending.tables.F[Job.SERVICE]
+        once = (work > 100.0) & (ending.tables.I[Job.RESTARTS] == 1)  # a job that is stopped for others works on while it saves
         again += (service - work)[once].tolist()
     assert len(again) > 5
     assert again == pytest.approx([100.0] * len(again))
@@ -94,9 +94,9 @@ def test_without_faults_the_result_is_that_of_the_instant_executor(seed, policy)
     trace = jobs_of(rng, nodes * per)
     placement = ending.loop.state.placement
     run = simulate(trace, f"{nodes}x{per}", policy, placement=placement)
-    assert np.allclose(np.sort(ending.tables.F[c.FINISH]), np.sort(run.tables.F[c.FINISH])), (
-        ending.tables.F[c.FINISH],
-        run.tables.F[c.FINISH],
+    assert np.allclose(np.sort(ending.tables.F[Job.FINISH]), np.sort(run.tables.F[Job.FINISH])), (
+        ending.tables.F[Job.FINISH],
+        run.tables.F[Job.FINISH],
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.engine.states import commit, engine_of
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job, Node
 from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
@@ -24,7 +24,7 @@ def jobs(*gpus: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def reason(engine: Engine, row: int) -> Reason:
-    return Reason(int(engine.state.tables.I[c.REASON, row]))
+    return Reason(int(engine.state.tables.I[Job.REASON, row]))
 
 
 def held(engine: Engine, row: int) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def held(engine: Engine, row: int) -> tuple[int, ...]:
 
 
 def running(engine: Engine, row: int) -> bool:
-    return bool(engine.state.tables.I[c.PHASE, row] == Phase.RUNNING)
+    return bool(engine.state.tables.I[Job.PHASE, row] == Phase.RUNNING)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def test_a_gang_that_runs_does_not_lose_its_place_to_a_meaningless_row(asked: As
     commit(engine, [asked, Assignment(B)], at=10.0)
 
     assert held(engine, A) == (0, 1)
-    assert engine.state.tables.I[c.RESTARTS, A] == 0
+    assert engine.state.tables.I[Job.RESTARTS, A] == 0
 
 
 def test_devices_that_others_hold_are_not_given() -> None:
@@ -96,7 +96,7 @@ def test_a_gang_that_cannot_move_stays_where_it_is() -> None:
     commit(engine, [Assignment(B), Assignment(A, devices=(2, 3))], at=10.0)
 
     assert held(engine, A) == (0, 1)
-    assert engine.state.tables.I[c.PREEMPTIONS, A] == 0
+    assert engine.state.tables.I[Job.PREEMPTIONS, A] == 0
     assert engine.state.out.tolist() == [0, 0]
 
 
@@ -106,7 +106,7 @@ def test_two_gangs_swap_places() -> None:
     commit(engine, [Assignment(A, devices=(2, 3)), Assignment(B, devices=(0, 1))], at=10.0)
 
     assert (held(engine, A), held(engine, B)) == ((2, 3), (0, 1))
-    assert engine.state.tables.F[c.SINCE, [A, B]].tolist() == [15.0, 15.0]
+    assert engine.state.tables.F[Job.SINCE, [A, B]].tolist() == [15.0, 15.0]
 
 
 def test_a_gang_whose_old_place_is_taken_and_whose_new_one_is_not_free_stops() -> None:
@@ -117,7 +117,7 @@ def test_a_gang_whose_old_place_is_taken_and_whose_new_one_is_not_free_stops() -
     assert held(engine, B) == (0, 1)
     assert not running(engine, A)
     assert reason(engine, A) is Reason.RESOURCES
-    assert engine.state.tables.F[c.SAFE, A] == pytest.approx(10.0)  # stopped on purpose: nothing is lost
+    assert engine.state.tables.F[Job.SAFE, A] == pytest.approx(10.0)  # stopped on purpose: nothing is lost
 
 
 def test_growth_that_finds_no_room_changes_nothing() -> None:
@@ -126,7 +126,7 @@ def test_growth_that_finds_no_room_changes_nothing() -> None:
     commit(engine, [Assignment(A, gpus=3), Assignment(B)], at=10.0)
 
     assert held(engine, A) == (0, 1)
-    assert engine.state.tables.F[c.DUE, A] == pytest.approx(100.0)
+    assert engine.state.tables.F[Job.DUE, A] == pytest.approx(100.0)
 
 
 def test_those_who_shrink_make_room_for_those_listed_before_them() -> None:
@@ -168,7 +168,7 @@ def test_devices_beside_a_share_are_given_up_to_the_last_one() -> None:
 def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
     engine = engine_of(jobs(2, 2), "1x4")
     commit(engine, [Assignment(A, devices=(0, 1))])
-    engine.state.tables.I[c.LOCKED, A] = 1
+    engine.state.tables.I[Job.LOCKED, A] = 1
     for plan in ([], [Assignment(A, devices=(2, 3))], [Assignment(A, gpus=4)], [Assignment(A, share=0.5)]):
         commit(engine, plan, at=engine.state.now + 10.0)
         assert held(engine, A) == (0, 1)
@@ -212,7 +212,7 @@ def test_a_running_pair_of_strangers_is_brought_together_by_moving_one() -> None
     commit(engine, pair(A, B), at=10.0)
 
     assert (held(engine, A), held(engine, B)) == ((0,), (0,))
-    assert engine.state.tables.I[c.RESTARTS, [A, B]].tolist() == [0, 1]
+    assert engine.state.tables.I[Job.RESTARTS, [A, B]].tolist() == [0, 1]
 
 
 def test_a_pair_is_parted_and_one_stays() -> None:
@@ -221,7 +221,7 @@ def test_a_pair_is_parted_and_one_stays() -> None:
     commit(engine, [Assignment(A), Assignment(B)], at=10.0)
 
     assert sorted([held(engine, A), held(engine, B)]) == [(0,), (1,)]
-    assert engine.state.tables.D[c.D_HOLDER].tolist() in ([A, B], [B, A])
+    assert engine.state.tables.D[Device.HOLDER].tolist() in ([A, B], [B, A])
 
 
 def test_three_slim_members_spread_over_the_devices_of_a_wide_one() -> None:
@@ -244,7 +244,7 @@ def test_members_use_cpus_each_of_its_own() -> None:
     commit(engine, [Assignment(k, group=0, mode=Mode.SPACE) for k in range(3)])
 
     assert [running(engine, k) for k in range(3)] == [True, True, False]
-    assert engine.state.tables.NF[c.N_CPUS, 0] == pytest.approx(2.0)
+    assert engine.state.tables.NF[Node.CPUS, 0] == pytest.approx(2.0)
 
 
 def test_turns_follow_their_shares() -> None:
@@ -252,9 +252,9 @@ def test_turns_follow_their_shares() -> None:
     rows = [Assignment(A, group=0, mode=Mode.TIME, share=0.75), Assignment(B, group=0, mode=Mode.TIME, share=0.25)]
     commit(engine, rows)
 
-    assert engine.state.tables.F[c.RATE].tolist() == pytest.approx([0.75, 0.25])
+    assert engine.state.tables.F[Job.RATE].tolist() == pytest.approx([0.75, 0.25])
     commit(engine, [Assignment(A, group=0, mode=Mode.TIME, share=1.0), rows[1]], at=10.0)
-    assert engine.state.tables.F[c.RATE].tolist() == pytest.approx([0.8, 0.2])  # more than all is divided in proportion
+    assert engine.state.tables.F[Job.RATE].tolist() == pytest.approx([0.8, 0.2])  # more than all is divided in proportion
 
 
 # --- the ranking form after grants --------------------------------------------------------------------------------------
@@ -272,4 +272,4 @@ def test_a_share_of_the_time_has_a_lease_too() -> None:
     told = {"arrival": 0.0, "gpus": 1, "duration": 1000.0, "options": "a:1=1000|b:1=500"}
     engine = engine_of([{"job": "a", **told}], "a:1x1,b:1x1")
     commit(engine, [Assignment(0, 0, share=0.5, until=50.0), Assignment(0, 1, share=0.5, until=50.0)])
-    assert engine.state.tables.F[c.UNTIL, 0] == 50.0
+    assert engine.state.tables.F[Job.UNTIL, 0] == 50.0

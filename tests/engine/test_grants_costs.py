@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.states import commit, engine_of
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
@@ -52,12 +52,12 @@ def test_a_change_costs_what_its_kind_costs(after: Assignment, price: float) -> 
     engine = engine_of(JOB, CLUSTER, costs=COSTS)
     commit(engine, [BEFORE])
     F = engine.state.tables.F
-    assert F[c.SINCE, 0] == 1.0  # a first start
+    assert F[Job.SINCE, 0] == 1.0  # a first start
     commit(engine, [after], at=100.0)
 
-    paused = max(0.0, float(F[c.SINCE, 0]) - 100.0)
+    paused = max(0.0, float(F[Job.SINCE, 0]) - 100.0)
     assert paused == price
-    assert F[c.DONE, 0] + F[c.RATE, 0] * (100.0 - F[c.SINCE, 0]) * (paused == 0.0) == pytest.approx(99.0)
+    assert F[Job.DONE, 0] + F[Job.RATE, 0] * (100.0 - F[Job.SINCE, 0]) * (paused == 0.0) == pytest.approx(99.0)
 
 
 def test_a_stop_is_saved_and_a_resume_is_paid() -> None:
@@ -66,8 +66,8 @@ def test_a_stop_is_saved_and_a_resume_is_paid() -> None:
     commit(engine, [], at=100.0)
     commit(engine, [BEFORE], at=200.0)
 
-    assert engine.state.tables.F[c.SINCE, 0] == 202.0
-    assert engine.state.tables.F[c.SAFE, 0] == pytest.approx(99.0)
+    assert engine.state.tables.F[Job.SINCE, 0] == 202.0
+    assert engine.state.tables.F[Job.SAFE, 0] == pytest.approx(99.0)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def test_stopping_takes_time_where_an_executor_takes_time() -> None:
     ]
     tables = load_tables(Trace.from_records(jobs), read_cluster("1x1"))
     state = State(tables, Regime(), find_placement("first-free"))
-    engine, executor = Engine(state, Newest()), FaultyExecutor(tables.F[c.WORK], Faults(stop=(30.0, 30.0)))
+    engine, executor = Engine(state, Newest()), FaultyExecutor(tables.F[Job.WORK], Faults(stop=(30.0, 30.0)))
     Simulation(engine, driver=Acknowledged(engine, executor)).run()
 
-    assert tables.F[c.FINISH].tolist() == pytest.approx([150.0, 120.0])  # it worked on while it was saving: 70 done by 70 s
+    assert tables.F[Job.FINISH].tolist() == pytest.approx([150.0, 120.0])  # it worked on while it was saving: 70 done by 70 s

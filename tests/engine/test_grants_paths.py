@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job
 from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.commit import commit_assignments
@@ -73,7 +73,7 @@ def test_plans_that_only_name_options_or_only_devices_are_no_exception(
         rows = [Assignment(job, devices=devices) if named else Assignment(job, option) for job, (option, devices) in wanted.items()]
         commit_both(both, step, rows)
         for engine in both if locked >= 0 else ():
-            engine.state.tables.I[c.LOCKED, locked] ^= 1
+            engine.state.tables.I[Job.LOCKED, locked] ^= 1
     assert both[0].state.log.hash() == both[1].state.log.hash()
     one, other = (repr(sorted(engine.grants.by_row.items(), key=lambda row: row[0])) for engine in both)
     assert one == other  # NaN stands for what is not said, and equals nothing
@@ -87,7 +87,7 @@ def commit_both(both: tuple[Engine, Engine], step: int, rows: list[Assignment]) 
     compiled.commit(Plan.assign(rows))
     commit_assignments(general.grants, general.state.rows, Assignments.of(rows), general=True)
     ours, theirs = general.state.tables, compiled.state.tables
-    np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
+    np.testing.assert_array_equal(ours.D[Device.HOLDER], theirs.D[Device.HOLDER])
     np.testing.assert_array_equal(ours.NI, theirs.NI)
     np.testing.assert_allclose(ours.NF, theirs.NF)
     np.testing.assert_array_equal(ours.I[:, :JOBS], theirs.I[:, :JOBS])
@@ -103,8 +103,8 @@ def test_another_option_of_the_same_shape_changes_the_speed(general: bool) -> No
     for at, option in ((0.0, 0), (10.0, 1)):
         engine.state.now = at
         commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), general)
-    assert F[c.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
-    assert F[c.DONE, 0] == pytest.approx(10.0)
+    assert F[Job.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
+    assert F[Job.DONE, 0] == pytest.approx(10.0)
 
 
 def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,4 +149,4 @@ def test_a_lease_that_becomes_longer_is_noticed() -> None:
     for at, end in enumerate((500.0, 500.0, 500.0, 600.0)):
         until[0] = end
         commit(engine, Assignments(np.arange(1), until=until), at=float(at))
-        assert engine.state.tables.F[c.UNTIL, 0] == end
+        assert engine.state.tables.F[Job.UNTIL, 0] == end

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.states import engine_of
 from tests.oracles.books import check_books
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Node
 from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
@@ -104,12 +104,12 @@ def take(engine: Engine, act: str, what: Any) -> None:
         lose_node(engine.grants, what)
     elif act == "drain":
         drain_node(state, what)
-    elif act == "return" and t.NI[c.N_UP, what] == 0:
+    elif act == "return" and t.NI[Node.UP, what] == 0:
         return_node(state, what)
     elif act.endswith("cordon"):
         t.cordon(what, closed=act == "cordon")
     elif act == "lock":
-        t.I[c.LOCKED, what] = 1 - t.I[c.LOCKED, what]
+        t.I[Job.LOCKED, what] = 1 - t.I[Job.LOCKED, what]
 
 
 @settings(max_examples=3 * settings().max_examples)
@@ -119,9 +119,9 @@ def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run
     costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, checkpoint=checkpoint)
     engine = engine_of(rows, CLUSTER, checkpoint=checkpoint, costs=costs, min_run=min_run)
     t = engine.state.tables
-    done = t.F[c.DONE].copy()
+    done = t.F[Job.DONE].copy()
     for act, what in story:
-        safe = t.F[c.SAFE].copy()
+        safe = t.F[Job.SAFE].copy()
         had = {row: {*engine.grants.devices(row)} for row in range(JOBS)}
         may = [engine.grants.holdings.is_open(device) for device in range(DEVICES)]
         take(engine, act, what)
@@ -129,13 +129,13 @@ def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run
         told = engine.state.snapshot().jobs
         assert [told.devices(k) for k in range(len(told))] == [engine.grants.devices(row) for row in engine.state.rows.tolist()]
         engine.state.decision += 1
-        assert (t.F[c.SAFE] >= safe - 1e-9).all(), "saved work was lost"
+        assert (t.F[Job.SAFE] >= safe - 1e-9).all(), "saved work was lost"
         new = {device for row in range(JOBS) for device in {*engine.grants.devices(row)} - had[row]}
         assert all(may[device] for device in new), "somebody new got a device that is cordoned or whose node drains"
         if act not in ("lose", "drain"):
-            assert (t.F[c.DONE] >= done - 1e-9).all(), "work was lost without a failure"
-        done = t.F[c.DONE].copy()
-        assert (t.F[c.DONE] <= t.F[c.WORK] + 1e-6).all()
+            assert (t.F[Job.DONE] >= done - 1e-9).all(), "work was lost without a failure"
+        done = t.F[Job.DONE].copy()
+        assert (t.F[Job.DONE] <= t.F[Job.WORK] + 1e-6).all()
     for row in range(JOBS):
-        if t.I[c.PHASE, row] == Phase.PENDING:
-            assert t.I[c.HELD, row] == 0
+        if t.I[Job.PHASE, row] == Phase.PENDING:
+            assert t.I[Job.HELD, row] == 0

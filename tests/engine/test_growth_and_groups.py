@@ -9,7 +9,7 @@ from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
 
 from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.reasons import Reason
 from gantline.models.model import Gang, PerformanceModel
@@ -26,7 +26,7 @@ def test_a_gang_whose_node_is_full_moves_as_a_whole_rather_than_being_split(requ
     commit(engine, both, at=0.0)
     commit(engine, [Assignment(0, gpus=4, within="node", required=required), both[1]], at=10.0)
     assert engine.grants.devices(0) == (4, 5, 6, 7)
-    assert engine.state.tables.I[c.RESTARTS, 0] == 1
+    assert engine.state.tables.I[Job.RESTARTS, 0] == 1
     assert check_books(engine.state, engine.grants) == []
 
 
@@ -42,7 +42,7 @@ SPREAD, MOVED = (0, 1, 4, 5), (4, 5, 6, 7)
 )  # fmt: skip
 def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str, sensitive: bool, devices: tuple[int, ...]) -> None:
     engine = engine_of(jobs(2, 2), "2x4", placement=placement)
-    engine.state.tables.I[c.CONSOLIDATE] = int(sensitive)
+    engine.state.tables.I[Job.CONSOLIDATE] = int(sensitive)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.grants.devices(0) == devices
@@ -129,7 +129,7 @@ class Rota(Policy):
 def test_a_turn_of_a_time_shared_group_is_no_preemption_and_costs_a_switch() -> None:
     run = simulate(jobs(1, 1, 1), "1x2", Rota(), until=350.0, costs=Costs(resume=50.0, switch=5.0))
     assert run.jobs["preemptions"].sum() == 0
-    assert run.tables.F[c.SERVICE].tolist() == pytest.approx(
+    assert run.tables.F[Job.SERVICE].tolist() == pytest.approx(
         [200.0, 245.0, 245.0]
     )  # two have been out once, and came back after five seconds
 
@@ -144,10 +144,10 @@ class Company(PerformanceModel):
 def test_who_may_not_be_touched_is_faster_at_once_when_a_mate_leaves_the_group_and_stays_where_it_is() -> None:
     engine = engine_of(jobs(1, 1), "1x2", performance=Company())
     commit(engine, [Assignment(0, group=0), Assignment(1, group=0)], at=0.0)
-    rate = engine.state.tables.F[c.RATE]
+    rate = engine.state.tables.F[Job.RATE]
     assert rate.tolist() == [0.5, 0.5]
-    engine.state.tables.I[c.LOCKED, 1] = 1  # the plan does not change it, so that only the one who leaves can tell
+    engine.state.tables.I[Job.LOCKED, 1] = 1  # the plan does not change it, so that only the one who leaves can tell
     commit(engine, [Assignment(0), Assignment(1, group=0)], at=10.0)
     assert (engine.grants.devices(0), engine.grants.devices(1)) == ((0,), (1,))
     assert rate.tolist() == [1.0, 1.0]
-    assert engine.state.tables.F[c.DUE, 1] == pytest.approx(10.0 + 1000.0 - 5.0)
+    assert engine.state.tables.F[Job.DUE, 1] == pytest.approx(10.0 + 1000.0 - 5.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.engine.stories import Ending, tell
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.inputs import Action, JobRequest
 from gantline.engine.drivers.faults import Faults
 from gantline.engine.executor import Can
@@ -56,7 +56,7 @@ def test_who_can_grow_in_place_is_not_stopped_for_it() -> None:
         able, unable = (tell(seed, faults=slow, policy="breathers", able=can) for can in (EVERYTHING, frozenset({Can.SHARE, Can.BATCH})))
         well(able, seed)
         well(unable, seed)
-        assert able.tables.F[c.FINISH].max() <= unable.tables.F[c.FINISH].max()
+        assert able.tables.F[Job.FINISH].max() <= unable.tables.F[Job.FINISH].max()
 
 
 def test_a_save_on_demand_keeps_work_through_a_failure() -> None:
@@ -73,5 +73,5 @@ def test_a_save_on_demand_keeps_work_through_a_failure() -> None:
             requests=(*wanted, NodeEvent(95.0, "node0", "down"), NodeEvent(96.0, "node0", "up")),
         )
         well(ending, 3)
-        lost.append(float(np.nansum(ending.tables.F[c.LOST])))
+        lost.append(float(np.nansum(ending.tables.F[Job.LOST])))
     assert lost[1] < lost[0]

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from tests.engine.states import engine_of
 
-from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetJob, Submit, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
-from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
+from gantline.engine.lists import RowCount
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.engine.submissions import RejectedError
@@ -141,7 +141,7 @@ def test_a_job_that_asks_for_more_gets_it_when_the_policy_says_so() -> None:
 
 def test_what_cannot_be_is_refused_with_a_reason_and_nothing_is_queued() -> None:
     engine = engine_of([job("a")], "1x2")
-    engine.state.lists.number[ls.NEXT] = 1  # the trace's only job has arrived
+    engine.state.lists.number[RowCount.NEXT] = 1  # the trace's only job has arrived
     before = len(engine.state.tables.ids)
     with pytest.raises(RejectedError, match="asks for more devices than the cluster has") as large:
         engine.apply(Submit(0.0, {"id": "huge", "gpus": 64}))
@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused_with_a_reason_and_nothing_is_queued() -> None
 
 def test_a_finished_job_cannot_be_requeued() -> None:
     engine = engine_of([job("a")], "1x2")
-    engine.state.tables.I[c.PHASE, 0] = int(Phase.COMPLETED)
+    engine.state.tables.I[Job.PHASE, 0] = int(Phase.COMPLETED)
     with pytest.raises(RefusedError, match="job 'a' is completed"):
         engine.apply(JobRequest(0.0, Action.REQUEUE, "a"))
     assert engine.apply(JobRequest(0.0, Action.CANCEL, "a")) is False
@@ -203,7 +203,7 @@ def test_a_submission_does_not_look_at_jobs_that_have_ended() -> None:
     engine = engine_of([job("old")], "1x4")
     t, state = engine.state.tables, engine.state
     engine.apply(JobRequest(0.0, Action.CANCEL, "old"))
-    t.I[c.SMALLEST, 0] = 10**6
+    t.I[Job.SMALLEST, 0] = 10**6
     room = len(state.lists.demand)
     engine.apply(Submit(1.0, {"id": "new", "gpus": 1}))
     assert len(state.lists.demand) == room

@@ -9,8 +9,9 @@ import pytest
 from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
 
-from gantline.core import columns as c
 from gantline.core.cluster import Node
+from gantline.core.columns import DOWN, FREE, Device, Job
+from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
@@ -40,7 +41,7 @@ def lose(engine: Engine, node: int, at: float) -> list[int]:
 def facts(engine: Engine, row: int) -> tuple[float, float]:
     """(work kept, work lost)"""
     F = engine.state.tables.F
-    return float(F[c.DONE, row]), float(F[c.LOST, row])
+    return float(F[Job.DONE, row]), float(F[Job.LOST, row])
 
 
 # --- one device -----------------------------------------------------------------------------------------------------------
@@ -50,20 +51,20 @@ def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else
     t = engine.state.tables
     for device in ("node0:0", "node0:1"):
         engine.apply(NodeEvent(0.0, device, "drain"))
-    assert t.D[c.D_HOLDER].tolist() == [A, c.DOWN, c.FREE, c.FREE]
+    assert t.D[Device.HOLDER].tolist() == [A, DOWN, FREE, FREE]
     assert check_books(engine.state, engine.grants) == []
     again = decode_snapshot(encode_snapshot(engine.state.snapshot()))
     assert tables_behind(again).cordoned == {0, 1}
-    assert tables_behind(again).D[c.D_HOLDER].tolist() == t.D[c.D_HOLDER].tolist()
-    assert tables_behind(again).NI[c.N_FREE].tolist() == t.NI[c.N_FREE].tolist() == [0, 2]
+    assert tables_behind(again).D[Device.HOLDER].tolist() == t.D[Device.HOLDER].tolist()
+    assert tables_behind(again).NI[NodeColumn.FREE].tolist() == t.NI[NodeColumn.FREE].tolist() == [0, 2]
     engine.apply(JobRequest(0.0, Action.REQUEUE, "j0"))
     engine.decide()
-    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.DOWN, c.FREE, c.FREE], "free between two decisions: out of use before the next"
+    assert t.D[Device.HOLDER].tolist() == [DOWN, DOWN, FREE, FREE], "free between two decisions: out of use before the next"
     engine.apply(NodeEvent(0.0, "node0", "drain"))
     engine.apply(NodeEvent(0.0, "node0", "up"))
-    assert t.NI[c.N_FREE].tolist() == [0, 2], "a node that comes back brings no device that was cordoned by itself"
+    assert t.NI[NodeColumn.FREE].tolist() == [0, 2], "a node that comes back brings no device that was cordoned by itself"
     engine.apply(NodeEvent(0.0, "node0:1", "up"))
-    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.FREE, c.FREE, c.FREE]
+    assert t.D[Device.HOLDER].tolist() == [DOWN, FREE, FREE, FREE]
     assert check_books(engine.state, engine.grants) == []
     for name, kind, told in (
         ("node0:2", "drain", "no device 'node0:2'"),
@@ -94,9 +95,9 @@ def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> No
     assert lose(engine, 1, at=100.0) == [A]
 
     t = engine.state.tables
-    assert (t.I[c.PHASE, A], t.I[c.REASON, A]) == (Phase.PENDING, Reason.NODE_LOST)
-    assert t.NI[c.N_FREE].tolist() == [2, 0, 1]
-    assert t.D[c.D_HOLDER].tolist() == [c.FREE, c.FREE, c.DOWN, c.DOWN, B, c.FREE]
+    assert (t.I[Job.PHASE, A], t.I[Job.REASON, A]) == (Phase.PENDING, Reason.NODE_LOST)
+    assert t.NI[NodeColumn.FREE].tolist() == [2, 0, 1]
+    assert t.D[Device.HOLDER].tolist() == [FREE, FREE, DOWN, DOWN, B, FREE]
 
 
 @pytest.mark.parametrize(
@@ -160,9 +161,9 @@ def test_everybody_who_shares_a_device_of_the_node_falls_and_no_one_else() -> No
     assert lose(engine, 1, at=10.0) == [A, B]
 
     t = engine.state.tables
-    assert t.I[c.PHASE].tolist() == [Phase.PENDING, Phase.PENDING, Phase.RUNNING]
-    assert t.F[c.RATE, C] == 1.0  # its mate is gone
-    assert t.F[c.DUE, C] == pytest.approx(10.0 + 995.0)
+    assert t.I[Job.PHASE].tolist() == [Phase.PENDING, Phase.PENDING, Phase.RUNNING]
+    assert t.F[Job.RATE, C] == 1.0  # its mate is gone
+    assert t.F[Job.DUE, C] == pytest.approx(10.0 + 995.0)
 
 
 def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
@@ -171,7 +172,7 @@ def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
     assert lose(engine, 1, at=10.0) == [A]
     commit(engine, [Assignment(A, 1)], at=10.0)
 
-    assert engine.state.tables.I[c.NODE, A] == 2
+    assert engine.state.tables.I[Job.NODE, A] == 2
 
 
 def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
@@ -179,7 +180,7 @@ def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
     commit(engine, [Assignment(A, parts=(Part("ps", 1, 1, gpus=0, cpus=2.0), Part("worker", 0, 2, cpus=1.0)))])
     assert lose(engine, 1, at=10.0) == [A]
 
-    assert engine.state.tables.NF[c.N_CPUS].tolist() == [4.0, 8.0]
+    assert engine.state.tables.NF[NodeColumn.CPUS].tolist() == [4.0, 8.0]
 
 
 # --- drain, return, join -----------------------------------------------------------------------------------------------
@@ -190,10 +191,10 @@ def test_a_node_that_drains_takes_nobody_in_and_lets_those_there_finish() -> Non
     commit(engine, [Assignment(A), Assignment(B)], at=10.0)
 
     t = engine.state.tables
-    assert t.I[c.PHASE].tolist() == [Phase.RUNNING, Phase.PENDING]
+    assert t.I[Job.PHASE].tolist() == [Phase.RUNNING, Phase.PENDING]
     commit(engine, [Assignment(B)], at=20.0)
-    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.DOWN]
-    assert t.NI[c.N_FREE, 0] == 0
+    assert t.D[Device.HOLDER].tolist() == [DOWN, DOWN]
+    assert t.NI[NodeColumn.FREE, 0] == 0
 
 
 def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_not_grow() -> None:
@@ -201,13 +202,13 @@ def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_n
     commit(engine, [Assignment(A)])
     drain_node(engine.state, 0)
     commit(engine, [Assignment(A, cpus=1.0)], at=1.0)
-    assert engine.state.tables.NF[c.N_CPUS, 0] == pytest.approx(7.0)
+    assert engine.state.tables.NF[NodeColumn.CPUS, 0] == pytest.approx(7.0)
     commit(engine, [Assignment(A, gpus=3)], at=2.0)
     assert engine.grants.devices(A) == (0, 1)
     commit(engine, [Assignment(A, group=0, mode=Mode.SPACE)], at=3.0)
     commit(engine, [Assignment(A, gpus=1)], at=4.0)
     assert engine.grants.devices(A) == (0,)
-    assert engine.state.tables.D[c.D_HOLDER].tolist() == [A, c.DOWN, c.DOWN, c.DOWN]
+    assert engine.state.tables.D[Device.HOLDER].tolist() == [A, DOWN, DOWN, DOWN]
 
 
 def test_a_node_that_drains_may_still_fail() -> None:
@@ -243,7 +244,7 @@ def test_settling_often_does_not_move_checkpoints() -> None:
     t = engine.state.tables
     for at in (7.0, 31.0, 44.0):
         commit(engine, [Assignment(A, fraction=0.5 if at == 31.0 else 1.0, group=0, mode=Mode.SPACE)], at=at)
-    before = float(t.F[c.DONE, A] + t.F[c.RATE, A] * (70.0 - t.F[c.SINCE, A]))
+    before = float(t.F[Job.DONE, A] + t.F[Job.RATE, A] * (70.0 - t.F[Job.SINCE, A]))
     lose(engine, 0, at=70.0)
     settle(t.F, t.I, A, 70.0)
 

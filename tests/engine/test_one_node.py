@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.reasons import Reason
@@ -73,4 +73,4 @@ def test_more_than_any_node_has_is_refused() -> None:
 def test_a_plan_that_names_devices_of_two_nodes_for_it_is_not_followed(shares: bool) -> None:
     run = simulate([LONG], "2x3", Across(shares), inputs=[ask()], until=900)
     assert set(run.allocations["job"]) == {"long"}
-    assert int(run.tables.I[c.REASON, 1]) == int(Reason.INFEASIBLE)
+    assert int(run.tables.I[Job.REASON, 1]) == int(Reason.INFEASIBLE)

@@ -11,7 +11,7 @@ from tests.engine.held import most_held
 from tests.engine.states import commit, engine_of
 
 from gantline import Assignment, Mode
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.queues import Queue
 from gantline.core.reasons import Reason
 from gantline.engine.quota_gate import CommonQuotas
@@ -130,11 +130,11 @@ def test_a_group_that_starts_together_waits_as_one_for_the_quota_of_a_member(tog
     engine.quotas.bounds = CommonQuotas(queue=1.0)
     commit(engine, pair)
 
-    assert tables.I[c.HELD].tolist() == [0 if together else 1, 0]
-    assert tables.I[c.REASON].tolist() == [Reason.TOGETHER if together else Reason.NONE, Reason.OVER_QUOTA]
+    assert tables.I[Job.HELD].tolist() == [0 if together else 1, 0]
+    assert tables.I[Job.REASON].tolist() == [Reason.TOGETHER if together else Reason.NONE, Reason.OVER_QUOTA]
     engine.quotas.bounds = CommonQuotas(queue=2.0)
     commit(engine, pair, at=10.0)
-    assert tables.I[c.HELD].tolist() == [1, 2]
+    assert tables.I[Job.HELD].tolist() == [1, 2]
 
 
 def test_a_member_that_runs_goes_on_while_a_quota_holds_back_one_that_would_join_it():
@@ -146,7 +146,7 @@ def test_a_member_that_runs_goes_on_while_a_quota_holds_back_one_that_would_join
     engine.state.tables.queue_tree["bound"] = Queue("bound", quota=0.0, borrow=0.0)
     commit(engine, rows, at=10.0)
 
-    assert engine.state.tables.I[c.HELD].tolist() == [1, 0, 0]
+    assert engine.state.tables.I[Job.HELD].tolist() == [1, 0, 0]
 
 
 sizes = st.integers(1, 4)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.engine.states import engine_of
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Refusal
@@ -67,7 +67,7 @@ def told(jobs: list[dict[str, Any]], cluster: str, policy: Any, *answers: Callab
     """Every reason that a policy saw, that ended an interval, or that stands at the end."""
     chosen = Answers(answers) if policy is None else policy
     run = simulate(jobs, cluster, chosen, **options)
-    found = {SLUGS[one] for one in run.allocations["reason"].to_list()} | {Reason(int(one)) for one in run.tables.I[c.REASON]}
+    found = {SLUGS[one] for one in run.allocations["reason"].to_list()} | {Reason(int(one)) for one in run.tables.I[Job.REASON]}
     return found | {Reason(one) for one in (chosen.seen if isinstance(chosen, Answers) else ())}
 
 
@@ -103,7 +103,7 @@ def one_gang_on_a_device() -> set[Reason]:
     engine = engine_of([job("a"), job("b")], "1x1")
     engine.state.facts = replace(engine.state.facts, collocates=False)
     engine.commit(Plan.assign([Assignment(k, devices=(0,), mode=Mode.SPACE) for k in range(2)]))
-    return {Reason(int(one)) for one in engine.state.tables.I[c.REASON]}
+    return {Reason(int(one)) for one in engine.state.tables.I[Job.REASON]}
 
 
 HOW: dict[Reason, Callable[[], set[Reason]]] = {
@@ -164,7 +164,7 @@ def test_whoever_stands_behind_one_that_does_not_fit_is_told_so_by_every_loop(cl
     behind = [{**one, "type": "gpu"} for one in BEHIND]
     for policy, executor in ((Answers((strictly,)), "instant"), (Answers((strictly,)), "acknowledged"), (Strict(), "instant")):
         run = simulate(behind, cluster, policy, until=50.0, executor=executor)
-        assert run.tables.I[c.REASON, 1:].tolist() == [Reason.RESOURCES, Reason.BLOCKED]
+        assert run.tables.I[Job.REASON, 1:].tolist() == [Reason.RESOURCES, Reason.BLOCKED]
 
 
 def test_a_job_held_by_a_quota_is_not_told_the_load_limit() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.states import engine_of
 from tests.oracles.books import check_books
 
-from gantline.core import columns as c
+from gantline.core.columns import DEVICE_MEMORY, SHARED, Device, Job
 from gantline.core.costs import Costs
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
@@ -36,7 +36,7 @@ def twins(gpus: list[int], min_run: float, checkpoint: float, memory: float = 0.
     cluster = "a:2x3/6c/32d,b:1x3/4c/16d" if memory else "a:2x3/6c,b:1x3/4c"
     one, other = (engine_of(rows, cluster, costs=costs, min_run=min_run, checkpoint=checkpoint) for _ in range(2))
     for engine in (one, other) if memory else ():
-        engine.state.tables.metric(c.DEVICE_MEMORY)[:] = [memory / (1 + k % 3) for k in range(JOBS)]
+        engine.state.tables.metric(DEVICE_MEMORY)[:] = [memory / (1 + k % 3) for k in range(JOBS)]
     return one, other
 
 
@@ -92,13 +92,13 @@ def plans(draw: st.DrawFn, kinds: tuple[str, ...] = EVERYTHING) -> list[Assignme
 def columns(engine: Engine) -> list[Any]:
     """What a row has, as far as it means anything for rows that wait."""
     t = engine.state.tables
-    waits = t.I[c.PHASE] == int(Phase.PENDING)
+    waits = t.I[Job.PHASE] == int(Phase.PENDING)
     F = t.F.copy()
-    F[[c.SPEED_UNTIL, c.DUE]] = np.where(waits, 0.0, F[[c.SPEED_UNTIL, c.DUE]])
-    option, I = t.I[c.OPTION], t.I.copy()
-    I[c.OPTION] = option >= 0  # derived options are numbered as they are first looked up
+    F[[Job.SPEED_UNTIL, Job.DUE]] = np.where(waits, 0.0, F[[Job.SPEED_UNTIL, Job.DUE]])
+    option, I = t.I[Job.OPTION], t.I.copy()
+    I[Job.OPTION] = option >= 0  # derived options are numbered as they are first looked up
     return [
-        t.D[c.D_HOLDER],
+        t.D[Device.HOLDER],
         t.NI,
         t.NF,
         I,
@@ -126,7 +126,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
             if locked >= 0:
-                engine.state.tables.I[c.LOCKED, locked] ^= 1
+                engine.state.tables.I[Job.LOCKED, locked] ^= 1
             if event:
                 name, kind = event.split()
                 engine.apply(NodeEvent(10.0 * step, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
@@ -197,7 +197,7 @@ def test_members_of_a_group_on_links_share_only_the_devices_that_several_of_them
     where = [(0,), (0,), (1,), (2,)]
     compiled.commit(Plan.assign([Assignment(k, group=0, mode=Mode.INTERLEAVE, devices=devices) for k, devices in enumerate(where)]))
     assert [compiled.grants.devices(row) for row in range(4)] == where
-    assert compiled.state.tables.D[c.D_HOLDER, :3].tolist() == [c.SHARED, 2, 3]
+    assert compiled.state.tables.D[Device.HOLDER, :3].tolist() == [SHARED, 2, 3]
 
 
 def test_a_guest_for_which_too_little_device_memory_is_left_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +211,6 @@ def test_a_guest_for_which_too_little_device_memory_is_left_waits(monkeypatch: p
         elsewhere.setattr(CommitShared, "made", staticmethod(lambda *_: None))
         guests((0, 0), (3, 0), (1, 1), (4, 1))
     assert [engine.grants.devices(job) for job in (0, 3, 1, 4)] == [(0,), (), (1,), (1,)]
-    assert engine.state.tables.I[c.REASON, 3] == int(Reason.DEVICE_MEMORY)
+    assert engine.state.tables.I[Job.REASON, 3] == int(Reason.DEVICE_MEMORY)
     guests((0, 0), (1, 1), (4, 1), (2, 1), (5, 2))
     assert [engine.grants.devices(job) for job in (2, 5)] == [(1,), (2,)]

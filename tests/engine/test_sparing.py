@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.assembly.stops import stops_of
@@ -124,18 +124,18 @@ def after(grace, starts):
     state = State(load_tables(Trace.from_records(jobs), parse_cluster("1x1")), Regime(), find_placement("first-free"))
     engine = Engine(state, make_policy("srtf", {}))
     engine.sparing.grace = grace
-    executor = FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(starts, starts)))
+    executor = FaultyExecutor(state.tables.F[Job.WORK].copy(), Faults(start=(starts, starts)))
     Simulation(engine, driver=Acknowledged(engine, executor)).run()
-    assert np.isfinite(state.tables.F[c.FINISH]).all()
-    assert not state.tables.I[c.LOCKED].any()
+    assert np.isfinite(state.tables.F[Job.FINISH]).all()
+    assert not state.tables.I[Job.LOCKED].any()
     return state.tables
 
 
 def test_a_gang_is_not_stopped_while_it_starts():
     """Starts take 30 s. A short job that comes meanwhile ranks first: it stops the long one at once, unless that one is spared."""
-    assert after(0.0, 30.0).F[c.FIRST_START, 1] == 5.0
-    assert 30.0 <= after(60.0, 30.0).F[c.FIRST_START, 1] < 60.0
+    assert after(0.0, 30.0).F[Job.FIRST_START, 1] == 5.0
+    assert 30.0 <= after(60.0, 30.0).F[Job.FIRST_START, 1] < 60.0
 
 
 def test_one_that_takes_long_to_get_up_is_spared_for_its_grace_only():
-    assert 60.0 <= after(60.0, 400.0).F[c.FIRST_START, 1] < 400.0
+    assert 60.0 <= after(60.0, 400.0).F[Job.FIRST_START, 1] < 400.0

@@ -13,7 +13,7 @@ from tests.engine.states import engine_of
 from tests.oracles.books import check_books
 from tests.oracles.plain_walk import Way
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.node_changes import drain_node, lose_node, return_node
@@ -102,7 +102,7 @@ def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
     engine.commit(Plan.rank(low_first[::-1].copy()))
     assert [engine.grants.devices(row) for row in range(14)] == before
     assert engine.state.out[:2].tolist() == [0, 0]
-    assert engine.state.tables.I[c.REASON, 8:].tolist() == [Reason.PRIORITY] * 6  # nothing is free: nobody is told of scattered devices
+    assert engine.state.tables.I[Job.REASON, 8:].tolist() == [Reason.PRIORITY] * 6  # nothing is free: nobody is told of scattered devices
     assert check_books(engine.state, engine.grants) == []
 
 
@@ -158,18 +158,18 @@ def test_a_gang_on_a_node_that_drains_is_stopped_for_nobody_and_survives_a_trial
     told = {"arrival": 0.0, "duration": WORK, "gpus": 1}
     engine = engine_of([{"job": f"j{k}", "options": f"{option}={WORK:g}", **told} for k, option in enumerate(options)], cluster)
     engine.commit(Plan.rank(np.array([0.0, 1.0, np.inf])))
-    before = engine.state.tables.I[[c.HEAD, c.NODE, c.HELD, c.OPTION, c.PREEMPTIONS]].tolist()
+    before = engine.state.tables.I[[Job.HEAD, Job.NODE, Job.HELD, Job.OPTION, Job.PREEMPTIONS]].tolist()
     drain_node(engine.state, 0)
     engine.state.now = 10.0
     engine.commit(Plan.rank(np.array(ranks, dtype=np.float64)))
-    assert engine.state.tables.I[[c.HEAD, c.NODE, c.HELD, c.OPTION, c.PREEMPTIONS]].tolist() == before
+    assert engine.state.tables.I[[Job.HEAD, Job.NODE, Job.HELD, Job.OPTION, Job.PREEMPTIONS]].tolist() == before
     assert check_books(engine.state, engine.grants) == []
 
 
 def test_rows_that_are_far_out_of_order_are_sorted_as_well() -> None:
     """Insertion gives up on them; of equal keys the lower row comes first."""
     keys = np.array([(k * 7919) % 101 for k in range(300)], dtype=np.float64)
-    table, rows = np.zeros((c.KEY + 1, 300)), np.arange(300)
-    table[c.KEY] = keys
+    table, rows = np.zeros((Job.KEY + 1, 300)), np.arange(300)
+    table[Job.KEY] = keys
     sort_rows(table, rows, 300)
     assert rows.tolist() == np.lexsort((np.arange(300), keys)).tolist()

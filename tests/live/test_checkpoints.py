@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetQueue, Submit, Use
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
@@ -73,7 +73,7 @@ class Twins:
             self.other = self._listen(json.loads(saved), self.again)
 
     def phase(self, row: int) -> Phase:
-        return Phase(int(self.loop.state.tables.I[c.PHASE, row]))
+        return Phase(int(self.loop.state.tables.I[Job.PHASE, row]))
 
 
 def submit(at: float, id: str, gpus: int = 1, **more: Any) -> Heard:
@@ -90,7 +90,7 @@ def report(at: float, news: News, row: int, epoch: int, happened: float, devices
 
 def test_a_start_that_is_reported_late_counts_from_when_it_happened() -> None:
     twins = Twins("las").receive(submit(1.0, "a"), submit(2.0, "b"), report(3.0, News.STARTED, 0, 1, 1.5, [0]), submit(4.0, "c", 8))
-    assert twins.other.state.tables.F[c.SINCE, 0] == 1.5  # its age is what LAS orders by
+    assert twins.other.state.tables.F[Job.SINCE, 0] == 1.5  # its age is what LAS orders by
 
 
 def test_a_gang_that_was_granted_devices_and_waits_for_them_is_not_out_there() -> None:
@@ -105,14 +105,14 @@ def test_a_gang_that_was_granted_devices_and_waits_for_them_is_not_out_there() -
 def test_a_job_that_was_spared_when_it_was_put_on_hold_is_not_spared_for_ever() -> None:
     twins = Twins("las", able=SUPPLE, grace=10.0).receive(submit(1.0, "a"), report(1.5, News.STARTED, 0, 1, 1.4, [0]), submit(2.0, "b", 8))
     twins.receive(ask(3.0, Action.HOLD, "a"), report(4.0, News.STOPPED, 0, 1, 3.9), ask(5.0, Action.RELEASE, "a"), submit(50.0, "c"))
-    assert not twins.other.state.tables.I[c.LOCKED, 0]
+    assert not twins.other.state.tables.I[Job.LOCKED, 0]
 
 
 def test_a_gang_that_cannot_change_its_size_yet_does_so_later() -> None:
     twins = Twins("fifo", able=SUPPLE, grace=10.0).receive(submit(1.0, "a", 4), submit(1.1, "b", 8), ask(2.0, Action.RESIZE, "a", 2))
     assert twins.other.state.to_fit == {0}
     twins.receive(report(3.0, News.STARTED, 0, 1, 2.9, range(4)), until=60.0)
-    assert twins.other.state.tables.I[c.HELD, 0] == 2
+    assert twins.other.state.tables.I[Job.HELD, 0] == 2
 
 
 def test_a_finish_that_is_not_seen_before_the_boundary_is_seen_there() -> None:

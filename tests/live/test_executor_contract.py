@@ -14,7 +14,7 @@ from tests.engine.states import engine_of
 from tests.live.specs import contact_of, end_all
 
 import gantline
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
 from gantline.engine.drivers.acknowledged import Prompt
 from gantline.engine.drivers.faults import Faults
@@ -56,8 +56,8 @@ class PromptBench:
 
     def finish(self, row: int) -> None:
         F, I = self.state.tables.F, self.state.tables.I
-        I[c.PHASE, row], I[c.EPOCH, row], F[c.RATE, row] = RUNNING, 1, 1.0
-        F[c.DONE, row], F[c.DUE, row] = F[c.WORK, row], 0.0
+        I[Job.PHASE, row], I[Job.EPOCH, row], F[Job.RATE, row] = RUNNING, 1, 1.0
+        F[Job.DONE, row], F[Job.DUE, row] = F[Job.WORK, row], 0.0
         self.state.activate(np.array([row]))
         self.state.rebuild()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.live.specs import ended, running, shell, state, until
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
@@ -87,7 +87,7 @@ def test_who_has_an_answer_sees_another_state_than_before_though_no_step_has_bee
 
         def late() -> None:
             """What the requests have changed in the tables is not looked at before it may be."""
-            if t.I[c.PHASE, row] == Phase.CANCELLED or len(t.ids) > rows:
+            if t.I[Job.PHASE, row] == Phase.CANCELLED or len(t.ids) > rows:
                 may_look.wait()
             look()
 

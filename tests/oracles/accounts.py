@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import COMPLETED
-from gantline.engine import log as g
 from gantline.engine.engine import Engine
+from gantline.engine.log import Interval
 
 SLACK = 1e-6  # seconds, and of a charge that part
 
@@ -22,15 +22,15 @@ def check_accounts(engine: Engine, *, whole: bool = True, prompt: bool = True) -
     state = engine.state
     log, t = state.log, state.tables
     n = log.intervals
-    rows, count, start, end = log.LI[g.L_ROW, :n], log.LI[g.L_COUNT, :n], log.LF[g.L_START, :n], log.LF[g.L_END, :n]
+    rows, count, start, end = log.LI[Interval.ROW, :n], log.LI[Interval.COUNT, :n], log.LF[Interval.START, :n], log.LF[Interval.END, :n]
     found = [f"'{t.ids[rows[k]]}' held devices from {start[k]:g} to {end[k]:g}" for k in np.flatnonzero(end < start)[:3].tolist()]
-    finish, done = t.F[c.FINISH], t.I[c.PHASE] == COMPLETED
+    finish, done = t.F[Job.FINISH], t.I[Job.PHASE] == COMPLETED
     late = done[rows] & ((end if prompt else start) > finish[rows] + SLACK)
     found += [f"'{t.ids[rows[k]]}' ended at {finish[rows[k]]:g}, and held {start[k]:g}-{end[k]:g}" for k in np.flatnonzero(late)[:3]]
     if engine.grants.used_fluid or not (whole and prompt):  # shares of the time are charged without an interval
         return found
     length = np.maximum(np.where(np.isnan(end), state.now, end) - start, 0.0)
-    for what, column, held in (("seconds", c.SERVICE, length), ("device-seconds", c.GPUTIME, length * count)):
+    for what, column, held in (("seconds", Job.SERVICE, length), ("device-seconds", Job.GPUTIME, length * count)):
         most, charged = np.bincount(rows, weights=held, minlength=t.F.shape[1]), t.F[column]
         over = np.flatnonzero(charged > most * (1.0 + SLACK) + SLACK)[:3].tolist()
         found += [f"'{t.ids[k]}' was charged {charged[k]:g} {what} and held {most[k]:g}" for k in over]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import FREE, HOST_RESOURCES, SHARED, Device, Job, Node
 from gantline.core.phases import Phase
-from gantline.engine import log as g
 from gantline.engine.grants import Grants
+from gantline.engine.log import Interval
 from gantline.engine.state import State
 
 _OUT = frozenset({Phase.PENDING, Phase.HELD, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})  # where a gang that is there can end up
@@ -50,11 +50,11 @@ class PhaseWatch:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._before = state.tables.I[c.PHASE].copy()
+        self._before = state.tables.I[Job.PHASE].copy()
 
     def look(self) -> list[str]:
         """Changes that must not be, in words."""
-        now, ids = self._state.tables.I[c.PHASE].copy(), self._state.tables.ids
+        now, ids = self._state.tables.I[Job.PHASE].copy(), self._state.tables.ids
         before = np.zeros(len(now), dtype=now.dtype)
         before[: len(self._before)] = self._before
         self._before = now
@@ -64,7 +64,7 @@ class PhaseWatch:
 
 def _holding_rows(state: State) -> list[int]:
     I = state.tables.I
-    return [row for row in state.rows.tolist() if Phase(int(I[c.PHASE, row])) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING)]
+    return [row for row in state.rows.tolist() if Phase(int(I[Job.PHASE, row])) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING)]
 
 
 def _devices(state: State, grants: Grants) -> Iterator[str]:
@@ -78,23 +78,23 @@ def _devices(state: State, grants: Grants) -> Iterator[str]:
         if len(set(held.devices)) != len(held.devices):
             yield f"row {row} holds a device twice: {held.devices}"
     for device in range(t.D.shape[1]):
-        holder, owners = int(t.D[c.D_HOLDER, device]), claims.get(device, [])
+        holder, owners = int(t.D[Device.HOLDER, device]), claims.get(device, [])
         up = books.is_open(device)
-        if holder == c.SHARED:
+        if holder == SHARED:
             if sorted(books.tenants(device)) != sorted(owners) or not owners:
                 yield f"device {device} is shared by {books.tenants(device)}, but {owners} claim it"
         elif holder >= 0:
             if owners != [holder]:
                 yield f"device {device} belongs to {holder}, but {owners} claim it"
-        elif owners or books.tenants(device) or (holder == c.FREE) != up:
+        elif owners or books.tenants(device) or (holder == FREE) != up:
             yield f"device {device} has holder {holder} that is {'up' if up else 'down or cordoned'}, {owners} claim it"
     for node in range(t.NI.shape[1]):
-        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-        free = int((t.D[c.D_HOLDER, first : first + count] == c.FREE).sum())
-        if t.NI[c.N_CLOSED, node] != t.D[c.D_CLOSED, first : first + count].sum():
-            yield f"node {node} counts {t.NI[c.N_CLOSED, node]} cordoned devices"
-        if t.NI[c.N_FREE, node] != free:
-            yield f"node {node} counts {t.NI[c.N_FREE, node]} free devices, {free} are"
+        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
+        free = int((t.D[Device.HOLDER, first : first + count] == FREE).sum())
+        if t.NI[Node.CLOSED, node] != t.D[Device.CLOSED, first : first + count].sum():
+            yield f"node {node} counts {t.NI[Node.CLOSED, node]} cordoned devices"
+        if t.NI[Node.FREE, node] != free:
+            yield f"node {node} counts {t.NI[Node.FREE, node]} free devices, {free} are"
 
 
 def _rows(state: State, grants: Grants) -> Iterator[str]:
@@ -103,24 +103,25 @@ def _rows(state: State, grants: Grants) -> Iterator[str]:
     holding = set(_holding_rows(state))
     for row in range(t.I.shape[1]):
         if row not in holding:
-            if t.I[c.HEAD, row] != -1 or t.I[c.NODE, row] != -1 or row in grants.by_row or books.shares(row) or row in books.with_parts:
-                yield f"row {row} is {Phase(int(t.I[c.PHASE, row])).name} and still holds something"
+            if t.I[Job.HEAD, row] != -1 or t.I[Job.NODE, row] != -1 or row in grants.by_row or books.shares(row) or row in books.with_parts:
+                yield f"row {row} is {Phase(int(t.I[Job.PHASE, row])).name} and still holds something"
             continue
         held = books.of(row)
         spread = len(books.nodes(held.devices)) if held.devices else int(held.node >= 0)
-        if t.I[c.HELD, row] != len(held.devices) or t.I[c.SPREAD, row] != spread or t.I[c.OPTION, row] != held.option:
-            yield f"row {row} holds {held}, but counts {t.I[c.HELD, row]} devices, {t.I[c.SPREAD, row]} nodes, option {t.I[c.OPTION, row]}"
+        if t.I[Job.HELD, row] != len(held.devices) or t.I[Job.SPREAD, row] != spread or t.I[Job.OPTION, row] != held.option:
+            counted = f"{t.I[Job.HELD, row]} devices, {t.I[Job.SPREAD, row]} nodes, option {t.I[Job.OPTION, row]}"
+            yield f"row {row} holds {held}, but counts {counted}"
         grant = grants.by_row.get(row)
         if grant is not None and (grant.devices, grant.shared, grant.side) != (held.devices, held.shared, held.side):
             yield f"row {row} was granted {grant}, but holds {held}"
-        if held.shared and state.tables.I[c.HEAD, row] != -1:
+        if held.shared and state.tables.I[Job.HEAD, row] != -1:
             yield f"row {row} shares devices and has a chain"
 
 
 def _sides(state: State, grants: Grants) -> Iterator[str]:
     """CPUs, memory and storage: what is free is what the node has less what is used."""
     t = state.tables
-    used = np.zeros((c.BESIDE, t.NI.shape[1]))
+    used = np.zeros((HOST_RESOURCES, t.NI.shape[1]))
     for row in _holding_rows(state):
         for node, amounts in grants.holdings.demand(grants.holdings.of(row)).items():
             used[:, node] += amounts
@@ -145,24 +146,24 @@ def _log(state: State, grants: Grants) -> Iterator[str]:
     t, log = state.tables, state.log
     holding = set(_holding_rows(state))
     for row in range(t.I.shape[1]):
-        at = int(t.I[c.INTERVAL, row])
+        at = int(t.I[Job.INTERVAL, row])
         if (at >= 0) != (row in holding):
-            yield f"row {row} is {Phase(int(t.I[c.PHASE, row])).name} with interval {at}"
+            yield f"row {row} is {Phase(int(t.I[Job.PHASE, row])).name} with interval {at}"
         elif at >= 0:
-            offset, count = int(log.LI[g.L_OFFSET, at]), int(log.LI[g.L_COUNT, at])
+            offset, count = int(log.LI[Interval.OFFSET, at]), int(log.LI[Interval.COUNT, at])
             listed = tuple(log.LD[offset : offset + count].tolist())
-            if int(log.LI[g.L_ROW, at]) != row or listed != grants.devices(row):
-                yield f"row {row} holds {grants.devices(row)}, the log says {listed} of row {log.LI[g.L_ROW, at]}"
+            if int(log.LI[Interval.ROW, at]) != row or listed != grants.devices(row):
+                yield f"row {row} holds {grants.devices(row)}, the log says {listed} of row {log.LI[Interval.ROW, at]}"
 
 
 def _due(state: State, grants: Grants) -> Iterator[str]:
     """A running row is due when its speed says so."""
     F, I = state.tables.F, state.tables.I
     for row in state.rows.tolist():
-        if I[c.PHASE, row] != Phase.RUNNING:
+        if I[Job.PHASE, row] != Phase.RUNNING:
             continue
-        done, rate = float(F[c.DONE, row]), float(F[c.RATE, row])
-        goals = [float(F[c.WORK, row]), float(F[c.ESTIMATE, row])]
-        due = [float(F[c.SINCE, row]) + (goal - done) / rate if rate > 0 else float("inf") for goal in goals]
-        if not any(np.isclose(F[c.DUE, row], when) or F[c.DUE, row] == when for when in due):
-            yield f"row {row} is due at {F[c.DUE, row]:g}, its speed says {due[0]:g}"
+        done, rate = float(F[Job.DONE, row]), float(F[Job.RATE, row])
+        goals = [float(F[Job.WORK, row]), float(F[Job.ESTIMATE, row])]
+        due = [float(F[Job.SINCE, row]) + (goal - done) / rate if rate > 0 else float("inf") for goal in goals]
+        if not any(np.isclose(F[Job.DUE, row], when) or F[Job.DUE, row] == when for when in due):
+            yield f"row {row} is due at {F[Job.DUE, row]:g}, its speed says {due[0]:g}"

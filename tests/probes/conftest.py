@@ -11,7 +11,7 @@ import pytest
 from tests.oracles.books import check_books
 from tests.watching import watch_phases
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
@@ -24,7 +24,7 @@ from gantline.simulator.run import Run
 
 def _with_those_who_are_there(tables: Tables) -> dict[int, Grant]:
     """Grants without the members that have left: these are not part of a snapshot."""
-    active = {row for row in range(len(tables.ids)) if Phase(int(tables.I[c.PHASE, row])).active}
+    active = {row for row in range(len(tables.ids)) if Phase(int(tables.I[Job.PHASE, row])).active}
     return {row: replace(grant, members=tuple(group & active for group in grant.members)) for row, grant in tables.granted.items()}
 
 

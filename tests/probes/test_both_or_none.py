@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.probes.scenario import FOREVER, job
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.reasons import Reason
 from gantline.simulator.simulate import simulate
 
@@ -33,5 +33,5 @@ JOBS = [job("host", 1, 50), job("slim", 1, 30), job("wide", 2, 30)]
 def test_each_member_has_a_reason() -> None:
     run = simulate(JOBS, "1x2", Pair(), until=10.0)
 
-    reasons = run.tables.I[c.REASON][:3].tolist()
+    reasons = run.tables.I[Job.REASON][:3].tolist()
     assert reasons == [Reason.NONE, Reason.TOGETHER, Reason.RESOURCES]

@@ -10,8 +10,8 @@ import pytest
 from tests.engine.states import state_of
 from tests.probes.scenario import FOREVER, job
 
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Device, Job
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
@@ -37,12 +37,12 @@ class Ask(Policy):
 def test_the_number_of_nodes_is_part_of_the_configuration(option: int, per_node: list[int]) -> None:
     tables = load_tables(Trace.from_records([job("gpt", 4)]), parse_cluster("3x4"))
     tables.options = OptionTable.build([Option(0, 4, nodes=1), Option(0, 4, rate=0.8, nodes=2)])
-    tables.I[c.OPTION_COUNT, 0] = 2
+    tables.I[Job.OPTION_COUNT, 0] = 2
     state = state_of(tables)
     engine = Engine(state, Ask(option))
     plan: Any = engine.decide()
     engine.commit(plan)
 
     devices = engine.grants.devices(0)
-    assert np.unique(tables.D[c.D_NODE, list(devices)], return_counts=True)[1].tolist() == per_node
+    assert np.unique(tables.D[Device.NODE, list(devices)], return_counts=True)[1].tolist() == per_node
     assert state.snapshot().jobs.grant(0).assignment.batch == 64  # type: ignore[union-attr]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.probes.scenario import FOREVER, fact, job
 
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -56,10 +56,10 @@ def test_an_executor_gets_the_new_terms_as_an_order_and_what_it_cannot_do_is_a_s
 ) -> None:
     tables = load_tables(Trace.from_records([job("a", 1, 90)]), parse_cluster("1x1/8c/80d"))
     engine = Engine(State(tables, Regime(), find_placement("first-free")), Later(terms))
-    executor = Noted(tables.F[c.WORK].copy(), Faults(), able=frozenset(Can) if able else frozenset(Can) - {ability})
+    executor = Noted(tables.F[Job.WORK].copy(), Faults(), able=frozenset(Can) if able else frozenset(Can) - {ability})
     Simulation(engine, until=1000.0, driver=Acknowledged(engine, executor)).run()
 
-    assert int(tables.I[c.RESTARTS, 0]) == (0 if able else 1)
+    assert int(tables.I[Job.RESTARTS, 0]) == (0 if able else 1)
     assert executor.breaches == []
     name, value = next(iter(terms.items()))
     assert [getattr(order.grant.assignment, name) == value for order in executor.sent if order.grant is not None][-1]

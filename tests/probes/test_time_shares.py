@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
@@ -114,7 +114,7 @@ def test_a_packed_pair_in_ideal_mode_uses_its_device_once() -> None:
     run = simulate([job(n, work=100, options=WAYS) for n in "ab"], CLUSTER, Packed(), performance=Pair(), until=90.0)
 
     assert run.summary["utilization"] == pytest.approx(0.5)  # 0.5 together and twice 0.25 of one of two devices
-    assert run.tables.F[c.DONE].tolist() == pytest.approx([90 * (0.5 * 0.7 + 0.25)] * 2)
+    assert run.tables.F[Job.DONE].tolist() == pytest.approx([90 * (0.5 * 0.7 + 0.25)] * 2)
 
 
 def test_shares_shrink_when_a_node_is_lost() -> None:

@@ -8,8 +8,8 @@ import pytest
 from tests.engine.states import commit, engine_of
 from tests.probes.scenario import FOREVER, job, spans
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Node
+from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
@@ -53,7 +53,7 @@ def test_a_must_that_fails_has_its_reason() -> None:
     engine = engine_of([job("a", 1), job("b", 1), job("gang", 4)], RACKS)
     commit(engine, [Assignment(0, nodes=(0,)), Assignment(1, nodes=(2,)), Assignment(2, within="rack", required=True)])
 
-    assert Reason(int(engine.state.tables.I[c.REASON, 2])) is Reason.FRAGMENTED
+    assert Reason(int(engine.state.tables.I[Job.REASON, 2])) is Reason.FRAGMENTED
 
 
 def test_a_running_gang_that_spans_racks_moves_when_it_must_be_together() -> None:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job, Node
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.engine import log as g
 from gantline.engine.declared_key import LinearKey
+from gantline.engine.log import Interval
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -36,21 +36,21 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
 ]
 PLACEMENTS = ["first-free", "consolidated", "consolidated:tight", "consolidated:preferred", "skew", "random", "first-node"]
 FLOATS = (
-    c.DONE,
-    c.RATE,
-    c.SINCE,
-    c.ESTIMATE,
-    c.SERVICE,
-    c.GPUTIME,
-    c.SAFE,
-    c.FIRST_START,
-    c.LAST_START,
-    c.FINISH,
-    c.ADMITTED,
-    c.WAITED,
-    c.MARK,
+    Job.DONE,
+    Job.RATE,
+    Job.SINCE,
+    Job.ESTIMATE,
+    Job.SERVICE,
+    Job.GPUTIME,
+    Job.SAFE,
+    Job.FIRST_START,
+    Job.LAST_START,
+    Job.FINISH,
+    Job.ADMITTED,
+    Job.WAITED,
+    Job.MARK,
 )
-INTS = (c.HELD, c.HEAD, c.OPTION, c.EPOCH, c.PREEMPTIONS, c.RESTARTS)
+INTS = (Job.HELD, Job.HEAD, Job.OPTION, Job.EPOCH, Job.PREEMPTIONS, Job.RESTARTS)
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,11 @@ def fingerprint(run: Run) -> str:
     t, log, digest = run.tables, run.log, hashlib.blake2b(digest_size=6)
     digest.update(repr([run.summary[name] for name in ("preemptions", "restarts")]).encode())
     n, devices = int(log.LN[0]), int(log.LN[1])
-    parts = [log.LI[line, :n] for line in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT)] + [*log.LF[:, :n], log.LD[:devices]]
+    parts = [log.LI[line, :n] for line in (Interval.ROW, Interval.OPTION, Interval.OFFSET, Interval.COUNT)] + [
+        *log.LF[:, :n],
+        log.LD[:devices],
+    ]
     parts += [np.where(np.isnan(t.F[column]), -1.0, t.F[column]) for column in FLOATS] + [t.I[column] for column in INTS]
-    for part in (*parts, t.NI[c.N_FREE], t.D[c.D_HOLDER]):
+    for part in (*parts, t.NI[Node.FREE], t.D[Device.HOLDER]):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

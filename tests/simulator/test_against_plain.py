@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.oracles.plain_simulator import LIMITS, ORDERS, Interval, Job, PlainSimulator
 from tests.simulator.workloads import Workload, workloads
 
-from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import Job as JobColumn
 from gantline.core.tables import Tables
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.registry import make_policy
@@ -89,9 +89,9 @@ def setups(*rounds: float) -> st.SearchStrategy[Setup]:
 def first_estimates(workload: Workload, setup: Setup) -> list[float]:
     """What policies believe at first; a run's tables hold what they believe in the end, after doublings."""
     tables = Tables.empty(parse_cluster(workload.spec), len(workload.jobs))
-    tables.F[c.WORK] = [work for _, _, work in workload.jobs]
+    tables.F[JobColumn.WORK] = [work for _, _, work in workload.jobs]
     Estimates("noisy" if setup.noise else "oracle", setup.noise).fill(tables, setup.seed)
-    return [float(value) for value in tables.F[c.ESTIMATE]]
+    return [float(value) for value in tables.F[JobColumn.ESTIMATE]]
 
 
 def intervals(run: Run) -> list[Interval]:

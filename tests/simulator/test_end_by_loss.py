@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from gantline.cli.main import main
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError
 from gantline.simulator.in_blocks import simulate_in_blocks
 from gantline.simulator.run import Run
@@ -71,7 +71,7 @@ def test_a_job_that_did_not_come_to_its_end_was_not_ended() -> None:
 
 def test_history_learns_what_jobs_really_took() -> None:
     run = simulate(trace(LEVEL, LEVEL, apart=2000.0), "1x1", "srtf", estimates="history", end_by=RULE)
-    assert run.tables.F[c.ESTIMATE].tolist() == [3600.0, 400.0]  # nothing has ended when the first arrives
+    assert run.tables.F[Job.ESTIMATE].tolist() == [3600.0, 400.0]  # nothing has ended when the first arrives
 
 
 @pytest.mark.parametrize(

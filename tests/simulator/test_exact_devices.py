@@ -9,7 +9,7 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline import Assignments, Plan
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.engine import Engine
@@ -41,24 +41,24 @@ def test_who_names_devices_is_looked_at_whenever_something_has_happened_to_it() 
     engine = engine_of(rows, "2x4")
     t, grants = engine.state.tables, engine.grants
     exact(engine, (0, 1), (2, 3), (4, 5), at=0.0)
-    t.I[c.LOCKED, 0] = 1
+    t.I[Job.LOCKED, 0] = 1
     commit(engine, Assignments([1, 2], gpus=[3, 2]), at=10.0)
     assert len(grants.devices(1)) == 3
-    t.I[c.LOCKED, 0] = 0
+    t.I[Job.LOCKED, 0] = 0
     exact(engine, (0, 1), (), (), at=20.0)  # no device named: as its option says
     assert len(grants.devices(1)) == 2
     exact(engine, (0, 1), grants.devices(1), (4, 5), at=30.0)
-    t.I[c.LOCKED, 0] = 1
+    t.I[Job.LOCKED, 0] = 1
     engine.commit(Plan.rank(np.arange(3.0)))
     assert set(grants.by_row) == {0}
-    t.I[c.LOCKED, 0] = 0
+    t.I[Job.LOCKED, 0] = 0
     exact(engine, (0, 1), grants.devices(1), (4, 5), at=40.0)
     assert set(grants.by_row) == {0, 1, 2}  # exact again, although their devices are what they were
-    t.I[c.LOCKED, 2] = 1
+    t.I[Job.LOCKED, 2] = 1
     exact(engine, (0, 1), grants.devices(1), (6, 7), at=50.0)
     assert grants.devices(2) == (4, 5)
-    t.I[c.LOCKED, 2] = 0
+    t.I[Job.LOCKED, 2] = 0
     exact(engine, (1, 0), (2, 3), (6, 7), at=60.0)
     assert [grants.devices(row) for row in range(3)] == [(1, 0), (2, 3), (6, 7)]
     exact(engine, (1, 0), (2, 3), at=70.0)
-    assert t.I[c.PHASE, 2] == PENDING
+    assert t.I[Job.PHASE, 2] == PENDING

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
-from gantline.engine.dense import low_ranks as w
+from gantline.engine.dense.low_ranks import PassCount
 from gantline.engine.drivers import dense
-from gantline.engine.drivers.loop_clock import DECISIONS
+from gantline.engine.drivers.loop_clock import LoopCount
 from gantline.engine.drivers.python_keys import read
 from gantline.engine.drivers.simulation import Simulation
 from gantline.policies.registry import make_policy
@@ -97,8 +97,8 @@ def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, 
     trace = generate("philly", seed=3, jobs=jobs, load=1.5, gpus=gpus)
     simulate(trace, f"{gpus // 8}x8", make_policy(policy, settings), round=60, placement=settings.pop("placement", "first-free"))
     number, counters = seen[-1]
-    changed = counters[DECISIONS] + number[w.STARTED] + number[w.STOPPED]
-    return {"rows": number[w.LOOKED] / changed, "keys": number[w.EVALUATED] / changed}
+    changed = counters[LoopCount.DECISIONS] + number[PassCount.STARTED] + number[PassCount.STOPPED]
+    return {"rows": number[PassCount.LOOKED] / changed, "keys": number[PassCount.EVALUATED] / changed}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline import DeviceRule, OrderPolicy, Trace
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
@@ -88,7 +88,7 @@ def half_speed(jobs, cluster):
 
 
 def slow(state, option):
-    return FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(float(option), float(option))))
+    return FaultyExecutor(state.tables.F[Job.WORK].copy(), Faults(start=(float(option), float(option))))
 
 
 def slowdown(folder):

@@ -73,7 +73,7 @@ def _report_load(run: Run) -> None:
         return
     import numpy as np
 
-    from gantline.core import columns as c
+    from gantline.core.columns import Job
     from gantline.core.units import human_seconds
     from gantline.lab.report.steady import judge
     from gantline.simulator.occupancy import held_by_job
@@ -86,9 +86,9 @@ def _report_load(run: Run) -> None:
     rows = let_in(run.tables)
     marks = [(0.0, 0), *summary["joined_gpus"]]
     devices = np.array([time for time, _ in marks]), np.array([summary["gpus"] + count for _, count in marks], dtype=np.float64)
-    held = (held_by_job(run.log, F[c.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
+    held = (held_by_job(run.log, F[Job.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
     lost = lost_gpu_time(run.tables, run.log, held)[rows]
-    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
+    found = judge(F[Job.ARRIVAL][rows], (I[Job.GPUS] * F[Job.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
     if not found.steady:
         say(f"warning: {found}")
     elif found.from_empty:
@@ -128,10 +128,10 @@ def _report_ends(run: Run, bounded: bool) -> int:
 
 
 def _why(run: Run, row: int) -> str:
-    from gantline.core import columns as c
+    from gantline.core.columns import Job
     from gantline.core.reasons import Reason, sentence
 
-    code = int(run.tables.I[c.REASON, row])
+    code = int(run.tables.I[Job.REASON, row])
     return sentence(code) if code != Reason.NONE else ""
 
 

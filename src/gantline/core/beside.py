@@ -1,14 +1,15 @@
 """What gangs take of their nodes beside devices: CPUs, memory, storage bandwidth. Compiled.
 
-The option table says how much for each device, the node table how much is free: lines `O_CPUS + k` and `N_CPUS + k` are the same resource.
+The option table says how much for each device, the node table how much is free: lines `Option.CPUS + k` and
+`Node.CPUS + k` are the same resource.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import HOST_RESOURCES, Node, Option
 from gantline.core.jit import kernel
 
 SLACK = 1e-9  # amounts are divided by devices, and rounded
@@ -34,24 +35,24 @@ def amounts_beside(one: SideAmounts) -> tuple[float, float, float]:
 def asks_beside(OF: Floats, option: int) -> bool:
     """Whether an option takes anything beside its devices."""
     some = False
-    for k in range(c.BESIDE):
-        some = some or OF[c.O_CPUS + k, option] != 0.0
+    for k in range(HOST_RESOURCES):
+        some = some or OF[Option.CPUS + k, option] != 0.0
     return some
 
 
 @kernel
 def take_beside(OF: Floats, NF: Floats, option: int, node: int, devices: int) -> None:
     """So many devices of a gang on a node take what they need there; below zero: they give it back."""
-    for k in range(c.BESIDE):
-        NF[c.N_CPUS + k, node] -= OF[c.O_CPUS + k, option] * devices
+    for k in range(HOST_RESOURCES):
+        NF[Node.CPUS + k, node] -= OF[Option.CPUS + k, option] * devices
 
 
 @kernel
 def lacks_beside(OF: Floats, NF: Floats, option: int, node: int, devices: int) -> bool:
     """Whether the node has too little for so many devices of a gang."""
     short = False
-    for k in range(c.BESIDE):
-        short = short or NF[c.N_CPUS + k, node] + SLACK < OF[c.O_CPUS + k, option] * devices
+    for k in range(HOST_RESOURCES):
+        short = short or NF[Node.CPUS + k, node] + SLACK < OF[Option.CPUS + k, option] * devices
     return short
 
 
@@ -59,6 +60,6 @@ def lacks_beside(OF: Floats, NF: Floats, option: int, node: int, devices: int) -
 def overdrawn(OF: Floats, NF: Floats, option: int, node: int) -> bool:
     """Whether gangs on the node have taken more than there is of something that this option needs."""
     short = False
-    for k in range(c.BESIDE):
-        short = short or (OF[c.O_CPUS + k, option] > 0.0 and NF[c.N_CPUS + k, node] < -SLACK)
+    for k in range(HOST_RESOURCES):
+        short = short or (OF[Option.CPUS + k, option] > 0.0 and NF[Node.CPUS + k, node] < -SLACK)
     return short

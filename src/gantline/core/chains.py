@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Device, Job
 from gantline.core.granted import Granted
 from gantline.core.jit import kernel
 
@@ -72,20 +72,20 @@ def _read(I: Ints, D: Ints, copy: Copy, count: int) -> int:
     changed = used = 0
     for i in range(count):
         row = copy.rows[i]
-        device = I[c.HEAD, row]
+        device = I[Job.HEAD, row]
         same = copy.head[row] == device
         while same and device >= 0:
-            same = copy.owner[device] == row and copy.following[device] == D[c.D_NEXT, device]
-            device = D[c.D_NEXT, device]
+            same = copy.owner[device] == row and copy.following[device] == D[Device.NEXT, device]
+            device = D[Device.NEXT, device]
         if same:
             continue
-        device = I[c.HEAD, row]
+        device = I[Job.HEAD, row]
         copy.head[row] = device
         while device >= 0:
-            copy.owner[device], copy.following[device] = row, D[c.D_NEXT, device]
+            copy.owner[device], copy.following[device] = row, D[Device.NEXT, device]
             copy.devices[used] = device
             used += 1
-            device = D[c.D_NEXT, device]
+            device = D[Device.NEXT, device]
         copy.places[changed], copy.ends[changed] = i, used
         changed += 1
     return changed

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, HOST_RESOURCES, SHARED, Device, Job, Option
+from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
 
 _NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
 _LINK_KEYS = ("a", "b", "bandwidth", "kind")
-_NOTHING = (0.0,) * c.BESIDE
+_NOTHING = (0.0,) * HOST_RESOURCES
 
 
 def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
@@ -70,21 +71,21 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
     """What differs from a cluster at rest: nodes that are down, devices that are shared, CPUs, memory and storage that are taken."""
     names = [node.name for node in tables.cluster.nodes]
     found: dict[str, Any] = {}
-    down = np.flatnonzero(tables.NI[c.N_UP] == 0)
+    down = np.flatnonzero(tables.NI[NodeColumn.UP] == 0)
     if len(down):
         found["down"] = [names[node] for node in down]
     cordoned = sorted(tables.cordoned)
     if cordoned:
         found["cordoned"] = cordoned
-    shared = np.flatnonzero(tables.D[c.D_HOLDER] == c.SHARED)
+    shared = np.flatnonzero(tables.D[Device.HOLDER] == SHARED)
     if len(shared):
         found["shared"] = shared.tolist()
     if any(amounts_beside(node) != _NOTHING for node in tables.cluster.nodes):
         taken = {}
         for number, node in enumerate(tables.cluster.nodes):
-            free = tuple(tables.NF[: c.BESIDE, number].tolist())
+            free = tuple(tables.NF[:HOST_RESOURCES, number].tolist())
             if free != amounts_beside(node):
-                amounts = zip(c.BESIDE_NAMES, free, amounts_beside(node))
+                amounts = zip(HOST_RESOURCE_NAMES, free, amounts_beside(node))
                 taken[node.name] = {name: json_number(left) for name, left, whole in amounts if left != whole}
         found["free"] = taken
     return found
@@ -96,39 +97,39 @@ def decode_nodes(reader: Reader, tables: Tables) -> None:
     for device in reader.wholes("shared"):
         if device >= tables.D.shape[1]:
             raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("shared"))
-        tables.D[c.D_HOLDER, device] = c.SHARED
+        tables.D[Device.HOLDER, device] = SHARED
     for name in reader.texts("down"):
         node = _number_of(name, numbers, reader.at("down"))
-        tables.NI[c.N_UP, node] = 0
-        first = int(tables.NI[c.N_FIRST, node])
-        devices = tables.D[c.D_HOLDER, first : first + int(tables.NI[c.N_GPUS, node])]
-        devices[devices == c.FREE] = c.DOWN
+        tables.NI[NodeColumn.UP, node] = 0
+        first = int(tables.NI[NodeColumn.FIRST, node])
+        devices = tables.D[Device.HOLDER, first : first + int(tables.NI[NodeColumn.GPUS, node])]
+        devices[devices == FREE] = DOWN
     for device in reader.wholes("cordoned"):
         if device >= tables.D.shape[1]:
             raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("cordoned"))
         tables.cordon(device)
-    idle = tables.D[c.D_NODE][tables.D[c.D_HOLDER] == c.FREE]
-    tables.NI[c.N_FREE] = np.bincount(idle, minlength=tables.NI.shape[1])
+    idle = tables.D[Device.NODE][tables.D[Device.HOLDER] == FREE]
+    tables.NI[NodeColumn.FREE] = np.bincount(idle, minlength=tables.NI.shape[1])
     if "free" in reader:
         inner = Reader(reader.raw("free"), reader.at("free"))
         for name in reader.raw("free"):
             node = _number_of(name, numbers, reader.at("free"))
             one = Reader(inner.raw(name), inner.at(name))
-            one.only(c.BESIDE_NAMES)
+            one.only(HOST_RESOURCE_NAMES)
             whole = amounts_beside(tables.cluster.nodes[node])
-            tables.NF[: c.BESIDE, node] = [one.number(name, usual) for name, usual in zip(c.BESIDE_NAMES, whole)]
+            tables.NF[:HOST_RESOURCES, node] = [one.number(name, usual) for name, usual in zip(HOST_RESOURCE_NAMES, whole)]
     else:
         _take_side_demands(tables)
 
 
 def _take_side_demands(tables: Tables) -> None:
     """What the options in use take of their nodes beside devices, for files that do not say."""
-    each, I, D = tables.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE], tables.I, tables.D
-    for device, holder in enumerate(D[c.D_HOLDER].tolist()):
+    each, I, D = tables.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES], tables.I, tables.D
+    for device, holder in enumerate(D[Device.HOLDER].tolist()):
         if holder >= 0:
-            tables.NF[: c.BESIDE, D[c.D_NODE, device]] -= each[:, I[c.OPTION, holder]]
-    for row in np.flatnonzero(I[c.NODE] >= 0):
-        tables.NF[: c.BESIDE, I[c.NODE, row]] -= each[:, I[c.OPTION, row]]
+            tables.NF[:HOST_RESOURCES, D[Device.NODE, device]] -= each[:, I[Job.OPTION, holder]]
+    for row in np.flatnonzero(I[Job.NODE] >= 0):
+        tables.NF[:HOST_RESOURCES, I[Job.NODE, row]] -= each[:, I[Job.OPTION, row]]
 
 
 def encode_node(node: Node) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.bandwidths import Bandwidths
+from gantline.core.columns import DOWN, Device, Node
 from gantline.core.lending import Lent
 from gantline.core.topology import slowest_link
 
@@ -39,27 +39,27 @@ class ClusterNow:
     @property
     def node_type(self) -> Ints:
         """Code of the device type of each node."""
-        return self._lent.node_ints(c.N_TYPE)
+        return self._lent.node_ints(Node.TYPE)
 
     @property
     def node_gpus(self) -> Ints:
         """Devices of each node, free or not."""
-        return self._lent.node_ints(c.N_GPUS)
+        return self._lent.node_ints(Node.GPUS)
 
     @property
     def node_free(self) -> Ints:
         """Free devices of each node; zero while it is down."""
-        return self._lent.node_ints(c.N_FREE)
+        return self._lent.node_ints(Node.FREE)
 
     @property
     def node_up(self) -> Bools:
         """Whether each node can be used."""
-        return np.asarray(self._lent.node_ints(c.N_UP) == 1)
+        return np.asarray(self._lent.node_ints(Node.UP) == 1)
 
     @property
     def node_rack(self) -> Ints:
         """Code of the rack of each node; nodes of one code are near one another."""
-        return self._lent.node_ints(c.N_RACK)
+        return self._lent.node_ints(Node.RACK)
 
     @property
     def racks(self) -> tuple[str, ...]:
@@ -78,17 +78,17 @@ class ClusterNow:
     @property
     def node_cpus_free(self) -> Floats:
         """Free CPUs of each node."""
-        return self._lent.node_floats(c.N_CPUS)
+        return self._lent.node_floats(Node.CPUS)
 
     @property
     def node_memory_free(self) -> Floats:
         """Free memory of each node, GB."""
-        return self._lent.node_floats(c.N_MEMORY)
+        return self._lent.node_floats(Node.MEMORY)
 
     @property
     def node_storage_free(self) -> Floats:
         """Free bandwidth to storage of each node, MB/s."""
-        return self._lent.node_floats(c.N_STORAGE)
+        return self._lent.node_floats(Node.STORAGE)
 
     @property
     def device_memory(self) -> tuple[float, ...]:
@@ -98,17 +98,17 @@ class ClusterNow:
     @property
     def device_node(self) -> Ints:
         """The node of each device."""
-        return self._lent.device_ints(c.D_NODE)
+        return self._lent.device_ints(Device.NODE)
 
     @property
     def device_holder(self) -> Ints:
         """Row of the job that holds each device (negative: free, down or shared)."""
-        return self._lent.device_ints(c.D_HOLDER)
+        return self._lent.device_ints(Device.HOLDER)
 
     @property
     def device_open(self) -> Bools:
         """Whether new gangs may have each device: its node is up, and neither of them is cordoned."""
-        return np.asarray(self.node_up[self.device_node] & (self._lent.device_ints(c.D_CLOSED) == 0))
+        return np.asarray(self.node_up[self.device_node] & (self._lent.device_ints(Device.CLOSED) == 0))
 
     @property
     def gpus(self) -> int:
@@ -124,8 +124,8 @@ class ClusterNow:
     def capacity(self) -> Ints:
         """Devices per type on nodes that are up, less those that are cordoned and idle."""
         there: Ints = self.node_gpus * self.node_up
-        if self._lent.node_ints(c.N_CLOSED).any():
-            out = (self.device_holder == c.DOWN) & self.node_up[self.device_node]
+        if self._lent.node_ints(Node.CLOSED).any():
+            out = (self.device_holder == DOWN) & self.node_up[self.device_node]
             there = there - np.bincount(self.device_node[out], minlength=self.nodes)
         return np.bincount(self.node_type, weights=there, minlength=len(self.types)).astype(np.int64)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 
@@ -13,8 +13,8 @@ from gantline.core.phases import RUNNING
 @kernel
 def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
     """Seconds the row has progressed since its last change."""
-    if I[c.PHASE, row] == RUNNING and now > F[c.SINCE, row]:
-        return float(now - F[c.SINCE, row])
+    if I[Job.PHASE, row] == RUNNING and now > F[Job.SINCE, row]:
+        return float(now - F[Job.SINCE, row])
     return 0.0
 
 
@@ -30,11 +30,11 @@ def _read_moving(F: Floats, I: Ints, rows: Ints, now: float, which: int, out: Fl
     for i in range(rows.shape[0]):
         row = rows[i]
         dt = elapsed(F, I, row, now)
-        if which == c.DONE:
-            out[i] = F[c.DONE, row] + F[c.RATE, row] * dt
-        elif which == c.SERVICE:
-            out[i] = F[c.SERVICE, row] + dt
-        elif which == c.GPUTIME:
-            out[i] = F[c.GPUTIME, row] + I[c.HELD, row] * dt
+        if which == Job.DONE:
+            out[i] = F[Job.DONE, row] + F[Job.RATE, row] * dt
+        elif which == Job.SERVICE:
+            out[i] = F[Job.SERVICE, row] + dt
+        elif which == Job.GPUTIME:
+            out[i] = F[Job.GPUTIME, row] + I[Job.HELD, row] * dt
         else:
-            out[i] = F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * dt)
+            out[i] = F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * dt)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantline.core import columns as c
-from gantline.core.columns import BESIDE_NAMES
+from gantline.core.columns import HOST_RESOURCE_NAMES, Job
 from gantline.core.grant import Grant, Worker
 from gantline.core.json_reader import Reader, as_number, as_whole, json_number
 from gantline.core.option_json import decode_option, encode_option
@@ -22,14 +21,15 @@ _WORKER_KEYS = ("role", "node", "devices", "cpus", "memory", "storage")
 def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
     """One grant; its assignments are columns as in a plan, with the row as `job`. Members that are not active are not written."""
     found: dict[str, Any] = {"assignments": encode_plan(Plan.assign(grant.items))["assignments"]}
-    found["members"] = [sorted(row for row in group if Phase(int(tables.I[c.PHASE, row])).active) for group in grant.members]
+    found["members"] = [sorted(row for row in group if Phase(int(tables.I[Job.PHASE, row])).active) for group in grant.members]
     if grant.devices:
         found["devices"] = list(grant.devices)
     if grant.shared:
         found["shared"] = True
     if grant.workers:
         found["workers"] = [
-            {"role": w.role, "node": w.node, "devices": list(w.devices)} | {name: json_number(getattr(w, name)) for name in BESIDE_NAMES}
+            {"role": w.role, "node": w.node, "devices": list(w.devices)}
+            | {name: json_number(getattr(w, name)) for name in HOST_RESOURCE_NAMES}
             for w in grant.workers
         ]
     if grant.side:
@@ -81,5 +81,5 @@ def fluid_ways(reader: Reader, types: tuple[str, ...]) -> dict[int, Option]:
 def _decode_worker(reader: Reader) -> Worker:
     reader.only(_WORKER_KEYS)
     return Worker(
-        reader.text("role", ""), reader.whole("node"), reader.wholes("devices"), *(reader.number(name, 0.0) for name in BESIDE_NAMES)
+        reader.text("role", ""), reader.whole("node"), reader.wholes("devices"), *(reader.number(name, 0.0) for name in HOST_RESOURCE_NAMES)
     )

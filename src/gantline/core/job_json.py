@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.errors import UsageError, near
 from gantline.core.grant_json import decode_grant, encode_grant
 from gantline.core.json_reader import Reader, json_number
@@ -21,17 +21,34 @@ from gantline.core.tables import Tables
 
 _HOUR = 3600.0
 _FLOATS = {
-    "arrival": c.ARRIVAL, "priority": c.PRIORITY, "weight": c.WEIGHT, "deadline": c.DEADLINE, "service": c.SERVICE, "gpu_time": c.GPUTIME,
-    "done": c.DONE, "estimate": c.ESTIMATE, "since": c.SINCE, "rate": c.RATE, "first_start": c.FIRST_START, "last_start": c.LAST_START,
-    "until": c.UNTIL, "admitted": c.ADMITTED, "safe": c.SAFE, "lost": c.LOST, "checkpoint": c.CHECKPOINT, "waited": c.WAITED,
-    "mark": c.MARK, "speed_until": c.SPEED_UNTIL, "limit_end": c.LIMIT_END,
-}  # fmt: skip
+    "arrival": Job.ARRIVAL,
+    "priority": Job.PRIORITY,
+    "weight": Job.WEIGHT,
+    "deadline": Job.DEADLINE,
+    "service": Job.SERVICE,
+    "gpu_time": Job.GPUTIME,
+    "done": Job.DONE,
+    "estimate": Job.ESTIMATE,
+    "since": Job.SINCE,
+    "rate": Job.RATE,
+    "first_start": Job.FIRST_START,
+    "last_start": Job.LAST_START,
+    "until": Job.UNTIL,
+    "admitted": Job.ADMITTED,
+    "safe": Job.SAFE,
+    "lost": Job.LOST,
+    "checkpoint": Job.CHECKPOINT,
+    "waited": Job.WAITED,
+    "mark": Job.MARK,
+    "speed_until": Job.SPEED_UNTIL,
+    "limit_end": Job.LIMIT_END,
+}
 _INTS = {
-    "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "held": c.HELD, "locked": c.LOCKED, "restarts": c.RESTARTS,
-    "preemptions": c.PREEMPTIONS, "epoch": c.EPOCH, "consolidate": c.CONSOLIDATE, "reason": c.REASON,
-    "reserved": c.RESERVED,
+    "gpus": Job.GPUS, "min_gpus": Job.MIN_GPUS, "max_gpus": Job.MAX_GPUS, "held": Job.HELD, "locked": Job.LOCKED, "restarts": Job.RESTARTS,
+    "preemptions": Job.PREEMPTIONS, "epoch": Job.EPOCH, "consolidate": Job.CONSOLIDATE, "reason": Job.REASON,
+    "reserved": Job.RESERVED,
 }  # fmt: skip
-NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
+NAMES = {"user": Job.USER, "queue": Job.QUEUE, "app": Job.APP, "model": Job.MODEL}
 _PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
 KEYS = (
     "id",
@@ -58,8 +75,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
     """One row; `packed` is where its options would stand if the active rows' options followed one another."""
     F, I, cluster = tables.F, tables.I, tables.cluster
     found: dict[str, Any] = {"id": tables.ids[row]}
-    gpus, phase = int(I[c.GPUS, row]), Phase(int(I[c.PHASE, row]))
-    first, count, used = int(I[c.OPTION_FIRST, row]), int(I[c.OPTION_COUNT, row]), int(I[c.OPTION, row])
+    gpus, phase = int(I[Job.GPUS, row]), Phase(int(I[Job.PHASE, row]))
+    first, count, used = int(I[Job.OPTION_FIRST, row]), int(I[Job.OPTION_COUNT, row]), int(I[Job.OPTION, row])
     names = {"user": tables.users, "queue": tables.queues, "app": tables.apps, "model": tables.models}
     for key, column in NAMES.items():
         if names[key][I[column, row]]:
@@ -77,8 +94,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["waits_for_turn"] = True
     if row in tables.trials:
         found["trial"] = json_number(tables.trials[row])
-    if I[c.NODE, row] >= 0:
-        found["node"] = cluster.nodes[int(I[c.NODE, row])].name
+    if I[Job.NODE, row] >= 0:
+        found["node"] = cluster.nodes[int(I[Job.NODE, row])].name
     if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
         found["phase"] = phase.name.lower()
     if used >= 0 and first <= used < first + count:
@@ -90,7 +107,7 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
     kept = {name: values[row] for name, values in tables.metrics.items() if not math.isnan(values[row])}
     if kept:
         found["metrics"] = {name: json_number(value) for name, value in kept.items()}
-    facts = {"gpus": gpus, "arrival": float(F[c.ARRIVAL, row]), "service": float(F[c.SERVICE, row]), "done": float(F[c.DONE, row])}
+    facts = {"gpus": gpus, "arrival": float(F[Job.ARRIVAL, row]), "service": float(F[Job.SERVICE, row]), "done": float(F[Job.DONE, row])}
     usual = defaults(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
     for key, column in _FLOATS.items():
         value = float(F[column, row])
@@ -106,8 +123,8 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
     """Fill one row; its options stand at `first` in the table already."""
     F, I = tables.F, tables.I
     gpus = reader.whole("gpus", 1)
-    I[c.OPTION_FIRST, row], I[c.OPTION_COUNT, row] = first, len(options)
-    I[c.SMALLEST, row] = min((option.gpus for option in options), default=gpus)
+    I[Job.OPTION_FIRST, row], I[Job.OPTION_COUNT, row] = first, len(options)
+    I[Job.SMALLEST, row] = min((option.gpus for option in options), default=gpus)
     devices = list(reader.wholes("devices"))
     _hold(reader, tables, row, devices)
     default_phase = "running" if devices or "node" in reader else "pending"
@@ -117,7 +134,7 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         name = reader.text("node")
         if name not in numbers:
             raise UsageError(f"no node '{name}'", where=reader.at("node"), fix=near(name, numbers))
-        I[c.NODE, row] = numbers[name]
+        I[Job.NODE, row] = numbers[name]
     used = _option_in_use(reader, tables, phase, devices, options, first)
     facts: dict[str, Any] = {"gpus": gpus, "arrival": reader.number("arrival", 0.0), "service": reader.number("service", 0.0)}
     facts["done"] = reader.number("done", facts["service"])
@@ -126,7 +143,7 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         F[column, row] = reader.number(key, usual[key])
     for key, column in _INTS.items():
         I[column, row] = reader.whole(key, usual[key])
-    I[c.PHASE, row], I[c.OPTION, row] = int(phase), used
+    I[Job.PHASE, row], I[Job.OPTION, row] = int(phase), used
     if "grant" in reader:
         grant = tables.granted[row] = decode_grant(Reader(reader.raw("grant"), reader.at("grant")))
         devices = devices or list(grant.devices)
@@ -134,10 +151,10 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         tables.waits_for_turn.add(row)
     if "trial" in reader:
         tables.trials[row] = reader.number("trial", 0.0)
-    I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices}) or int(I[c.NODE, row] >= 0)
-    F[c.WORK, row] = F[c.ESTIMATE, row]
-    if not F[c.ARRIVAL, row] >= 0:
-        raise UsageError(f"is {F[c.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
+    I[Job.SPREAD, row] = len({int(tables.D[Device.NODE, device]) for device in devices}) or int(I[Job.NODE, row] >= 0)
+    F[Job.WORK, row] = F[Job.ESTIMATE, row]
+    if not F[Job.ARRIVAL, row] >= 0:
+        raise UsageError(f"is {F[Job.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
 
 
 def fill_metrics(job: Reader, tables: Tables, row: int) -> None:
@@ -195,10 +212,10 @@ def default_options(tables: Tables, gpus: int) -> list[Option]:
 
 def _chain(tables: Tables, row: int) -> list[int]:
     """The devices a row owns, in rank order."""
-    device, held = int(tables.I[c.HEAD, row]), []
+    device, held = int(tables.I[Job.HEAD, row]), []
     while device >= 0:
         held.append(device)
-        device = int(tables.D[c.D_NEXT, device])
+        device = int(tables.D[Device.NEXT, device])
     return held
 
 
@@ -210,14 +227,14 @@ def _hold(reader: Reader, tables: Tables, row: int, devices: list[int]) -> None:
             raise UsageError(
                 f"is device {device} of {tables.D.shape[1]}", where=path, fix=f"devices are numbered 0 to {tables.D.shape[1] - 1}"
             )
-        if tables.D[c.D_HOLDER, device] != c.FREE:
-            holder = tables.ids[int(tables.D[c.D_HOLDER, device])]
+        if tables.D[Device.HOLDER, device] != FREE:
+            holder = tables.ids[int(tables.D[Device.HOLDER, device])]
             raise UsageError(f"device {device} is held by job '{holder}' already", where=path, fix="a device has one holder")
-        tables.D[c.D_HOLDER, device] = row
+        tables.D[Device.HOLDER, device] = row
         if last < 0:
-            tables.I[c.HEAD, row] = device
+            tables.I[Job.HEAD, row] = device
         else:
-            tables.D[c.D_NEXT, last] = device
+            tables.D[Device.NEXT, last] = device
         last = device
 
 
@@ -243,7 +260,7 @@ def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[i
         return first + number
     if not phase.holds_devices:
         return -1
-    kind = int(tables.NI[c.N_TYPE, tables.D[c.D_NODE, devices[0]]]) if devices else -1
+    kind = int(tables.NI[Node.TYPE, tables.D[Device.NODE, devices[0]]]) if devices else -1
     for number, option in enumerate(options):
         if option.gpus == len(devices) and kind in (-1, option.type):
             return first + number

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.grant import Grant
 from gantline.core.lending import Lent, sealed
@@ -94,19 +95,19 @@ class Jobs:
         """The names that users know the jobs by."""
         return self._lent.ids(self._rows)
 
-    arrival = _FloatColumn(c.ARRIVAL, "When each was submitted.")
-    gpus = _IntColumn(c.GPUS, "Devices asked for.")
-    min_gpus = _IntColumn(c.MIN_GPUS, "Fewest devices with which it may run.")
-    max_gpus = _IntColumn(c.MAX_GPUS, "Most devices that it can use.")
-    smallest = _IntColumn(c.SMALLEST, "Devices of its smallest option.")
-    reserved = _IntColumn(c.RESERVED, "Devices that are kept for it, whatever others ask for; zero: none.")
-    priority = _FloatColumn(c.PRIORITY, "Higher is more urgent.")
-    weight = _FloatColumn(c.WEIGHT, "Fair-share weight.")
-    deadline = _FloatColumn(c.DEADLINE, "When it should be done; NaN: no deadline.")
-    user = _IntColumn(c.USER, "Code of the user; `snapshot.users` has the names.")
-    queue = _IntColumn(c.QUEUE, "Code of the queue; `snapshot.queues` has the names.")
-    app = _IntColumn(c.APP, "Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names.")
-    model = _IntColumn(c.MODEL, "Code of the kind of job (which network it trains); `snapshot.models` has the names.")
+    arrival = _FloatColumn(Job.ARRIVAL, "When each was submitted.")
+    gpus = _IntColumn(Job.GPUS, "Devices asked for.")
+    min_gpus = _IntColumn(Job.MIN_GPUS, "Fewest devices with which it may run.")
+    max_gpus = _IntColumn(Job.MAX_GPUS, "Most devices that it can use.")
+    smallest = _IntColumn(Job.SMALLEST, "Devices of its smallest option.")
+    reserved = _IntColumn(Job.RESERVED, "Devices that are kept for it, whatever others ask for; zero: none.")
+    priority = _FloatColumn(Job.PRIORITY, "Higher is more urgent.")
+    weight = _FloatColumn(Job.WEIGHT, "Fair-share weight.")
+    deadline = _FloatColumn(Job.DEADLINE, "When it should be done; NaN: no deadline.")
+    user = _IntColumn(Job.USER, "Code of the user; `snapshot.users` has the names.")
+    queue = _IntColumn(Job.QUEUE, "Code of the queue; `snapshot.queues` has the names.")
+    app = _IntColumn(Job.APP, "Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names.")
+    model = _IntColumn(Job.MODEL, "Code of the kind of job (which network it trains); `snapshot.models` has the names.")
 
     @property
     def listed(self) -> Ints:
@@ -114,22 +115,22 @@ class Jobs:
         return self._made("listed", lambda: self._lent.listed(self._rows))
 
     # --- what has happened ------------------------------------------------------------------------------------------
-    attained = _MovingColumn(c.SERVICE, "Seconds run so far.")
-    attained_gpu = _MovingColumn(c.GPUTIME, "GPU-seconds run so far.")
-    done = _MovingColumn(c.DONE, "Work done so far.")
+    attained = _MovingColumn(Job.SERVICE, "Seconds run so far.")
+    attained_gpu = _MovingColumn(Job.GPUTIME, "GPU-seconds run so far.")
+    done = _MovingColumn(Job.DONE, "Work done so far.")
 
     @property
     def waiting(self) -> Floats:
         """Seconds since a job that does not run began to wait; zero for those that run."""
-        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(c.SINCE), 0.0)))
+        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(Job.SINCE), 0.0)))
 
-    first_start = _FloatColumn(c.FIRST_START, "First time it was given devices; NaN: never.")
-    last_start = _FloatColumn(c.LAST_START, "Start of the present or last run; NaN: it never ran.")
-    restarts = _IntColumn(c.RESTARTS, "How often it has started again.")
-    preemptions = _IntColumn(c.PREEMPTIONS, "How often it was stopped for others.")
+    first_start = _FloatColumn(Job.FIRST_START, "First time it was given devices; NaN: never.")
+    last_start = _FloatColumn(Job.LAST_START, "Start of the present or last run; NaN: it never ran.")
+    restarts = _IntColumn(Job.RESTARTS, "How often it has started again.")
+    preemptions = _IntColumn(Job.PREEMPTIONS, "How often it was stopped for others.")
 
     # --- what is estimated ------------------------------------------------------------------------------------------
-    estimate = _FloatColumn(c.ESTIMATE, "Estimated total work.")
+    estimate = _FloatColumn(Job.ESTIMATE, "Estimated total work.")
 
     @property
     def estimate_low(self) -> Floats:
@@ -148,12 +149,12 @@ class Jobs:
     @property
     def remaining(self) -> Floats:
         """Estimated remaining work: seconds at the speed of the request. Never below zero."""
-        return self._made("remaining", lambda: np.maximum(self._moving(c.ESTIMATE), 0.0))
+        return self._made("remaining", lambda: np.maximum(self._moving(Job.ESTIMATE), 0.0))
 
     # --- where it stands --------------------------------------------------------------------------------------------
-    phase = _IntColumn(c.PHASE, "Where it stands, see `gantline.core.phases.Phase`.")
+    phase = _IntColumn(Job.PHASE, "Where it stands, see `gantline.core.phases.Phase`.")
     reason = _IntColumn(
-        c.REASON, "Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."
+        Job.REASON, "Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."
     )
 
     @property
@@ -164,27 +165,27 @@ class Jobs:
     @property
     def progressing(self) -> Bools:
         """Whether it does work at this instant: it runs, and its start is behind it."""
-        return self._made("progressing", lambda: (self.phase == RUNNING) & (self._float(c.SINCE) <= self._now))
+        return self._made("progressing", lambda: (self.phase == RUNNING) & (self._float(Job.SINCE) <= self._now))
 
-    held = _IntColumn(c.HELD, "Devices held now.")
-    nodes_held = _IntColumn(c.SPREAD, "Nodes that its gang spans now.")
+    held = _IntColumn(Job.HELD, "Devices held now.")
+    nodes_held = _IntColumn(Job.SPREAD, "Nodes that its gang spans now.")
 
     @property
     def rate(self) -> Floats:
         """Work per second now; zero for those that do not run."""
-        return self._made("rate", lambda: np.where(self.running, self._float(c.RATE), 0.0))
+        return self._made("rate", lambda: np.where(self.running, self._float(Job.RATE), 0.0))
 
     @property
     def locked(self) -> Bools:
         """Whether the present grant must stay as it is."""
-        return self._made("locked", lambda: self._int(c.LOCKED) != 0)
+        return self._made("locked", lambda: self._int(Job.LOCKED) != 0)
 
-    until = _FloatColumn(c.UNTIL, "End of the present lease; infinity: none.")
+    until = _FloatColumn(Job.UNTIL, "End of the present lease; infinity: none.")
 
     @property
     def option(self) -> Ints:
         """Which of its options is in use; -1: none."""
-        return self._made("option", lambda: np.where(self._int(c.OPTION) < 0, -1, self._int(c.OPTION) - self._int(c.OPTION_FIRST)))
+        return self._made("option", lambda: np.where(self._int(Job.OPTION) < 0, -1, self._int(Job.OPTION) - self._int(Job.OPTION_FIRST)))
 
     @property
     def type(self) -> Ints:
@@ -192,12 +193,12 @@ class Jobs:
         return self._made("type", self._type)
 
     def _type(self) -> Ints:
-        used = self._int(c.OPTION)
-        kinds = self._lent.options().I[c.O_TYPE]
+        used = self._int(Job.OPTION)
+        kinds = self._lent.options().I[OptionColumn.TYPE]
         return np.where(used < 0, -1, kinds[np.maximum(used, 0)]) if len(kinds) else np.full(len(used), -1, dtype=np.int64)
 
-    option_first = _IntColumn(c.OPTION_FIRST, "First row of each job's options in `snapshot.options`.")
-    option_count = _IntColumn(c.OPTION_COUNT, "How many options each job has.")
+    option_first = _IntColumn(Job.OPTION_FIRST, "First row of each job's options in `snapshot.options`.")
+    option_count = _IntColumn(Job.OPTION_COUNT, "How many options each job has.")
 
     def options(self, position: int) -> list[Option]:
         """The ways in which one job may run."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.job_json import encode_job
 from gantline.core.phases import Phase
 from gantline.core.tables import Tables
@@ -35,19 +35,19 @@ class KnownRows:
                 before = self._metrics.get(name, np.full(len(self._rows), np.nan))
                 same &= _equal(values[None, self._rows], before[None, :])
             self._jobs = {row: self._jobs[row] for row in self._rows[same].tolist() if row in self._jobs}
-        self._rows = np.flatnonzero(np.isin(tables.I[c.PHASE, : len(tables.ids)], _WAIT))
+        self._rows = np.flatnonzero(np.isin(tables.I[Job.PHASE, : len(tables.ids)], _WAIT))
         self._F, self._I = tables.F[:, self._rows], tables.I[:, self._rows]
         self._metrics = {name: values[self._rows] for name, values in tables.metrics.items()}
 
     def encode(self, tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
         """As `encode_job` has it."""
-        first = int(tables.I[c.OPTION_FIRST, row])
+        first = int(tables.I[Job.OPTION_FIRST, row])
         found = self._jobs.get(row)
         if found is None:
             found = encode_job(tables, row, now, first)
             self.written += 1
             plain = row not in tables.granted and row not in tables.waits_for_turn and row not in tables.trials
-            if plain and int(tables.I[c.PHASE, row]) in _WAIT:
+            if plain and int(tables.I[Job.PHASE, row]) in _WAIT:
                 self._jobs[row] = found
         elif row in tables.waits_for_turn:
             return encode_job(tables, row, now, packed)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
@@ -36,8 +36,8 @@ NOBODY = Left(_NONE, _NONE, _NONE, np.zeros(0), np.zeros(0), np.zeros(0))
 def read_left(tables: Tables, rows: Ints) -> Left:
     """What became of these rows, which are not active any more; those that never ran are left out."""
     F, I = tables.F, tables.I
-    rows = rows[F[c.SERVICE][rows] > 0.0]
-    return Left(rows, I[c.USER][rows], I[c.QUEUE][rows], F[c.SERVICE][rows], F[c.GPUTIME][rows], F[c.SINCE][rows])
+    rows = rows[F[Job.SERVICE][rows] > 0.0]
+    return Left(rows, I[Job.USER][rows], I[Job.QUEUE][rows], F[Job.SERVICE][rows], F[Job.GPUTIME][rows], F[Job.SINCE][rows])
 
 
 def joined(one: Left, other: Left) -> Left:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.chains import Chains
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Device, Job
 from gantline.core.errors import GantlineError
 from gantline.core.gather import moving
 from gantline.core.grant import Grant
@@ -26,7 +26,7 @@ from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
 #: float columns that say what really will be, or that kernels use as scratch: no policy may read them
-SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
+SECRET = frozenset({Job.WORK, Job.DUE, Job.FINISH, Job.KEY})
 _SECRET = sorted(SECRET)
 if TYPE_CHECKING:
     from gantline.core.windows import AdvanceWindow
@@ -113,10 +113,10 @@ class Lent:
         grant = self._tables.granted.get(row)
         if grant is not None and grant.shared:
             return grant.devices
-        device, held = int(self._tables.I[c.HEAD, row]), []
+        device, held = int(self._tables.I[Job.HEAD, row]), []
         while device >= 0:
             held.append(device)
-            device = int(self._tables.D[c.D_NEXT, device])
+            device = int(self._tables.D[Device.NEXT, device])
         return tuple(held)
 
     def held(self, rows: Ints) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantline.core.columns import BESIDE_NAMES
+from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.options import Option
@@ -17,7 +17,7 @@ def encode_option(option: Option, types: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {"type": types[option.type], "gpus": option.gpus}
     spread = option.rate if option.rate_spread is None else option.rate_spread
     amounts = [("rate", option.rate, 1.0), ("rate_spread", spread, option.rate)]
-    amounts += [(name, getattr(option, name), 0.0) for name in BESIDE_NAMES]
+    amounts += [(name, getattr(option, name), 0.0) for name in HOST_RESOURCE_NAMES]
     found |= {key: json_number(value) for key, value, usual in amounts if value != usual}
     return found | ({"nodes": option.nodes} if option.nodes else {})
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import HOST_RESOURCES, OPTION_FLOATS, OPTION_INTS
+from gantline.core.columns import Option as OptionColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class OptionTable:
     __slots__ = ("F", "I", "_copied", "_copy", "_frozen", "_only_devices", "_used")
 
     def __init__(self, F: Floats | None = None, I: Ints | None = None) -> None:
-        self.F: Floats = np.zeros((c.OF_COLUMNS, 0)) if F is None else F
-        self.I: Ints = np.zeros((c.OI_COLUMNS, 0), dtype=np.int64) if I is None else I
+        self.F: Floats = np.zeros((OPTION_FLOATS, 0)) if F is None else F
+        self.I: Ints = np.zeros((OPTION_INTS, 0), dtype=np.int64) if I is None else I
         self._used: int = self.F.shape[1]
         self._frozen: OptionTable | None = None
         self._copy: tuple[Floats, Ints] | None = None  # what is lent, with room for more
@@ -49,7 +50,7 @@ class OptionTable:
     @staticmethod
     def build(options: list[Option]) -> OptionTable:
         """A table of these options."""
-        table = OptionTable(np.zeros((c.OF_COLUMNS, len(options))), np.zeros((c.OI_COLUMNS, len(options)), dtype=np.int64))
+        table = OptionTable(np.zeros((OPTION_FLOATS, len(options))), np.zeros((OPTION_INTS, len(options)), dtype=np.int64))
         for row, option in enumerate(options):
             table._write(row, option)
         return table
@@ -64,7 +65,7 @@ class OptionTable:
         row = self._used
         if row == self.F.shape[1]:
             room = max(2 * row, 16)
-            F, I = np.zeros((c.OF_COLUMNS, room)), np.zeros((c.OI_COLUMNS, room), dtype=np.int64)
+            F, I = np.zeros((OPTION_FLOATS, room)), np.zeros((OPTION_INTS, room), dtype=np.int64)
             F[:, :row], I[:, :row] = self.F, self.I
             self.F, self.I = F, I
         self._write(row, option)
@@ -95,7 +96,7 @@ class OptionTable:
         """Whether devices are all that these options want: no CPUs, memory or storage, and no number of nodes."""
         found = self._only_devices
         if found is None:
-            found = not (self.I[c.O_NODES].any() or self.F[c.O_CPUS : c.O_CPUS + c.BESIDE].any())
+            found = not (self.I[OptionColumn.NODES].any() or self.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES].any())
             if self._frozen is self:  # which never changes, and is asked at every decision
                 self._only_devices = found
         return found
@@ -104,22 +105,22 @@ class OptionTable:
     def rigid(types: Ints, gpus: Ints) -> OptionTable:
         """One option per job, at rate one; `types`: of each, or one for all."""
         n = len(gpus)
-        table = OptionTable(np.zeros((c.OF_COLUMNS, n)), np.zeros((c.OI_COLUMNS, n), dtype=np.int64))
-        table.F[c.O_RATE] = 1.0
-        table.F[c.O_RATE_SPREAD] = 1.0
+        table = OptionTable(np.zeros((OPTION_FLOATS, n)), np.zeros((OPTION_INTS, n), dtype=np.int64))
+        table.F[OptionColumn.RATE] = 1.0
+        table.F[OptionColumn.RATE_SPREAD] = 1.0
         if types.any():  # it is blank
-            table.I[c.O_TYPE] = types
-        table.I[c.O_GPUS] = gpus
+            table.I[OptionColumn.TYPE] = types
+        table.I[OptionColumn.GPUS] = gpus
         return table
 
     def __getitem__(self, row: int) -> Option:
         return Option(
-            type=int(self.I[c.O_TYPE, row]),
-            gpus=int(self.I[c.O_GPUS, row]),
-            rate=float(self.F[c.O_RATE, row]),
-            rate_spread=float(self.F[c.O_RATE_SPREAD, row]),
-            cpus=float(self.F[c.O_CPUS, row]),
-            memory=float(self.F[c.O_MEMORY, row]),
-            nodes=int(self.I[c.O_NODES, row]),
-            storage=float(self.F[c.O_STORAGE, row]),
+            type=int(self.I[OptionColumn.TYPE, row]),
+            gpus=int(self.I[OptionColumn.GPUS, row]),
+            rate=float(self.F[OptionColumn.RATE, row]),
+            rate_spread=float(self.F[OptionColumn.RATE_SPREAD, row]),
+            cpus=float(self.F[OptionColumn.CPUS, row]),
+            memory=float(self.F[OptionColumn.MEMORY, row]),
+            nodes=int(self.I[OptionColumn.NODES, row]),
+            storage=float(self.F[OptionColumn.STORAGE, row]),
         )

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Option
 from gantline.core.jit import compiled
 from gantline.core.options import OptionTable
 
@@ -94,30 +94,30 @@ def _read(
         begin, sizes, listed = at, 0, -1
         for k in range(option_count[i]):
             o = option_first[i] + k
-            if OI[c.O_TYPE, o] != kind or OI[c.O_GPUS, o] == 0:
+            if OI[Option.TYPE, o] != kind or OI[Option.GPUS, o] == 0:
                 continue
-            if listed < 0 or OI[c.O_GPUS, o] != OI[c.O_GPUS, listed]:
+            if listed < 0 or OI[Option.GPUS, o] != OI[Option.GPUS, listed]:
                 sizes += 1
             if listed < 0:
                 listed = o
-            if OF[c.O_RATE, o] > 0.0 and least <= OI[c.O_GPUS, o] <= most:
+            if OF[Option.RATE, o] > 0.0 and least <= OI[Option.GPUS, o] <= most:
                 place = at  # options come in any order, and of two for one size the faster counts
-                while place > begin and size[place - 1] >= OI[c.O_GPUS, o]:
+                while place > begin and size[place - 1] >= OI[Option.GPUS, o]:
                     place -= 1
-                if place < at and size[place] == OI[c.O_GPUS, o]:
-                    if OF[c.O_RATE, o] > rate[place]:
-                        rate[place], option[place] = OF[c.O_RATE, o], k
+                if place < at and size[place] == OI[Option.GPUS, o]:
+                    if OF[Option.RATE, o] > rate[place]:
+                        rate[place], option[place] = OF[Option.RATE, o], k
                     continue
                 for moved in range(at, place, -1):
                     size[moved], rate[moved], option[moved] = size[moved - 1], rate[moved - 1], option[moved - 1]
-                size[place], rate[place], option[place] = OI[c.O_GPUS, o], OF[c.O_RATE, o], k
+                size[place], rate[place], option[place] = OI[Option.GPUS, o], OF[Option.RATE, o], k
                 at += 1
-        if sizes == 1 and least < highest[i] and OF[c.O_RATE, listed] > 0.0:  # one size listed, a range accepted
+        if sizes == 1 and least < highest[i] and OF[Option.RATE, listed] > 0.0:  # one size listed, a range accepted
             kept = option[begin] if at > begin else -1
             at = begin
             for count in range(least, most + 1):
-                size[at], rate[at] = count, OF[c.O_RATE, listed] * count / OI[c.O_GPUS, listed]
-                option[at] = kept if count == OI[c.O_GPUS, listed] else -1
+                size[at], rate[at] = count, OF[Option.RATE, listed] * count / OI[Option.GPUS, listed]
+                option[at] = kept if count == OI[Option.GPUS, listed] else -1
                 at += 1
         first[i + 1] = at
     return first, size[:at], rate[:at], option[:at]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.facts_json import FACTS, decode_facts, encode_facts
 from gantline.core.grant_json import fluid_ways
@@ -83,7 +83,7 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     jobs, packed = [], 0
     for place, row in enumerate(rows):
         job = encode_job(tables, row, snapshot.now, packed) if known is None else known.encode(tables, row, snapshot.now, packed)
-        packed += int(tables.I[c.OPTION_COUNT, row])
+        packed += int(tables.I[Job.OPTION_COUNT, row])
         if tables.listed is not None:
             job["listed"] = int(tables.listed[row])
         jobs.append(job if row == place else {**job, "row": row})

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, JOB_FLOATS, JOB_INTS, NODE_FLOATS, NODE_INTS, Device, Job, Node
 from gantline.core.granted import Granted
 from gantline.core.lending import Lent
 from gantline.core.options import OptionTable
@@ -71,19 +71,19 @@ class Tables:
     @property
     def cordoned(self) -> set[int]:
         """Devices that take no new gang."""
-        return set(np.flatnonzero(self.D[c.D_CLOSED] == 1).tolist())
+        return set(np.flatnonzero(self.D[Device.CLOSED] == 1).tolist())
 
     def cordon(self, device: int, closed: bool = True) -> None:
         """Close the device to new gangs, or open it again; a gang that holds it keeps it."""
-        node, was = int(self.D[c.D_NODE, device]), int(self.D[c.D_CLOSED, device])
-        self.D[c.D_CLOSED, device] = int(closed)
-        self.NI[c.N_CLOSED, node] += int(closed) - was
-        if closed and self.D[c.D_HOLDER, device] == c.FREE:
-            self.D[c.D_HOLDER, device] = c.DOWN
-            self.NI[c.N_FREE, node] -= 1
-        elif not closed and self.D[c.D_HOLDER, device] == c.DOWN and self.NI[c.N_UP, node] == 1:
-            self.D[c.D_HOLDER, device] = c.FREE
-            self.NI[c.N_FREE, node] += 1
+        node, was = int(self.D[Device.NODE, device]), int(self.D[Device.CLOSED, device])
+        self.D[Device.CLOSED, device] = int(closed)
+        self.NI[Node.CLOSED, node] += int(closed) - was
+        if closed and self.D[Device.HOLDER, device] == FREE:
+            self.D[Device.HOLDER, device] = DOWN
+            self.NI[Node.FREE, node] -= 1
+        elif not closed and self.D[Device.HOLDER, device] == DOWN and self.NI[Node.UP, node] == 1:
+            self.D[Device.HOLDER, device] = FREE
+            self.NI[Node.FREE, node] += 1
 
     @cached_property
     def ids(self) -> list[str]:
@@ -100,7 +100,7 @@ class Tables:
         row = len(self.ids)
         if row == self.F.shape[1]:
             blank = Tables.empty(self.cluster, max(2 * row, 16))
-            blank.F[c.ARRIVAL] = np.inf
+            blank.F[Job.ARRIVAL] = np.inf
             blank.F[:, :row], blank.I[:, :row] = self.F, self.I
             self.F, self.I = blank.F, blank.I
             more = blank.F.shape[1] - row
@@ -119,7 +119,7 @@ class Tables:
         if times:
             rest = slice(row + 1, row + 1 + times)
             self.F[:, rest], self.I[:, rest] = self.F[:, row : row + 1], self.I[:, row : row + 1]
-            self.I[c.OPTION_FIRST, rest] += self.I[c.OPTION_COUNT, row] * np.arange(1, 1 + times)
+            self.I[Job.OPTION_FIRST, rest] += self.I[Job.OPTION_COUNT, row] * np.arange(1, 1 + times)
             for values in self.metrics.values():
                 values[rest] = values[row]
 
@@ -158,13 +158,13 @@ class Tables:
     @staticmethod
     def empty(cluster: Cluster, rows: int = 0) -> Tables:
         """All nodes up and idle, `rows` blank jobs."""
-        F = np.zeros((c.F_COLUMNS, rows))
-        for column in (c.FIRST_START, c.LAST_START, c.FINISH, c.DEADLINE, c.ADMITTED, c.MARK):
+        F = np.zeros((JOB_FLOATS, rows))
+        for column in (Job.FIRST_START, Job.LAST_START, Job.FINISH, Job.DEADLINE, Job.ADMITTED, Job.MARK):
             F[column] = np.nan
-        F[c.WEIGHT] = 1.0
-        F[c.UNTIL] = F[c.SPEED_UNTIL] = F[c.LIMIT_END] = np.inf
-        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64)
-        for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
+        F[Job.WEIGHT] = 1.0
+        F[Job.UNTIL] = F[Job.SPEED_UNTIL] = F[Job.LIMIT_END] = np.inf
+        I = np.zeros((JOB_INTS, rows), dtype=np.int64)
+        for column in (Job.HEAD, Job.OPTION, Job.NODE, Job.INTERVAL):
             I[column] = -1
         NF, NI, D = _cluster_tables(cluster)
         return Tables(cluster, F, I, OptionTable(), NF, NI, D)
@@ -172,17 +172,17 @@ class Tables:
 
 def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:
     n = len(cluster.nodes)
-    NF = np.zeros((c.NF_COLUMNS, n))
-    for k, name in enumerate(c.BESIDE_NAMES):
-        NF[c.N_CPUS + k] = [getattr(node, name) for node in cluster.nodes]
-    NI = np.zeros((c.NI_COLUMNS, n), dtype=np.int64)
-    NI[c.N_TYPE] = cluster.node_type
-    NI[c.N_FREE] = cluster.node_gpus
-    NI[c.N_GPUS] = cluster.node_gpus
-    NI[c.N_FIRST] = cluster.first_device
-    NI[c.N_UP] = 1
-    NI[c.N_RACK] = cluster.node_rack
-    D = np.full((c.D_COLUMNS, cluster.gpus), -1, dtype=np.int64)
-    D[c.D_NODE] = cluster.device_node
-    D[c.D_CLOSED] = 0
+    NF = np.zeros((NODE_FLOATS, n))
+    for k, name in enumerate(HOST_RESOURCE_NAMES):
+        NF[Node.CPUS + k] = [getattr(node, name) for node in cluster.nodes]
+    NI = np.zeros((NODE_INTS, n), dtype=np.int64)
+    NI[Node.TYPE] = cluster.node_type
+    NI[Node.FREE] = cluster.node_gpus
+    NI[Node.GPUS] = cluster.node_gpus
+    NI[Node.FIRST] = cluster.first_device
+    NI[Node.UP] = 1
+    NI[Node.RACK] = cluster.node_rack
+    D = np.full((len(Device), cluster.gpus), -1, dtype=np.int64)
+    D[Device.NODE] = cluster.device_node
+    D[Device.CLOSED] = 0
     return NF, NI, D

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
 from gantline.engine.gang import complete, set_due
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import leave, sort_rows
-from gantline.engine.settings import EngineRules
+from gantline.engine.settings import EngineRules, Switch
 from gantline.engine.walk import walk
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
@@ -28,77 +26,77 @@ def finish_due(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: L
     F, running = t.F, lists.running
     finished = 0
     kept = 0
-    boundary = rules.switch[s.S_BOUNDARY] == 1
-    for i in range(lists.number[ls.RUNNING]):
+    boundary = rules.switch[Switch.BOUNDARY] == 1
+    for i in range(lists.number[RowCount.RUNNING]):
         row = running[i]
-        if t.I[c.PHASE, row] == RUNNING and F[c.DUE, row] <= now:
-            at = F[c.SINCE, row] + (F[c.WORK, row] - F[c.DONE, row]) / F[c.RATE, row]
+        if t.I[Job.PHASE, row] == RUNNING and F[Job.DUE, row] <= now:
+            at = F[Job.SINCE, row] + (F[Job.WORK, row] - F[Job.DONE, row]) / F[Job.RATE, row]
             if at <= now:
                 complete(t, row, now if boundary else at, log)
                 leave(lists, row)
                 finished += 1
                 continue
             # its estimate was too low. Mean residual life of a heavy tail: as long again
-            F[c.ESTIMATE, row] = 2.0 * (F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row]))
+            F[Job.ESTIMATE, row] = 2.0 * (F[Job.DONE, row] + F[Job.RATE, row] * max(0.0, now - F[Job.SINCE, row]))
             set_due(F, row)
         running[kept] = row
         kept += 1
-    lists.number[ls.RUNNING] = kept
-    lists.number[ls.FINISHED] = finished
+    lists.number[RowCount.RUNNING] = kept
+    lists.number[RowCount.FINISHED] = finished
 
 
 @kernel
 def arrive(F: Floats, I: Ints, lists: Lists, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs), as Blox does."""
     rows, count = F.shape[1], lists.number
-    while count[ls.NEXT] < rows and F[c.ARRIVAL, count[ls.NEXT]] <= now:
-        row = count[ls.NEXT]
-        I[c.PHASE, row] = HELD_BACK
-        I[c.REASON, row] = _LOAD_LIMIT
-        F[c.SINCE, row] = F[c.ARRIVAL, row]
-        count[ls.NEXT] += 1
-    count[ls.ADMITTED] = 0
-    if count[ls.HELD] >= count[ls.NEXT]:
+    while count[RowCount.NEXT] < rows and F[Job.ARRIVAL, count[RowCount.NEXT]] <= now:
+        row = count[RowCount.NEXT]
+        I[Job.PHASE, row] = HELD_BACK
+        I[Job.REASON, row] = _LOAD_LIMIT
+        F[Job.SINCE, row] = F[Job.ARRIVAL, row]
+        count[RowCount.NEXT] += 1
+    count[RowCount.ADMITTED] = 0
+    if count[RowCount.HELD] >= count[RowCount.NEXT]:
         return
     demand = 0.0
     if load_limit != np.inf:
-        for i in range(count[ls.ACTIVE]):
-            demand += I[c.GPUS, lists.active[i]]
-    while count[ls.HELD] < count[ls.NEXT] and demand <= load_limit:
-        row = count[ls.HELD]
-        count[ls.HELD] += 1
-        demand += I[c.GPUS, row]
+        for i in range(count[RowCount.ACTIVE]):
+            demand += I[Job.GPUS, lists.active[i]]
+    while count[RowCount.HELD] < count[RowCount.NEXT] and demand <= load_limit:
+        row = count[RowCount.HELD]
+        count[RowCount.HELD] += 1
+        demand += I[Job.GPUS, row]
         admit(F, I, lists, row, now)
-        count[ls.ADMITTED] += 1
+        count[RowCount.ADMITTED] += 1
 
 
 @kernel
 def admit(F: Floats, I: Ints, lists: Lists, row: int, now: float) -> None:
     """One row may compete from now on. It is last until it is ranked."""
-    I[c.PHASE, row] = PENDING
-    I[c.REASON, row] = _ARRIVED
-    F[c.ADMITTED, row] = now
-    F[c.KEY, row] = np.inf
+    I[Job.PHASE, row] = PENDING
+    I[Job.REASON, row] = _ARRIVED
+    F[Job.ADMITTED, row] = now
+    F[Job.KEY, row] = np.inf
     active, count = lists.active, lists.number
-    at = count[ls.ACTIVE]
+    at = count[RowCount.ACTIVE]
     while at > 0 and active[at - 1] > row:
         active[at] = active[at - 1]
         at -= 1
     active[at] = row
-    count[ls.ACTIVE] += 1
-    lists.waiting[count[ls.WAITING]] = row
-    count[ls.WAITING] += 1
-    lists.demand[I[c.SMALLEST, row]] += 1
+    count[RowCount.ACTIVE] += 1
+    lists.waiting[count[RowCount.WAITING]] = row
+    count[RowCount.WAITING] += 1
+    lists.demand[I[Job.SMALLEST, row]] += 1
 
 
 @kernel
 def next_finish(F: Floats, I: Ints, lists: Lists) -> float:
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf
-    for i in range(lists.number[ls.RUNNING]):
+    for i in range(lists.number[RowCount.RUNNING]):
         row = lists.running[i]
-        if I[c.PHASE, row] == RUNNING and F[c.DUE, row] < soonest:
-            soonest = F[c.DUE, row]
+        if I[Job.PHASE, row] == RUNNING and F[Job.DUE, row] < soonest:
+            soonest = F[Job.DUE, row]
     return soonest
 
 
@@ -116,8 +114,8 @@ def next_movable(F: Floats, lists: Lists, now: float, min_run: float) -> float:
     """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
     soonest = np.inf
     if min_run > 0.0:
-        for i in range(lists.number[ls.RUNNING]):
-            at = F[c.LAST_START, lists.running[i]] + min_run
+        for i in range(lists.number[RowCount.RUNNING]):
+            at = F[Job.LAST_START, lists.running[i]] + min_run
             if now < at < soonest:
                 soonest = at
     return soonest
@@ -135,8 +133,8 @@ def rank_and_walk(
         if np.isnan(key[i]):
             return np.nan
     for i in range(key.shape[0]):
-        t.F[c.KEY, rows[i]] = key[i]
-    sort_rows(t.F, lists.running, lists.number[ls.RUNNING])
-    sort_rows(t.F, lists.waiting, lists.number[ls.WAITING])
+        t.F[Job.KEY, rows[i]] = key[i]
+    sort_rows(t.F, lists.running, lists.number[RowCount.RUNNING])
+    sort_rows(t.F, lists.waiting, lists.number[RowCount.WAITING])
     walk(t, lists, now, rules, log, scratch, out)
     return next_finish(t.F, t.I, lists)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.json_reader import Reader, json_number
-from gantline.engine import lists as ls
 from gantline.engine.advance import next_finish, next_movable, soonest
 from gantline.engine.engine import Engine
 from gantline.engine.instants import answer_ends, next_instant
+from gantline.engine.lists import RowCount
 
 
 class Agenda:
@@ -81,12 +81,12 @@ class Agenda:
             # what is due a rounding error after this very tick has not changed yet: it is seen at the next tick
             due = at if at > now or due <= now else (math.floor(now / regime.tick + 1e-9) + 1) * regime.tick
         # without jobs the policy is not asked: an answer to nothing would only count as a decision, and chance with it
-        every = (self.step_all or self.late) and self.state.lists.number[ls.ACTIVE] > 0
+        every = (self.step_all or self.late) and self.state.lists.number[RowCount.ACTIVE] > 0
         return next_instant(float(due), now, regime.round, not self._first, bool(every))
 
     def _arrival(self) -> float:
         """When the next of the jobs that are known already is submitted."""
-        arrivals, following = self.state.tables.F[c.ARRIVAL], self.state.lists.number[ls.NEXT]
+        arrivals, following = self.state.tables.F[Job.ARRIVAL], self.state.lists.number[RowCount.NEXT]
         return float(arrivals[following]) if following < len(arrivals) else math.inf
 
     def _soonest(self) -> float:
@@ -102,13 +102,17 @@ class Agenda:
             wake = min(wake, engine.windows.next_change(now))
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))
-        if state.lists.number[ls.WAITING] or (engine.asks_always and state.lists.number[ls.ACTIVE]):
+        if state.lists.number[RowCount.WAITING] or (engine.asks_always and state.lists.number[RowCount.ACTIVE]):
             wake = min(wake, self._answer_ends())
             if engine.sparing.in_force or engine.sparing.rows:
                 wake = min(wake, engine.sparing.next_end(now))
             if state.min_run > 0.0:
                 wake = min(wake, next_movable(state.tables.F, state.lists, now, state.min_run))
-        if state.lists.number[ls.HELD] < state.lists.number[ls.NEXT] and regime.round > 0.0 and state.lists.number[ls.ADMITTED] > 0:
+        if (
+            state.lists.number[RowCount.HELD] < state.lists.number[RowCount.NEXT]
+            and regime.round > 0.0
+            and state.lists.number[RowCount.ADMITTED] > 0
+        ):
             wake = min(wake, now + regime.round)
         return wake
 
@@ -122,8 +126,8 @@ class Agenda:
     def _leases_end(self) -> float:
         """The next end of a lease; a lease that is over but could not be taken is looked at again a little later."""
         now, regime, lists = self._since, self.state.regime, self.state.lists
-        end = soonest(self.state.tables.F, lists.active, lists.number[ls.ACTIVE], c.UNTIL)
+        end = soonest(self.state.tables.F, lists.active, lists.number[RowCount.ACTIVE], Job.UNTIL)
         if end > now:
             return end
-        until = self.state.tables.F[c.UNTIL][self.state.rows]
+        until = self.state.tables.F[Job.UNTIL][self.state.rows]
         return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())

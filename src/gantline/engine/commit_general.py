@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments
@@ -84,10 +84,10 @@ class CommitGeneral:
 
     def _touchable(self, row: int) -> bool:
         """Whether a row holds something, and nothing about it is locked or in flight."""
-        return int(self.t.I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[c.LOCKED, row]
+        return int(self.t.I[Job.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[Job.LOCKED, row]
 
     def _past_minimum(self, row: int) -> bool:
-        return bool(self.state.now >= self.t.F[c.LAST_START, row] + self.state.min_run)
+        return bool(self.state.now >= self.t.F[Job.LAST_START, row] + self.state.min_run)
 
     def _keep_shares(self, holders: set[int]) -> None:
         """Shares that are not divided anew stay valid, as far as there are still devices behind them."""
@@ -126,7 +126,7 @@ class CommitGeneral:
     def turn(self, w: Wanted) -> None:
         """One row's turn."""
         change = self.changes.get(w.row)
-        if w.row in self.had_turn or (change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING):
+        if w.row in self.had_turn or (change is None and self.t.I[Job.PHASE, w.row] != Phase.PENDING):
             return  # with its group; or locked, in flight, within its minimum run, or meaningless: it stays as it was
         if w.row in self.whole:
             self._turn_together(self.whole[w.row])
@@ -172,7 +172,7 @@ class CommitGeneral:
         why, pool = Reason.TOGETHER, self.pools.of(members[0])
         for w in joining:
             change = self.changes.get(w.row)
-            bound = change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING
+            bound = change is None and self.t.I[Job.PHASE, w.row] != Phase.PENDING
             place = Reason.TOGETHER if bound else self._find(w, change) if w.sound else Reason.INFEASIBLE
             if isinstance(place, Reason):
                 why = place
@@ -190,7 +190,7 @@ class CommitGeneral:
             return
         self.pools.restore(members[0], pool)
         for number, w in enumerate(joining):
-            if w.row in self.changes or self.t.I[c.PHASE, w.row] == Phase.PENDING:
+            if w.row in self.changes or self.t.I[Job.PHASE, w.row] == Phase.PENDING:
                 self._refuse(w, why if number == len(found) else Reason.TOGETHER)
 
     def _begin(self, w: Wanted, found: Placed) -> None:
@@ -217,8 +217,8 @@ class CommitGeneral:
             return self.books.fits(target, company, home)
         fresh: dict[int, int] = {}
         for device in target.devices:
-            if self.t.D[c.D_HOLDER, device] == c.FREE:
-                kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
+            if self.t.D[Device.HOLDER, device] == FREE:
+                kind = int(self.t.NI[Node.TYPE, self.t.D[Device.NODE, device]])
                 fresh[kind] = fresh.get(kind, 0) + 1
         return self.books.fits(target, company, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
 
@@ -241,7 +241,7 @@ class CommitGeneral:
         elif not stays:
             self.transitions.start(row, Holding(w.option))
             self.out[0] += 1
-        self.t.I[c.OPTION, row] = w.option
+        self.t.I[Job.OPTION, row] = w.option
         self.grants.by_row[row] = Grant(w.items, w.members, fluid=given)
         self._done(w)
         if not stays:
@@ -266,12 +266,12 @@ class CommitGeneral:
         """Its cap would exceed what is left on its devices: it goes on with the memory that it has."""
         grant = self.grants.by_row.get(w.row)
         self.grants.short_of_memory[w.row] = short
-        self.t.I[c.REASON, w.row] = int(Reason.DEVICE_MEMORY)
+        self.t.I[Job.REASON, w.row] = int(Reason.DEVICE_MEMORY)
         return replace(w, items=(replace(w.item, memory_cap=math.inf if grant is None else grant.assignment.memory_cap),))
 
     def _restyle(self, w: Wanted, only_less: bool) -> bool:
         """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
-        if self.t.I[c.OPTION, w.row] == w.option or w.item.parts:
+        if self.t.I[Job.OPTION, w.row] == w.option or w.item.parts:
             return True
         held = self.books.of(w.row)
         fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
@@ -283,7 +283,7 @@ class CommitGeneral:
         fits = self.books.fits(fresh, w.company, held)
         self.books.take(w.row, fresh if fits else held)
         if not fits:
-            self.t.I[c.REASON, w.row] = int(Reason.RESOURCES)
+            self.t.I[Job.REASON, w.row] = int(Reason.RESOURCES)
         return fits
 
     def _record(self, w: Wanted, held: Holding, workers: tuple[Worker, ...]) -> None:
@@ -296,8 +296,8 @@ class CommitGeneral:
         self._done(w)
 
     def _done(self, w: Wanted) -> None:
-        end = float(self.t.F[c.LAST_START, w.row]) + w.item.limit
-        self.t.F[c.LIMIT_END, w.row], self.t.F[c.UNTIL, w.row] = end, min(w.item.until, end)
+        end = float(self.t.F[Job.LAST_START, w.row]) + w.item.limit
+        self.t.F[Job.LIMIT_END, w.row], self.t.F[Job.UNTIL, w.row] = end, min(w.item.until, end)
         self.touched.add(w.row)
         self.granted.add(w.row)
 
@@ -305,7 +305,7 @@ class CommitGeneral:
     def _refuse(self, w: Wanted, reason: Reason) -> None:
         """The row gets nothing of this; what others gave up for it goes back to them if it is still free."""
         row, t = w.row, self.t
-        t.I[c.REASON, row] = int(reason)
+        t.I[Job.REASON, row] = int(reason)
         if row not in self.before:
             return
         if self.changes[row].keep is not None:

@@ -9,16 +9,16 @@ from itertools import chain
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import DEVICE_MEMORY, Job
 from gantline.core.plan import Assignments
-from gantline.engine import shared_ask as w
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.commit_shared import GrantsOfPlan, counts_memory, may_share_compiled
-from gantline.engine.gang_turns import KEEPS, LEAVES
+from gantline.engine.gang_turns import Change
 from gantline.engine.grants import Grants
 from gantline.engine.group_turns import E_DROP, E_ENTER, E_TOUCHED, meet, note_turns, read_turns, touch_teams
 from gantline.engine.memory_bound import memory_suffices
+from gantline.engine.shared_ask import Ask, Want, Work
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
 
@@ -48,7 +48,7 @@ class CommitGroups:
         self.turns = room.turns(count, groups + 1, flat)
         if len(flat):
             sizes = np.fromiter(map(len, devices), dtype=np.int64, count=count)
-            self.turns.ask[w.A_FIRST, :count], self.turns.ask[w.A_COUNT, :count] = np.cumsum(sizes) - sizes, sizes
+            self.turns.ask[Ask.FIRST, :count], self.turns.ask[Ask.COUNT, :count] = np.cumsum(sizes) - sizes, sizes
         special = self.grants.by_row.rows()
         self.read = room.read_turns(groups + 1, count + len(special), self.state.tables.D.shape[1])
         force = self.grants.in_force.with_numbers
@@ -58,7 +58,7 @@ class CommitGroups:
     def _memory_suffices(self, groups: int) -> bool:
         """Whether no gang can lack device memory in this commit."""
         t = self.state.tables
-        need, has = t.metric(c.DEVICE_MEMORY), np.array(t.cluster.device_memory, dtype=np.float64)
+        need, has = t.metric(DEVICE_MEMORY), np.array(t.cluster.device_memory, dtype=np.float64)
         if self.grants.in_force.knows("memory_cap"):
             return False
         return memory_suffices(self.state.matrices, self.books.seats(), self.turns, need, has, np.zeros(t.D.shape[1] + groups + 1))
@@ -67,16 +67,16 @@ class CommitGroups:
         """Rows give up what the plan takes away, and take their turns; costs and speeds follow."""
         grants, state, asked, turns = self.grants, self.state, self.asked, self.turns
         t, room = state.matrices, grants.room
-        if (turns.ask[w.A_WANTS, : len(self.rows)] <= w.SHARES_NAMED).any():
+        if (turns.ask[Ask.WANTS, : len(self.rows)] <= Want.SHARES_NAMED).any():
             grants.note_sharing()
         special, force = grants.by_row.rows(), grants.in_force.with_numbers
         company, seats = room.company(t.F.shape[1], self.total + 1), self.books.seats(2 * self.total + 2)
         state.log.reserve(len(self.rows) + 8, self.total + 8)
         meet(t, seats, force, special, asked, turns, company)
         decide_changes(t, seats, company, turns, state.now, state.min_run)
-        change = turns.work[w.W_CHANGE, : len(self.rows)]
-        if (saving := t.F[c.CHECKPOINT][self.rows] > 0.0).any():
-            for row in self.rows[((change == KEEPS) | (change == LEAVES)) & saving].tolist():
+        change = turns.work[Work.CHANGE, : len(self.rows)]
+        if (saving := t.F[Job.CHECKPOINT][self.rows] > 0.0).any():
+            for row in self.rows[((change == Change.KEEPS) | (change == Change.LEAVES)) & saving].tolist():
                 note_saves(state, row)
         part_with_shared(t, seats, company, turns, state.now)
         take_shared_turns(t, seats, company, turns, 0, len(self.rows), room.moment(state))
@@ -95,7 +95,7 @@ class CommitGroups:
             grants.by_row.enter(entered, GrantsOfPlan(self.books, self.rows, self.table.column("group"), self.table, self.rows))
             grants.in_force.note_asked(self.table, entered, at)
         if grants.speeds.about_costs:
-            acts = self.turns.work[w.W_ACT, : len(self.rows)]
+            acts = self.turns.work[Work.ACT, : len(self.rows)]
             grants.speeds.pay(self.rows[acts >= 0], acts[acts >= 0])
         grants.refresh_with(np.sort(ended[E_TOUCHED, : sizes[E_TOUCHED]]))
 

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.plan import Misfit, Ranking
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
 from gantline.engine.blocked import name_blocked
 from gantline.engine.grants import Grants
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.seating import SeatedGangs
+from gantline.engine.settings import Switch
 from gantline.engine.state import State
 from gantline.engine.undone_walk import BeforeWalk
 
@@ -45,12 +45,12 @@ class RankingCommit:
         ran = state.running_rows.copy() if speeds.about_gangs else state.running_rows
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         key = key if key.flags.writeable else key.copy()  # of the snapshot: the walk would be compiled once more for it
-        state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
-        state.SI[s.S_MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
+        state.SI[Switch.PREEMPT] = int(ranking.preempt or strict)
+        state.SI[Switch.MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
         undo = BeforeWalk(state) if state.rule.may_wait else None
         made_wait: Ints = rows[:0]
         while True:
-            if state.SI[s.S_LEAST_LOST]:
+            if state.SI[Switch.LEAST_LOST]:
                 from gantline.engine.least_lost import order_victims  # few runs choose victims by loss
 
                 order_victims(state, key, rows)
@@ -64,9 +64,9 @@ class RankingCommit:
             if undo is None or not len(waits):
                 break
             made_wait = np.concatenate([made_wait, waits])
-            key = _without(key, rows, waits, strictly=state.SI[s.S_MISFIT] == int(Misfit.STOP))
+            key = _without(key, rows, waits, strictly=state.SI[Switch.MISFIT] == int(Misfit.STOP))
             undo.restore()
-        state.tables.I[c.REASON, made_wait] = int(Reason.FRAGMENTED)
+        state.tables.I[Job.REASON, made_wait] = int(Reason.FRAGMENTED)
         if speeds.about_gangs:
             speeds.begun(ran)
             if len(moved):

@@ -8,19 +8,19 @@ from itertools import chain
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, HOST_RESOURCE_NAMES, Device, Job, Node, Option
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Mode
-from gantline.engine import shared_ask as w
 from gantline.engine.checkpoints import note_saves
-from gantline.engine.gang_turns import KEEPS, LEAVES
+from gantline.engine.gang_turns import Change
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import Groups
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.seats import GANG_FIRST
+from gantline.engine.shared_ask import Ask, End, Want, Work
 from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, NOW, OPEN, STRANGER, TOUCHED
 from gantline.engine.shared_parting import decide_changes, part_with_shared
 from gantline.engine.shared_turns import take_shared_turns
@@ -33,7 +33,7 @@ _COLUMNS = frozenset(
         "option",
         "gpus",
         "type",
-        *c.BESIDE_NAMES,
+        *HOST_RESOURCE_NAMES,
         "group",
         "mode",
         "together",
@@ -58,7 +58,7 @@ def may_share_compiled(grants: Grants) -> bool:
 def counts_memory(grants: Grants) -> bool:
     """Whether device memory may run short: the cluster states it, and it is known what some gangs take of it."""
     t = grants.state.tables
-    return any(t.cluster.device_memory) and (c.DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap"))
+    return any(t.cluster.device_memory) and (DEVICE_MEMORY in t.metrics or grants.in_force.knows("memory_cap"))
 
 
 class GrantsOfPlan:
@@ -105,7 +105,7 @@ class CommitShared:
         names = {name for name, _ in table.filled_columns()}
         if not names <= _COLUMNS or not may_share_compiled(grants) or counts_memory(grants):
             return None
-        if not t.NI[c.N_UP].all() or t.NI[c.N_CLOSED].any():
+        if not t.NI[Node.UP].all() or t.NI[Node.CLOSED].any():
             return None
         found = CommitShared(grants, rows, table, groups, at, options[at])
         return found if found.able else None
@@ -117,8 +117,8 @@ class CommitShared:
         special = self.grants.by_row.rows()
         if len(special) and not self.grants.in_force.describes(special[self.seats.gang[GANG_FIRST][special] >= 0]):
             return False
-        holds = t.I[c.PHASE][mine] != PENDING
-        if (holds & ((t.I[c.HELD][mine] == 0) | (t.I[c.NODE][mine] >= 0))).any():
+        holds = t.I[Job.PHASE][mine] != PENDING
+        if (holds & ((t.I[Job.HELD][mine] == 0) | (t.I[Job.NODE][mine] >= 0))).any():
             return False
         if self.table.has("share") and len(np.unique(mine)) < len(mine):  # else a plan names a job once
             return False
@@ -128,16 +128,16 @@ class CommitShared:
         self.options = np.where(sound_numbers(self.table)[self.at], self.options, IMPOSSIBLE)
         sound = self.options != IMPOSSIBLE
         OI, some = t.options.I, np.maximum(self.options, 0)
-        need = np.where(sound, OI[c.O_GPUS][some], 0)
+        need = np.where(sound, OI[Option.GPUS][some], 0)
         if (sound & (need == 0)).any():
             return False
         grouped = (self.group >= 0) & (self.mode != int(Mode.EXCLUSIVE))
         linked = grouped & (self.mode == int(Mode.INTERLEAVE)) & named
         shares = (grouped & ~(linked & ~self._in_common(linked))) | shares_openly(self.rows, self.table)[self.at]
-        wants = np.where(shares, np.where(named, w.SHARES_NAMED, w.JOINS), np.where(named, w.OWNS_NAMED, w.OWN_PLACE))
-        if (holds & sound & (wants == w.OWN_PLACE) & (need != t.I[c.HELD][mine])).any():
+        wants = np.where(shares, np.where(named, Want.SHARES_NAMED, Want.JOINS), np.where(named, Want.OWNS_NAMED, Want.OWN_PLACE))
+        if (holds & sound & (wants == Want.OWN_PLACE) & (need != t.I[Job.HELD][mine])).any():
             return False
-        if not self._one_size(sound & (wants == w.JOINS), need, OI[c.O_TYPE][some]):
+        if not self._one_size(sound & (wants == Want.JOINS), need, OI[Option.TYPE][some]):
             return False
         if shares.any():
             self.grants.note_sharing()
@@ -164,7 +164,7 @@ class CommitShared:
         good: Bools = np.ones(count, dtype=np.bool_)
         inside = (self.flat >= 0) & (self.flat < t.D.shape[1])
         good[owner[~inside]] = False
-        kinds = t.NI[c.N_TYPE][t.D[c.D_NODE][np.where(inside, self.flat, 0)]]
+        kinds = t.NI[Node.TYPE][t.D[Device.NODE][np.where(inside, self.flat, 0)]]
         kind = np.zeros(count, dtype=np.int64)
         kind[owner] = kinds
         good[owner[kind[owner] != kinds]] = False
@@ -182,9 +182,9 @@ class CommitShared:
         found = np.full(len(at), IMPOSSIBLE)
         where = np.flatnonzero(good)
         rows = self.mine[where]
-        asked = {name: table.column(name)[at][where] for name in ("option", *c.BESIDE_NAMES) if table.has(name)}
-        first = t.I[c.OPTION_FIRST][rows]
-        usual = (t.options.I[c.O_TYPE][first] == kind[where]) & (t.options.I[c.O_GPUS][first] == self.count[where])
+        asked = {name: table.column(name)[at][where] for name in ("option", *HOST_RESOURCE_NAMES) if table.has(name)}
+        first = t.I[Job.OPTION_FIRST][rows]
+        usual = (t.options.I[Option.TYPE][first] == kind[where]) & (t.options.I[Option.GPUS][first] == self.count[where])
         for name, column in asked.items():
             usual &= column < 0 if name == "option" else np.isnan(column)
         found[where[usual]] = first[usual]
@@ -198,9 +198,11 @@ class CommitShared:
     def _torn(self, options: Ints) -> Bools:
         """Which rows name devices of several nodes though they must be on one."""
         t = self.state.tables
-        torn: Bools = (options != IMPOSSIBLE) & (t.options.I[c.O_NODES][options] == 1) & (t.I[c.CONSOLIDATE][self.mine] == c.ASKED_TOGETHER)
+        torn: Bools = (
+            (options != IMPOSSIBLE) & (t.options.I[Option.NODES][options] == 1) & (t.I[Job.CONSOLIDATE][self.mine] == ASKED_TOGETHER)
+        )
         for k in np.flatnonzero(torn).tolist():
-            nodes = t.D[c.D_NODE][self.flat[self.first[k] : self.first[k] + self.count[k]]]
+            nodes = t.D[Device.NODE][self.flat[self.first[k] : self.first[k] + self.count[k]]]
             torn[k] = len(np.unique(nodes)) > 1
         return torn
 
@@ -230,21 +232,21 @@ class CommitShared:
         code = groups.code()[self.at]
         self.turns_of_all = self.grants.room.turns(count, groups.codes + 1, self.flat)
         ask, self.work = self.turns_of_all.ask[:, :count], self.turns_of_all.work[:, :count]
-        ask[w.A_ROW], ask[w.A_OPTION], ask[w.A_WANTS], ask[w.A_GROUP] = self.mine, self.options, wants, code
-        ask[w.A_FIRST], ask[w.A_COUNT] = self.first, self.count
-        room = np.maximum(np.maximum(need, t.I[c.HELD][self.mine]), self.count)
-        ask[w.A_GETS] = np.cumsum(room) - room
+        ask[Ask.ROW], ask[Ask.OPTION], ask[Ask.WANTS], ask[Ask.GROUP] = self.mine, self.options, wants, code
+        ask[Ask.FIRST], ask[Ask.COUNT] = self.first, self.count
+        room = np.maximum(np.maximum(need, t.I[Job.HELD][self.mine]), self.count)
+        ask[Ask.GETS] = np.cumsum(room) - room
         self.returns = self.table.rotations()[self.at] >= 0
         if t.waits_for_turn:
-            ask[w.A_RETURNS] = self.returns & np.fromiter(map(t.waits_for_turn.__contains__, self.mine.tolist()), np.bool_, count)
+            ask[Ask.RETURNS] = self.returns & np.fromiter(map(t.waits_for_turn.__contains__, self.mine.tolist()), np.bool_, count)
         if self.table.has("together"):
-            ask[w.A_WHOLE] = self.table.column("together")[self.at] & (self.group >= 0)
+            ask[Ask.WHOLE] = self.table.column("together")[self.at] & (self.group >= 0)
             order = np.argsort(code, kind="stable")
             same = code[order][1:] == code[order][:-1]
-            ask[w.A_MATE, order] = np.append(np.where(same, order[1:], -1), -1)
+            ask[Ask.MATE, order] = np.append(np.where(same, order[1:], -1), -1)
             starts = np.concatenate([[True], ~same])
-            ask[w.A_LEAD, order] = order[starts][np.cumsum(starts) - 1]
-        ask[w.A_WIDEST] = np.argsort(-need, kind="stable")
+            ask[Ask.LEAD, order] = order[starts][np.cumsum(starts) - 1]
+        ask[Ask.WIDEST] = np.argsort(-need, kind="stable")
         total = int(room.sum()) + 1
         self.company = self.grants.room.company(t.F.shape[1], total)
         self._enter_company(groups, special, shares)
@@ -274,8 +276,8 @@ class CommitShared:
         """Every row gives up what the plan takes away."""
         state, t = self.state, self.state.tables
         decide_changes(state.matrices, self.seats, self.company, self.turns_of_all, state.now, state.min_run)
-        change = self.work[w.W_CHANGE]
-        for row in self.mine[((change == KEEPS) | (change == LEAVES)) & (t.F[c.CHECKPOINT][self.mine] > 0.0)].tolist():
+        change = self.work[Work.CHANGE]
+        for row in self.mine[((change == Change.KEEPS) | (change == Change.LEAVES)) & (t.F[Job.CHECKPOINT][self.mine] > 0.0)].tolist():
             note_saves(state, row)
         part_with_shared(state.matrices, self.seats, self.company, self.turns_of_all, state.now)
 
@@ -287,26 +289,26 @@ class CommitShared:
 
     def record(self, plain: Bools) -> None:
         """Keep what is special about the new grants."""
-        end, by_row, t = self.work[w.W_END], self.grants.by_row, self.state.tables
-        recorded = (end == w.GRANTED) | (end == w.IN_PART)
-        self.granted, self.in_part = self.mine[end == w.GRANTED].tolist(), self.mine[end == w.IN_PART].tolist()
+        end, by_row, t = self.work[Work.END], self.grants.by_row, self.state.tables
+        recorded = (end == End.GRANTED) | (end == End.IN_PART)
+        self.granted, self.in_part = self.mine[end == End.GRANTED].tolist(), self.mine[end == End.IN_PART].tolist()
         special = recorded & ((self.seats.gang[GANG_FIRST][self.mine] >= 0) | ~plain[self.at])
-        by_row.drop(self.mine[recorded | (end == w.HALTED)].tolist())
+        by_row.drop(self.mine[recorded | (end == End.HALTED)].tolist())
         if special.any():
             by_row.enter(self.mine[special].tolist(), copied_grants(self.books, self.rows, self.table, self.at[special]))
         for row in self.mine[recorded & self.returns].tolist() if t.waits_for_turn else ():
             t.waits_for_turn.discard(row)
-        part = self.at[end == w.IN_PART]
-        limit = t.F[c.LAST_START][self.rows[part]] + self.table.column("limit")[part]
-        t.F[c.LIMIT_END, self.rows[part]], t.F[c.UNTIL, self.rows[part]] = limit, np.minimum(self.table.column("until")[part], limit)
+        part = self.at[end == End.IN_PART]
+        limit = t.F[Job.LAST_START][self.rows[part]] + self.table.column("limit")[part]
+        t.F[Job.LIMIT_END, self.rows[part]], t.F[Job.UNTIL, self.rows[part]] = limit, np.minimum(self.table.column("until")[part], limit)
         line = self.company.row
         if self.grants.speeds.model is not None:  # of a group that shares links: the others of its group
-            codes = line[BEFORE, self.mine[recorded | (end == w.HALTED)]]
+            codes = line[BEFORE, self.mine[recorded | (end == End.HALTED)]]
             line[TOUCHED, self.known[np.isin(line[BEFORE, self.known], codes[codes >= 0])]] = 1
         self.touched = self.known[line[TOUCHED, self.known] == 1].tolist()
         line[:, self.known] = 0
 
     def acts(self) -> tuple[Ints, Ints]:
         """Rows that pay for something, and what for."""
-        acts = self.work[w.W_ACT]
+        acts = self.work[Work.ACT]
         return self.mine[acts >= 0], acts[acts >= 0]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import DEVICE_MEMORY, Job
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import TRIAL, Assignments, Mode
 from gantline.core.reasons import Reason
@@ -69,12 +69,12 @@ class Commit:
         """All steps; state.out gets [started, stopped]. Returns whether every row already had what the plan gives it."""
         if not self.table.has("mode") and self.t.rate_changes is None:
             return self._take_steps()
-        speed, counted = self.t.F[c.RATE].copy(), 0 if self.t.rate_changes is None else self.t.rate_changes.copy()
+        speed, counted = self.t.F[Job.RATE].copy(), 0 if self.t.rate_changes is None else self.t.rate_changes.copy()
         unmoved = self._take_steps()
         if self.t.rate_changes is not None:  # once per commit, whichever path the row took
-            phase = self.t.I[c.PHASE]
-            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (self.t.F[c.LAST_START] < self.state.now)
-            self.t.rate_changes[:] = counted + (goes_on & (self.t.F[c.RATE] != speed))
+            phase = self.t.I[Job.PHASE]
+            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (self.t.F[Job.LAST_START] < self.state.now)
+            self.t.rate_changes[:] = counted + (goes_on & (self.t.F[Job.RATE] != speed))
         return unmoved
 
     def _take_steps(self) -> bool:
@@ -87,9 +87,9 @@ class Commit:
             return False
         self.special = frozenset(self.grants.by_row)
         self.options = self.grants.options.of_table(self.rows, self.table)  # whichever rows change: new options are numbered as they come
-        phase = self.t.I[c.PHASE][self.rows]
+        phase = self.t.I[Job.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
-        free = (phase == PENDING) | (holds & (self.t.I[c.LOCKED][self.rows] == 0))  # else locked or in flight: it stays as it was
+        free = (phase == PENDING) | (holds & (self.t.I[Job.LOCKED][self.rows] == 0))  # else locked or in flight: it stays as it was
         quiet = self._quiet(holds & free)
         self._renew(np.flatnonzero(quiet))
         over = self._stop_unnamed()
@@ -103,11 +103,11 @@ class Commit:
 
     def _write_reasons(self, over: list[int]) -> None:
         """Why rows wait that the plan does not name."""
-        waiting = self.state.rows[self.t.I[c.PHASE][self.state.rows] == PENDING]
+        waiting = self.state.rows[self.t.I[Job.PHASE][self.state.rows] == PENDING]
         if len(waiting):
-            self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
+            self.t.I[Job.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
         if over:
-            self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
+            self.t.I[Job.REASON, over] = int(Reason.LEASE_ENDED)
 
     def _by_groups(self) -> CommitGroups | None:
         """The changes, where the columns that were compared say everything about them."""
@@ -137,7 +137,7 @@ class Commit:
         return np.asarray(quiet)
 
     def _same_option(self) -> Bools:
-        return np.asarray((self.options == self.t.I[c.OPTION][self.rows]) & (self.options != IMPOSSIBLE))
+        return np.asarray((self.options == self.t.I[Job.OPTION][self.rows]) & (self.options != IMPOSSIBLE))
 
     def _same_shares(self) -> bool:
         """Whether all shares of the time are given as they were, so that none has to be looked at."""
@@ -154,7 +154,7 @@ class Commit:
             self.options[at],
             self.table.column("share")[at],
             self.groups.team[at],
-            self.t.I[c.EPOCH][rows],
+            self.t.I[Job.EPOCH][rows],
         )
 
     def _renew(self, at: Ints) -> None:
@@ -163,13 +163,13 @@ class Commit:
             return
         at = at[::-1]  # of several assignments of one row the first counts
         F, rows = self.t.F, self.rows[at]
-        self.t.I[c.REASON, rows] = 0
+        self.t.I[Job.REASON, rows] = 0
         if not (self.table.has("limit") or self.table.has("until")):
-            F[c.LIMIT_END, rows] = F[c.UNTIL, rows] = np.inf
+            F[Job.LIMIT_END, rows] = F[Job.UNTIL, rows] = np.inf
             return
-        end = F[c.LAST_START][rows] + self.table.column("limit")[at]
-        F[c.LIMIT_END, rows] = end
-        F[c.UNTIL, rows] = np.minimum(self.table.column("until")[at], end)
+        end = F[Job.LAST_START][rows] + self.table.column("limit")[at]
+        F[Job.LIMIT_END, rows] = end
+        F[Job.UNTIL, rows] = np.minimum(self.table.column("until")[at], end)
 
     # --- 2. rows that the plan does not name ------------------------------------------------------------------------
     def _stop_unnamed(self) -> list[int]:
@@ -178,11 +178,11 @@ class Commit:
         left_out = active[~self.named[active]]
         if not len(left_out):
             return []
-        phase = I[c.PHASE][left_out]
-        holds = ((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][left_out] == 0)
-        past = now >= F[c.LAST_START][left_out] + self.state.min_run
+        phase = I[Job.PHASE][left_out]
+        holds = ((phase == STARTING) | (phase == RUNNING)) & (I[Job.LOCKED][left_out] == 0)
+        past = now >= F[Job.LAST_START][left_out] + self.state.min_run
         stopped = left_out[holds & past]
-        over: list[int] = stopped[F[c.UNTIL][stopped] <= now].tolist()
+        over: list[int] = stopped[F[Job.UNTIL][stopped] <= now].tolist()
         for row in stopped.tolist():
             turn = self._is_turn(row)
             why = Reason.LEASE_ENDED if row in over else Reason.TURN if turn else Reason.PREEMPTED
@@ -265,8 +265,8 @@ class Commit:
         placed = self.made_up | _filled(self.table, "nodes", "within") | (self.table.column("turns") >= 0)
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
         if any(self.t.cluster.device_memory):  # it may be short on a type that is not among the job's options, or of what the plan allows
-            if self.table.has("type") and c.DEVICE_MEMORY in self.t.metrics:
-                found &= ~(self.t.metrics[c.DEVICE_MEMORY][self.rows[moving]] > 0.0)
+            if self.table.has("type") and DEVICE_MEMORY in self.t.metrics:
+                found &= ~(self.t.metrics[DEVICE_MEMORY][self.rows[moving]] > 0.0)
             found &= self.table.column("memory_cap")[moving] == math.inf
         books = self.grants.holdings
         found &= books.seats().gang[GANG_FIRST][self.rows[moving]] < 0
@@ -274,7 +274,7 @@ class Commit:
         purpose = self.table.entries("purpose") if told else ()
         for at, (place, row) in enumerate(zip(moving.tolist(), self.rows[moving].tolist())) if purpose else ():
             grant = self.grants.by_row.get(row)
-            changes = self.t.I[c.HELD, row] and is_trial(grant) != (purpose[place] == TRIAL)
+            changes = self.t.I[Job.HELD, row] and is_trial(grant) != (purpose[place] == TRIAL)
             if changes or (grant is not None and (grant.shared or grant.side or grant.fluid or grant.workers)):
                 found[at] = False
         return found
@@ -287,7 +287,7 @@ class Commit:
         got[compiled_rows] = True
         touched = {*general.touched, *self._enter_gangs(moving, got)}
         got[list(general.granted)] = True
-        self.grants.by_row.drop(self.rows[moving[self.t.I[c.PHASE][self.rows[moving]] == PENDING]].tolist())  # they have been stopped
+        self.grants.by_row.drop(self.rows[moving[self.t.I[Job.PHASE][self.rows[moving]] == PENDING]].tolist())  # they have been stopped
         mine = got[self.rows[moving]]
         self._renew(moving[mine])
         force = self.grants.in_force

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job
 from gantline.core.phases import PENDING, RUNNING, STARTING
-from gantline.engine import gang_turns as g
 from gantline.engine.checkpoints import note_saves
+from gantline.engine.gang_turns import Change, GangTurns, GangWork, change_of, part_with, take_turns
 from gantline.engine.grants import Grants
 
 
@@ -19,28 +19,28 @@ class CompiledTurns:
         self.grants, self.rows, self.options = grants, rows, options
         self.state = grants.state
         if len(rows):
-            self.work: Ints = np.zeros((g.W_ROWS, len(rows)), dtype=np.int64)
+            self.work: Ints = np.zeros((len(GangWork), len(rows)), dtype=np.int64)
             listed: Ints = np.zeros(self.state.tables.D.shape[1] + len(rows), dtype=np.int64)
-            self.of_all = g.GangTurns(rows, options, self.work, listed)
+            self.of_all = GangTurns(rows, options, self.work, listed)
 
     def give_up(self) -> None:
         """Every row gives up what the plan takes away."""
         if not len(self.rows):
             return
         state, t = self.state, self.state.tables
-        saves = np.flatnonzero((t.I[c.PHASE][self.rows] != PENDING) & (t.F[c.CHECKPOINT][self.rows] > 0.0))
+        saves = np.flatnonzero((t.I[Job.PHASE][self.rows] != PENDING) & (t.F[Job.CHECKPOINT][self.rows] > 0.0))
         for at in saves.tolist():
-            change = g.change_of(t.I, t.options.I, self.rows[at], self.options[at])
-            if change == g.KEEPS or (change == g.LEAVES and state.now >= t.F[c.LAST_START, self.rows[at]] + state.min_run):
+            change = change_of(t.I, t.options.I, self.rows[at], self.options[at])
+            if change == Change.KEEPS or (change == Change.LEAVES and state.now >= t.F[Job.LAST_START, self.rows[at]] + state.min_run):
                 note_saves(state, int(self.rows[at]))
-        g.part_with(state.matrices, self.of_all, state.now, state.min_run)
+        part_with(state.matrices, self.of_all, state.now, state.min_run)
 
     def turns(self, first: int, last: int) -> None:
         """The turns of those in [first, last)."""
         if last <= first or not len(self.rows):
             return
         state, log = self.state, self.state.log
-        g.take_turns(
+        take_turns(
             state.matrices, self.of_all, first, last, self.grants.fluid.used, state.now, state.rules, log.columns, state.scratch, state.out
         )
 
@@ -49,8 +49,8 @@ class CompiledTurns:
         if not len(self.rows):
             return self.rows
         I = self.state.tables.I
-        phase = I[c.PHASE][self.rows]
-        got: Bools = ((phase == RUNNING) | (phase == STARTING)) & (I[c.OPTION][self.rows] == self.options)
+        phase = I[Job.PHASE][self.rows]
+        got: Bools = ((phase == RUNNING) | (phase == STARTING)) & (I[Job.OPTION][self.rows] == self.options)
         return self.rows[got]
 
     def restyled(self) -> Ints:
@@ -58,13 +58,13 @@ class CompiledTurns:
         if not len(self.rows):
             return self.rows
         work = self.work
-        changed: Bools = (work[g.W_CHANGE] == g.STAYS) & (work[g.W_OPTION] != self.options)
+        changed: Bools = (work[GangWork.CHANGE] == Change.STAYS) & (work[GangWork.OPTION] != self.options)
         return self.rows[changed]
 
     def acts(self) -> tuple[Ints, Ints]:
         """Rows that pay for something, and what for."""
         if not len(self.rows):
             return self.rows, self.rows
-        done = self.work[g.W_ACT]
+        done = self.work[GangWork.ACT]
         paid = done >= 0
         return self.rows[paid], done[paid]

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.constants import Constants
 
-ARRIVAL, ATTAINED, ATTAINED_GPU, REMAINING, REMAINING_GPU, ESTIMATE = range(6)
-GPUS, PRIORITY, FIRST_START, BY_GPU, MOVES, LEVEL_STEP, NEVER_STARTED, COUNT = range(6, 14)
+
+class Coefficient(Constants):
+    """The order of a declared key's coefficients in kernels."""
+
+    ARRIVAL, ATTAINED, ATTAINED_GPU, REMAINING, REMAINING_GPU, ESTIMATE = range(6)
+    GPUS, PRIORITY, FIRST_START, BY_GPU, MOVES, LEVEL_STEP, NEVER_STARTED = range(6, 13)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from gantline.core import columns as c
+from gantline.core.columns import DEVICE_MEMORY, Device, Node
 from gantline.core.plan import Assignment
 from gantline.core.tables import Tables
 
@@ -31,8 +31,8 @@ class DeviceMemory:
         for device in devices:
             has, taken = self._of(device), self._taken(device, row)
             if has > 0.0 and wanted + taken > has + _SLACK:
-                node = self.tables.cluster.nodes[int(self.tables.D[c.D_NODE, device])].name
-                place = f"{node}:{device - int(self.tables.NI[c.N_FIRST, self.tables.D[c.D_NODE, device]])}"
+                node = self.tables.cluster.nodes[int(self.tables.D[Device.NODE, device])].name
+                place = f"{node}:{device - int(self.tables.NI[Node.FIRST, self.tables.D[Device.NODE, device]])}"
                 left = f", of which {taken:g} GB are taken" if taken else ""
                 return f"job '{self.tables.ids[row]}' needs {wanted:g} GB of device memory, and {place} has {has:g} GB{left}"
         return ""
@@ -43,12 +43,12 @@ class DeviceMemory:
         item = self.planned.get(row) or (None if grant is None else grant.assignment)
         if item is not None and item.memory_cap < math.inf:
             return item.memory_cap
-        known = self.tables.metrics.get(c.DEVICE_MEMORY)
+        known = self.tables.metrics.get(DEVICE_MEMORY)
         need = math.nan if known is None else float(known[row])
         return need if need > 0.0 else 0.0
 
     def _of(self, device: int) -> float:
-        return self.tables.cluster.device_memory[int(self.tables.NI[c.N_TYPE, self.tables.D[c.D_NODE, device]])]
+        return self.tables.cluster.device_memory[int(self.tables.NI[Node.TYPE, self.tables.D[Device.NODE, device]])]
 
     def _taken(self, device: int, row: int) -> float:
         return sum(self.amount(other) for other in self.tenants(device) if other != row)

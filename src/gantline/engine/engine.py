@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
 from gantline.core.left import NOBODY
@@ -26,7 +26,6 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import beside_reasons
-from gantline.engine import settings as s
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.late_plan import plan_for_those_there
@@ -36,6 +35,7 @@ from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.refusals import Refused, turn_away
 from gantline.engine.seating import SeatedGangs, Seating
+from gantline.engine.settings import Switch
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
 from gantline.engine.trial_runs import discard_trials, note_trials
@@ -86,7 +86,7 @@ class Engine:
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
-        if self.state.SI[s.S_LEAST_LOST]:
+        if self.state.SI[Switch.LEAST_LOST]:
             from gantline.engine.least_lost import check_choice
 
             check_choice(self.state, policy)
@@ -195,8 +195,8 @@ class Engine:
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
         I, rows = self.state.tables.I, self.state.rows
-        fresh = rows[I[c.REASON][rows] == int(Reason.ARRIVED)]
-        I[c.REASON, fresh] = int(Reason.POLICY_FAILED)
+        fresh = rows[I[Job.REASON][rows] == int(Reason.ARRIVED)]
+        I[Job.REASON, fresh] = int(Reason.POLICY_FAILED)
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
@@ -226,7 +226,7 @@ class Engine:
         if plan.ranking is not None:
             ranking = self.sparing.in_turn(plan.ranking)
             if self.asked is not None:  # a row that was not shown to the policy is not in its order
-                t.F[c.KEY][state.rows] = np.inf
+                t.F[Job.KEY][state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
             self.started, self.stopped = self.started + walked.started, self.stopped + walked.stopped
             self.next_finish = walked.next_finish
@@ -295,8 +295,8 @@ class Engine:
         """What is reserved and idle is used as long as it can be, by rows in the order of the plan, else of arrival."""
         order = self.state.waiting_rows.copy() if plan.ranking is not None else self.state.rows.copy()
         if plan.ranking is not None:
-            order = order[np.isfinite(self.state.tables.F[c.KEY][order])]
-        for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[s.S_MISFIT] == int(Misfit.STOP)):
+            order = order[np.isfinite(self.state.tables.F[Job.KEY][order])]
+        for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[Switch.MISFIT] == int(Misfit.STOP)):
             self._count()
         self.windows.write_reasons(order)
         self.next_finish = math.nan
@@ -305,11 +305,11 @@ class Engine:
         """Commit a plan that was made for the rows `asked`, some of which may be gone; it does not cover those that came meanwhile."""
         state = self.state
         if plan.ranking is not None:
-            state.tables.F[c.KEY][state.rows] = np.inf
+            state.tables.F[Job.KEY][state.rows] = np.inf
         there = np.isin(asked, state.rows)
         self.commit(plan_for_those_there(plan, there), asked[there])
         late = state.rows[~np.isin(state.rows, asked)]
-        state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
+        state.tables.I[Job.REASON, late[state.tables.I[Job.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
     def _seat(self) -> SeatedGangs:
         """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""

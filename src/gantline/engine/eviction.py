@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import asks_beside, lacks_beside, take_beside
+from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
-from gantline.engine import walk_notes as w
 from gantline.engine.find_place import find_place
 from gantline.engine.gang import give_back
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.ranks import before
-from gantline.engine.settings import EngineRules
-from gantline.engine.walk_notes import Notes
+from gantline.engine.settings import Amount, EngineRules, Switch
+from gantline.engine.walk_notes import Notes, Walk
 from gantline.policies.placement.few_nodes import largest_node
 
 
 @kernel
 def movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
     """Whether a gang may be stopped: it runs or starts, is not locked, and has had its minimum run time."""
-    phase = I[c.PHASE, row]
-    if (phase != RUNNING and phase != STARTING) or I[c.LOCKED, row] != 0:
+    phase = I[Job.PHASE, row]
+    if (phase != RUNNING and phase != STARTING) or I[Job.LOCKED, row] != 0:
         return False
-    return min_run <= 0.0 or now >= F[c.LAST_START, row] + min_run
+    return min_run <= 0.0 or now >= F[Job.LAST_START, row] + min_run
 
 
 @kernel
@@ -34,38 +31,38 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
     """Give victim `v` its own devices back, if no other gang has taken them; none can on a draining node."""
     I, NF, D = t.I, t.NF, t.D
     row, option, node, first = notes.victim[v], notes.option[v], notes.node[v], notes.offset[v]
-    count, saved = I[c.HELD, row], notes.saved
+    count, saved = I[Job.HELD, row], notes.saved
     beside = asks_beside(t.OF, option)
     if count == 0:  # a grant of CPUs only
         if lacks_beside(t.OF, NF, option, node, 1):
             return False
         take_beside(t.OF, NF, option, node, 1)
-        I[c.NODE, row] = node
-        I[c.OPTION, row] = option
+        I[Job.NODE, row] = node
+        I[Job.OPTION, row] = option
         return True
     for k in range(first, first + count):
-        at, here = D[c.D_NODE, saved[k]], 1
-        if D[c.D_HOLDER, saved[k]] != c.FREE and D[c.D_HOLDER, saved[k]] != c.DOWN:
+        at, here = D[Device.NODE, saved[k]], 1
+        if D[Device.HOLDER, saved[k]] != FREE and D[Device.HOLDER, saved[k]] != DOWN:
             return False
         if beside:  # what all of its devices on that node need
             for j in range(first, first + count):
-                here += int(j != k and D[c.D_NODE, saved[j]] == at)
+                here += int(j != k and D[Device.NODE, saved[j]] == at)
             if lacks_beside(t.OF, NF, option, at, here):
                 return False
     last = -1
     for k in range(first, first + count):
         device = saved[k]
-        at = D[c.D_NODE, device]
-        t.NI[c.N_FREE, at] -= int(D[c.D_HOLDER, device] == c.FREE)
-        D[c.D_HOLDER, device] = row
-        D[c.D_NEXT, device] = -1
+        at = D[Device.NODE, device]
+        t.NI[Node.FREE, at] -= int(D[Device.HOLDER, device] == FREE)
+        D[Device.HOLDER, device] = row
+        D[Device.NEXT, device] = -1
         take_beside(t.OF, NF, option, at, 1)
         if last < 0:
-            I[c.HEAD, row] = device
+            I[Job.HEAD, row] = device
         else:
-            D[c.D_NEXT, last] = device
+            D[Device.NEXT, last] = device
         last = device
-    I[c.OPTION, row] = option
+    I[Job.OPTION, row] = option
     return True
 
 
@@ -73,72 +70,72 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
 def evict(t: Matrices, notes: Notes, row: int) -> None:
     """Take the devices of a running gang away on trial, remembering which they were."""
     I, number = t.I, notes.number
-    kind, v, saved = t.OI[c.O_TYPE, I[c.OPTION, row]], number[w.VICTIMS], number[w.SAVED]
-    I[c.FLAGS, row] = v + 1
+    kind, v, saved = t.OI[Option.TYPE, I[Job.OPTION, row]], number[Walk.VICTIMS], number[Walk.SAVED]
+    I[Job.FLAGS, row] = v + 1
     notes.victim[v] = row
     notes.offset[v] = saved
-    notes.option[v] = I[c.OPTION, row]
-    notes.node[v] = I[c.NODE, row]
-    device = I[c.HEAD, row]
+    notes.option[v] = I[Job.OPTION, row]
+    notes.node[v] = I[Job.NODE, row]
+    device = I[Job.HEAD, row]
     while device >= 0:
         notes.saved[saved] = device
         saved += 1
-        if number[w.BY_NODE] == 1:
-            t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1 - t.D[c.D_CLOSED, device]
-        device = t.D[c.D_NEXT, device]
+        if number[Walk.BY_NODE] == 1:
+            t.NI[Node.RECLAIM, t.D[Device.NODE, device]] -= 1 - t.D[Device.CLOSED, device]
+        device = t.D[Device.NEXT, device]
     give_back(t, row)
-    notes.free[kind] += I[c.HELD, row]
-    notes.reclaim[kind] -= I[c.HELD, row]
-    number[w.VICTIMS] = v + 1
-    number[w.SAVED] = saved
-    number[w.UNDECIDED] += 1
+    notes.free[kind] += I[Job.HELD, row]
+    notes.reclaim[kind] -= I[Job.HELD, row]
+    number[Walk.VICTIMS] = v + 1
+    number[Walk.SAVED] = saved
+    number[Walk.UNDECIDED] += 1
 
 
 @kernel
 def undo(t: Matrices, notes: Notes) -> None:
     """Take back the last eviction."""
     I, number = t.I, notes.number
-    v = number[w.VICTIMS] - 1
+    v = number[Walk.VICTIMS] - 1
     row = notes.victim[v]
     restore(t, notes, v)
-    I[c.FLAGS, row] = 0
-    kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
-    notes.free[kind] -= I[c.HELD, row]
-    notes.reclaim[kind] += I[c.HELD, row]
-    device = I[c.HEAD, row]
+    I[Job.FLAGS, row] = 0
+    kind = t.OI[Option.TYPE, I[Job.OPTION, row]]
+    notes.free[kind] -= I[Job.HELD, row]
+    notes.reclaim[kind] += I[Job.HELD, row]
+    device = I[Job.HEAD, row]
     while device >= 0:
-        t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1 - t.D[c.D_CLOSED, device]
-        device = t.D[c.D_NEXT, device]
-    number[w.VICTIMS] = v
-    number[w.SAVED] = notes.offset[v]
-    number[w.UNDECIDED] -= 1
+        t.NI[Node.RECLAIM, t.D[Device.NODE, device]] += 1 - t.D[Device.CLOSED, device]
+        device = t.D[Device.NEXT, device]
+    number[Walk.VICTIMS] = v
+    number[Walk.SAVED] = notes.offset[v]
+    number[Walk.UNDECIDED] -= 1
 
 
 @kernel
 def count_reclaim(t: Matrices, lists: Lists, notes: Notes, now: float, min_run: float) -> None:
     """Devices per node that gangs still to come would give up; maintained from now on."""
     for node in range(t.NI.shape[1]):
-        t.NI[c.N_RECLAIM, node] = 0
-    for k in range(notes.number[w.AT_RUNNING], lists.number[ls.RUNNING]):
+        t.NI[Node.RECLAIM, node] = 0
+    for k in range(notes.number[Walk.AT_RUNNING], lists.number[RowCount.RUNNING]):
         row = lists.running[k]
-        if t.I[c.FLAGS, row] == 0 and movable(t.F, t.I, row, now, min_run):
-            device = t.I[c.HEAD, row]
+        if t.I[Job.FLAGS, row] == 0 and movable(t.F, t.I, row, now, min_run):
+            device = t.I[Job.HEAD, row]
             while device >= 0:
-                t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1 - t.D[c.D_CLOSED, device]
-                device = t.D[c.D_NEXT, device]
-    notes.number[w.BY_NODE] = 1
+                t.NI[Node.RECLAIM, t.D[Device.NODE, device]] += 1 - t.D[Device.CLOSED, device]
+                device = t.D[Device.NEXT, device]
+    notes.number[Walk.BY_NODE] = 1
 
 
 @kernel
 def _first_candidate(rules: EngineRules, notes: Notes) -> int:
     """Where the search for victims ends: ranks above were walked already. Those that lose most may be of any rank."""
-    return 0 if rules.switch[s.S_LEAST_LOST] == 1 else int(notes.number[w.AT_RUNNING])
+    return 0 if rules.switch[Switch.LEAST_LOST] == 1 else int(notes.number[Walk.AT_RUNNING])
 
 
 @kernel
 def _candidate(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, k: int, row: int) -> int:
     """The gang at place `k` of the search, which goes from the last to the first; -1: it does not give way to the row."""
-    if rules.switch[s.S_LEAST_LOST] == 0:
+    if rules.switch[Switch.LEAST_LOST] == 0:
         return int(lists.running[k])
     other = notes.order[k]
     return int(other) if before(t.F, row, other) and not was_spared(t.F, t.I, row, other) else -1
@@ -147,9 +144,9 @@ def _candidate(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, k: i
 @kernel
 def was_spared(F: Floats, I: Ints, row: int, other: int) -> bool:
     """Whether the row was stopped because the other one would have lost more: then it does not stop it in turn."""
-    if I[c.FLAGS, row] != 0:  # in this very walk
+    if I[Job.FLAGS, row] != 0:  # in this very walk
         return True
-    return bool(I[c.PREEMPTIONS, row] > 0 and F[c.LAST_START, other] < F[c.SINCE, row])
+    return bool(I[Job.PREEMPTIONS, row] > 0 and F[Job.LAST_START, other] < F[Job.SINCE, row])
 
 
 @kernel
@@ -159,102 +156,102 @@ def node_to_clear(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, r
     It is the node that stopping gangs from the back, one after the other, would clear first; finding it before any gang is stopped
     spares all gangs with devices that would not have helped.
     """
-    min_run = rules.amount[s.S_MIN_RUN]
+    min_run = rules.amount[Amount.MIN_RUN]
     I, NI, D, gain = t.I, t.NI, t.D, notes.gain
     for node in range(NI.shape[1]):
         gain[node] = 0
-    for k in range(lists.number[ls.RUNNING] - 1, _first_candidate(rules, notes) - 1, -1):
+    for k in range(lists.number[RowCount.RUNNING] - 1, _first_candidate(rules, notes) - 1, -1):
         other = _candidate(t, lists, rules, notes, k, row)
-        if other < 0 or I[c.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
+        if other < 0 or I[Job.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
             continue
-        device = I[c.HEAD, other]
-        alone = I[c.SPREAD, other] == 1 and NI[c.N_CLOSED, D[c.D_NODE, device]] == 0  # no need to go through its devices
+        device = I[Job.HEAD, other]
+        alone = I[Job.SPREAD, other] == 1 and NI[Node.CLOSED, D[Device.NODE, device]] == 0  # no need to go through its devices
         while device >= 0:
-            node = D[c.D_NODE, device]
-            gain[node] += I[c.HELD, other] if alone else 1 - D[c.D_CLOSED, device]
-            if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
+            node = D[Device.NODE, device]
+            gain[node] += I[Job.HELD, other] if alone else 1 - D[Device.CLOSED, device]
+            if NI[Node.FREE, node] + gain[node] >= need and NI[Node.TYPE, node] == kind and NI[Node.UP, node] == 1:
                 return int(node)
-            device = -1 if alone else D[c.D_NEXT, device]
+            device = -1 if alone else D[Device.NEXT, device]
     return -1
 
 
 @kernel
 def sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
     """Whether a gang has devices on the node."""
-    device = I[c.HEAD, row]
+    device = I[Job.HEAD, row]
     while device >= 0:
-        if D[c.D_NODE, device] == node:
+        if D[Device.NODE, device] == node:
             return True
-        device = D[c.D_NEXT, device] if I[c.SPREAD, row] > 1 else -1
+        device = D[Device.NEXT, device] if I[Job.SPREAD, row] > 1 else -1
     return False
 
 
 @kernel
 def leaves_some(t: Matrices, row: int) -> bool:
     """Whether others may have a device that the gang would leave, or its CPUs: not if all are cordoned, or their nodes drain."""
-    option, device = t.I[c.OPTION, row], t.I[c.HEAD, row]
+    option, device = t.I[Job.OPTION, row], t.I[Job.HEAD, row]
     beside = asks_beside(t.OF, option)
     while device >= 0:
-        if t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and (beside or t.D[c.D_CLOSED, device] == 0):
+        if t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and (beside or t.D[Device.CLOSED, device] == 0):
             return True
-        device = t.D[c.D_NEXT, device]
+        device = t.D[Device.NEXT, device]
     return False
 
 
 @kernel
 def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, plain: bool, now: float) -> int:
     """Stop lower-ranked gangs, lowest first, until the gang fits; if it never does, none stops. Returns how many nodes it gets; 0: none."""
-    number, kind, need = notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
-    keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
+    number, kind, need = notes.number, t.OI[Option.TYPE, option], t.OI[Option.GPUS, option]
+    keep, min_run = rules.switch[Switch.KEEP_EVICTIONS] == 1, rules.amount[Amount.MIN_RUN]
     if notes.reclaim[kind] <= 0 and not keep and need > 0:
         return 0
     target = -1
-    if plain and not keep and rules.switch[s.S_ONE_NODE] == 1 and need <= largest_node(t.NI, kind):
+    if plain and not keep and rules.switch[Switch.ONE_NODE] == 1 and need <= largest_node(t.NI, kind):
         target = node_to_clear(t, lists, rules, notes, row, kind, need, now)
         if target < 0:
             return 0
     elif not keep and need > 0:
-        if number[w.BY_NODE] == 0:
+        if number[Walk.BY_NODE] == 0:
             count_reclaim(t, lists, notes, now, min_run)
         if find_place(t, rules, row, option, True, notes.nodes, notes.counts) == 0:
             return 0
-    if number[w.TYPES] > 1 or target >= 0 or number[w.CLEARED] == 1 or rules.switch[s.S_LEAST_LOST] == 1:
-        number[w.BACK] = lists.number[ls.RUNNING] - 1  # some were passed over before and are candidates again
-    number[w.CLEARED] = int(target >= 0)
-    back, victims = number[w.BACK], number[w.VICTIMS]
+    if number[Walk.TYPES] > 1 or target >= 0 or number[Walk.CLEARED] == 1 or rules.switch[Switch.LEAST_LOST] == 1:
+        number[Walk.BACK] = lists.number[RowCount.RUNNING] - 1  # some were passed over before and are candidates again
+    number[Walk.CLEARED] = int(target >= 0)
+    back, victims = number[Walk.BACK], number[Walk.VICTIMS]
     used = _stop_until_it_fits(t, lists, rules, notes, row, option, target, now)
-    if used > 0 and number[w.VICTIMS] > victims + 1 and rules.switch[s.S_LEAST_LOST] == 1 and not keep:
+    if used > 0 and number[Walk.VICTIMS] > victims + 1 and rules.switch[Switch.LEAST_LOST] == 1 and not keep:
         used = spare_needless(t, rules, notes, row, option, victims)
     if used > 0 or keep:
-        notes.tried[kind] = notes.tried[kind + number[w.TYPES]] = 1 << 60  # more is free than before
+        notes.tried[kind] = notes.tried[kind + number[Walk.TYPES]] = 1 << 60  # more is free than before
     else:
-        while number[w.VICTIMS] > victims:
+        while number[Walk.VICTIMS] > victims:
             undo(t, notes)
-        number[w.BACK] = back
+        number[Walk.BACK] = back
     return used
 
 
 @kernel
 def _stop_until_it_fits(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, target: int, now: float) -> int:
     """Take away devices, from the last candidate on, until the gang has a place; on one node, where a target is given."""
-    I, number, kind, need = t.I, notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
-    keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
+    I, number, kind, need = t.I, notes.number, t.OI[Option.TYPE, option], t.OI[Option.GPUS, option]
+    keep, min_run = rules.switch[Switch.KEEP_EVICTIONS] == 1, rules.amount[Amount.MIN_RUN]
     used = 0
-    while used == 0 and number[w.BACK] >= _first_candidate(rules, notes):
-        other = _candidate(t, lists, rules, notes, number[w.BACK], row)
-        number[w.BACK] -= 1
+    while used == 0 and number[Walk.BACK] >= _first_candidate(rules, notes):
+        other = _candidate(t, lists, rules, notes, number[Walk.BACK], row)
+        number[Walk.BACK] -= 1
         if other < 0:
             continue
-        if I[c.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
+        if I[Job.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
             continue
-        if not keep and t.OI[c.O_TYPE, I[c.OPTION, other]] != kind:
+        if not keep and t.OI[Option.TYPE, I[Job.OPTION, other]] != kind:
             continue  # its devices cannot help
         if not keep and need > 0 and not leaves_some(t, other):
             continue
         if target >= 0 and not sits_on(I, t.D, other, target):
             continue
         evict(t, notes, other)
-        if need <= notes.free[kind] and (target < 0 or t.NI[c.N_FREE, target] >= need):
+        if need <= notes.free[kind] and (target < 0 or t.NI[Node.FREE, target] >= need):
             used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
     return used
 
@@ -266,21 +263,21 @@ def spare_needless(t: Matrices, rules: EngineRules, notes: Notes, row: int, opti
     They were stopped by what they lose, and a larger one behind them may make them needless. Those that lose most are spared first; the
     last one is needed, because without it there was no room.
     """
-    I, last = t.I, notes.number[w.VICTIMS]
+    I, last = t.I, notes.number[Walk.VICTIMS]
     for v in range(last - 2, first - 1, -1):
         other = notes.victim[v]
         if restore(t, notes, v):
             if find_place(t, rules, row, option, False, notes.nodes, notes.counts) > 0:
-                I[c.FLAGS, other] = -I[c.FLAGS, other]
+                I[Job.FLAGS, other] = -I[Job.FLAGS, other]
             else:
                 give_back(t, other)
     for v in range(last - 1, first - 1, -1):  # all are taken back, and those that are needed stopped again
         other = notes.victim[v]
-        if I[c.FLAGS, other] < 0:
+        if I[Job.FLAGS, other] < 0:
             give_back(t, other)
     for v in range(last - 1, first - 1, -1):
         other = notes.victim[v]
-        spared = I[c.FLAGS, other] < 0
+        spared = I[Job.FLAGS, other] < 0
         undo(t, notes)
         notes.victim[v] = -1 if spared else other
     for v in range(first, last):

@@ -6,7 +6,7 @@ reached its limit: no plan of this kind would ever let it work.
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.inputs import Action, JobRequest
 from gantline.engine.job_requests import JobRequests
 from gantline.engine.lost_turns import Incident
@@ -26,8 +26,8 @@ class FutileRuns:
     def note(self, row: int) -> None:
         """A run ends at its limit, now: was its start still going on?"""
         F = self.state.tables.F
-        if F[c.SINCE, row] >= self.state.now - 1e-9:
-            limit, takes = (float(F[line, row] - F[c.LAST_START, row]) for line in (c.LIMIT_END, c.SINCE))
+        if F[Job.SINCE, row] >= self.state.now - 1e-9:
+            limit, takes = (float(F[line, row] - F[Job.LAST_START, row]) for line in (Job.LIMIT_END, Job.SINCE))
             self._ended.append((row, limit, takes))
 
     def report(self, requests: JobRequests) -> list[Incident]:
@@ -36,8 +36,8 @@ class FutileRuns:
         t, now = self.state.tables, self.state.now
         for row, limit, takes in self._ended:
             count, attained = self._count.get(row, (0, 0.0))
-            count = count + 1 if attained == t.F[c.SERVICE, row] else 1
-            self._count[row] = count, float(t.F[c.SERVICE, row])
+            count = count + 1 if attained == t.F[Job.SERVICE, row] else 1
+            self._count[row] = count, float(t.F[Job.SERVICE, row])
             why = f"the plan lets job '{t.ids[row]}' run for {limit:g} s, its limit, and its start alone takes {takes:g} s"
             if count == 1:
                 found.append(Incident(now, self.state.decision, why))

@@ -10,18 +10,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import ASKED_TOGETHER, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
-from gantline.engine import shared_ask as w
 from gantline.engine.group_numbers import team_of
 from gantline.engine.in_force import LINES, RAW, NotedGrants
 from gantline.engine.same_groups import AskedOfRows
 from gantline.engine.seats import GANG_FIRST, SEAT_DEVICE, SEAT_NEXT, SharedSeats
-from gantline.engine.shared_ask import SharedTurns
+from gantline.engine.shared_ask import Ask, End, SharedTurns, Want, Work
 from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, COMPANY_LINES, NOW, OPEN, STRANGER, TOUCHED, MayShare
 
 _MODE: Final = LINES["mode"]
@@ -58,7 +57,7 @@ def read_turns(
 ) -> int:
     """Write down the turns; how many devices they list. Below zero: some are of a kind that is read elsewhere, and nothing is touched."""
     for n in range(special.shape[0]):
-        if seats.gang[GANG_FIRST, special[n]] >= 0 and force.noted[special[n]] != t.I[c.EPOCH, special[n]]:
+        if seats.gang[GANG_FIRST, special[n]] >= 0 and force.noted[special[n]] != t.I[Job.EPOCH, special[n]]:
             return -1
     groups, total, ask = asked.found[0], 0, turns.ask
     read.group[:, : groups + 1] = -1
@@ -66,24 +65,24 @@ def read_turns(
         k = asked.places[n]
         if not _read_turn(t, seats, asked, turns, n, k):
             return -1
-        row, option = asked.rows[k], ask[w.A_OPTION, n]
+        row, option = asked.rows[k], ask[Ask.OPTION, n]
         code = asked.groups.code[k] if asked.groups.code[k] >= 0 else groups
-        need = t.OI[c.O_GPUS, option] if option >= 0 else 0
-        if ask[w.A_WANTS, n] == w.JOINS and option >= 0:
-            kind = t.OI[c.O_TYPE, option]
+        need = t.OI[Option.GPUS, option] if option >= 0 else 0
+        if ask[Ask.WANTS, n] == Want.JOINS and option >= 0:
+            kind = t.OI[Option.TYPE, option]
             if read.group[G_NEED, code] < 0:
                 read.group[G_NEED, code], read.group[G_TYPE, code] = need, kind
             elif read.group[G_NEED, code] != need or read.group[G_TYPE, code] != kind:
                 return -1
-        ask[w.A_ROW, n], ask[w.A_GROUP, n], ask[w.A_GETS, n] = row, code, total
-        total += max(need, t.I[c.HELD, row], ask[w.A_COUNT, n])
+        ask[Ask.ROW, n], ask[Ask.GROUP, n], ask[Ask.GETS, n] = row, code, total
+        total += max(need, t.I[Job.HELD, row], ask[Ask.COUNT, n])
         if asked.number[_TOGETHER, k] == 1.0 and code < groups:
-            ask[w.A_WHOLE, n], ask[w.A_MATE, n] = 1, -1
+            ask[Ask.WHOLE, n], ask[Ask.MATE, n] = 1, -1
             if read.group[G_LEAD, code] < 0:
                 read.group[G_LEAD, code] = n
             else:
-                ask[w.A_MATE, read.group[G_LAST, code]] = n
-            ask[w.A_LEAD, n], read.group[G_LAST, code] = read.group[G_LEAD, code], n
+                ask[Ask.MATE, read.group[G_LAST, code]] = n
+            ask[Ask.LEAD, n], read.group[G_LAST, code] = read.group[G_LEAD, code], n
     _list_widest_first(t, turns)
     return total if _tell_links_from_devices(asked, turns, read) else -1
 
@@ -96,20 +95,20 @@ def _tell_links_from_devices(asked: AskedOfRows, turns: SharedTurns, read: ReadT
     """
     ask, one_group = turns.ask, True
     for n in range(turns.size[0]):
-        if not _is_linked(asked, asked.places[n]) or ask[w.A_OPTION, n] < 0:
+        if not _is_linked(asked, asked.places[n]) or ask[Ask.OPTION, n] < 0:
             continue
-        for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+        for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
             device = turns.named[place]
             group, first = read.device[B_GROUP, device], read.device[B_TURN, device]
             if group == 0:
-                read.device[B_GROUP, device], read.device[B_TURN, device] = ask[w.A_GROUP, n] + 1, n
-            elif group == ask[w.A_GROUP, n] + 1:
-                ask[w.A_WANTS, n] = ask[w.A_WANTS, first] = w.SHARES_NAMED
+                read.device[B_GROUP, device], read.device[B_TURN, device] = ask[Ask.GROUP, n] + 1, n
+            elif group == ask[Ask.GROUP, n] + 1:
+                ask[Ask.WANTS, n] = ask[Ask.WANTS, first] = Want.SHARES_NAMED
             else:
                 one_group = False
     for n in range(turns.size[0]):
-        if _is_linked(asked, asked.places[n]) and ask[w.A_OPTION, n] >= 0:
-            for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+        if _is_linked(asked, asked.places[n]) and ask[Ask.OPTION, n] >= 0:
+            for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
                 read.device[B_GROUP, turns.named[place]] = 0
     return one_group
 
@@ -124,9 +123,9 @@ def _is_linked(asked: AskedOfRows, k: int) -> bool:
 def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: SharedTurns, n: int, k: int) -> bool:
     """The option of a turn and what it wants; False: it is to be read elsewhere."""
     ask, row = turns.ask, asked.rows[k]
-    phase, mode, named = t.I[c.PHASE, row], int(asked.number[_MODE, k]), asked.names[k]
+    phase, mode, named = t.I[Job.PHASE, row], int(asked.number[_MODE, k]), asked.names[k]
     able = phase == STARTING or phase == RUNNING
-    if phase != PENDING and not (able and t.I[c.LOCKED, row] == 0 and t.I[c.HELD, row] > 0 and t.I[c.NODE, row] < 0):
+    if phase != PENDING and not (able and t.I[Job.LOCKED, row] == 0 and t.I[Job.HELD, row] > 0 and t.I[Job.NODE, row] < 0):
         return False
     if phase != PENDING and not _holds_open_devices(t, seats, row):
         return False
@@ -134,30 +133,30 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: AskedOfRows, turns: Share
     shares = (grouped and not _is_linked(asked, k)) or (named and mode == _SPACE and asked.group[k] < 0)
     option = asked.option[k]
     if named:
-        option = t.I[c.OPTION_FIRST, row]
-        if not _are_devices(t, turns, ask[w.A_FIRST, n], ask[w.A_COUNT, n]):
+        option = t.I[Job.OPTION_FIRST, row]
+        if not _are_devices(t, turns, ask[Ask.FIRST, n], ask[Ask.COUNT, n]):
             option = _IMPOSSIBLE
-        elif t.OI[c.O_GPUS, option] != ask[w.A_COUNT, n] or t.OI[c.O_TYPE, option] != _type_of(t, turns.named[ask[w.A_FIRST, n]]):
+        elif t.OI[Option.GPUS, option] != ask[Ask.COUNT, n] or t.OI[Option.TYPE, option] != _type_of(t, turns.named[ask[Ask.FIRST, n]]):
             return False
-        elif t.OI[c.O_NODES, option] == 1 and t.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER:
+        elif t.OI[Option.NODES, option] == 1 and t.I[Job.CONSOLIDATE, row] == ASKED_TOGETHER:
             return False  # a gang that must be on one node
     elif not shares:
         return False  # a gang that the engine places
     if not _is_sound(asked, k):
         option = _IMPOSSIBLE
-    if option >= 0 and t.OI[c.O_GPUS, option] == 0:
+    if option >= 0 and t.OI[Option.GPUS, option] == 0:
         return False
-    for place in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+    for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
         if option >= 0 and not _is_open(t, turns.named[place]):
             return False
-    ask[w.A_OPTION, n] = option
-    ask[w.A_WANTS, n] = (w.SHARES_NAMED if named else w.JOINS) if shares else w.OWNS_NAMED
+    ask[Ask.OPTION, n] = option
+    ask[Ask.WANTS, n] = (Want.SHARES_NAMED if named else Want.JOINS) if shares else Want.OWNS_NAMED
     return True
 
 
 @kernel
 def _type_of(t: Matrices, device: int) -> int:
-    return int(t.NI[c.N_TYPE, t.D[c.D_NODE, device]])
+    return int(t.NI[Node.TYPE, t.D[Device.NODE, device]])
 
 
 @kernel
@@ -176,13 +175,13 @@ def _are_devices(t: Matrices, turns: SharedTurns, first: int, count: int) -> boo
 @kernel
 def _is_open(t: Matrices, device: int) -> bool:
     """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
-    return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
+    return bool(t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and t.D[Device.CLOSED, device] == 0)
 
 
 @kernel
 def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
     """Whether other gangs may join it, and it may come back, wherever it is now."""
-    seat, device = seats.gang[GANG_FIRST, row], t.I[c.HEAD, row]
+    seat, device = seats.gang[GANG_FIRST, row], t.I[Job.HEAD, row]
     while seat >= 0:
         if not _is_open(t, seats.seat[SEAT_DEVICE, seat]):
             return False
@@ -190,7 +189,7 @@ def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
     while device >= 0:
         if not _is_open(t, device):
             return False
-        device = t.D[c.D_NEXT, device]
+        device = t.D[Device.NEXT, device]
     return True
 
 
@@ -209,12 +208,12 @@ def _list_widest_first(t: Matrices, turns: SharedTurns) -> None:
     while listed < turns.size[0]:
         widest = -1
         for n in range(turns.size[0]):
-            need = t.OI[c.O_GPUS, ask[w.A_OPTION, n]] if ask[w.A_OPTION, n] >= 0 else 0
+            need = t.OI[Option.GPUS, ask[Ask.OPTION, n]] if ask[Ask.OPTION, n] >= 0 else 0
             widest = max(widest, need if need < below else -1)
         for n in range(turns.size[0]):
-            need = t.OI[c.O_GPUS, ask[w.A_OPTION, n]] if ask[w.A_OPTION, n] >= 0 else 0
+            need = t.OI[Option.GPUS, ask[Ask.OPTION, n]] if ask[Ask.OPTION, n] >= 0 else 0
             if need == widest:
-                ask[w.A_WIDEST, listed] = n
+                ask[Ask.WIDEST, listed] = n
                 listed += 1
         below = widest
 
@@ -232,10 +231,10 @@ def meet(
         if team == 0 and seats.gang[GANG_FIRST, row] >= 0:
             line[NOW, row] = line[BEFORE, row] = OPEN
     for n in range(turns.size[0]):
-        k, row = asked.places[n], ask[w.A_ROW, n]
-        shares = ask[w.A_WANTS, n] <= w.SHARES_NAMED
+        k, row = asked.places[n], ask[Ask.ROW, n]
+        shares = ask[Ask.WANTS, n] <= Want.SHARES_NAMED
         line[NOW, row] = ALONE if not shares else asked.group[k] if asked.group[k] >= 0 else OPEN
-        line[CHANGES, row] = int(t.I[c.PHASE, row] != PENDING and ask[w.A_OPTION, n] >= 0)
+        line[CHANGES, row] = int(t.I[Job.PHASE, row] != PENDING and ask[Ask.OPTION, n] >= 0)
 
 
 @kernel
@@ -246,19 +245,19 @@ def note_turns(
     work, line = turns.work, company.row
     read.sizes[:] = 0
     for n in range(turns.size[0]):
-        row, end = turns.ask[w.A_ROW, n], work[w.W_END, n]
-        recorded = end == w.GRANTED or end == w.IN_PART
+        row, end = turns.ask[Ask.ROW, n], work[Work.END, n]
+        recorded = end == End.GRANTED or end == End.IN_PART
         if recorded:
             _note(t, force, asked, asked.places[n], row, asked.found[2])
             _list(read, E_ENTER, n)
-        if recorded or end == w.HALTED or t.I[c.PHASE, row] == PENDING:
+        if recorded or end == End.HALTED or t.I[Job.PHASE, row] == PENDING:
             _list(read, E_DROP, row)
-        if end == w.GRANTED:
-            t.I[c.REASON, row] = 0
+        if end == End.GRANTED:
+            t.I[Job.REASON, row] = 0
         else:
             force.epoch[row] = -1
     for n in range(special.shape[0] + turns.size[0]):
-        row = special[n] if n < special.shape[0] else turns.ask[w.A_ROW, n - special.shape[0]]
+        row = special[n] if n < special.shape[0] else turns.ask[Ask.ROW, n - special.shape[0]]
         if line[TOUCHED, row] == 1:
             _list(read, E_TOUCHED, row)
         for which in range(COMPANY_LINES):
@@ -270,9 +269,9 @@ def touch_teams(special: Ints, turns: SharedTurns, company: MayShare) -> None:
     """Of a group that shares links, the others: a model may mind that one of them has changed."""
     line = company.row
     for n in range(turns.size[0]):
-        row, end = turns.ask[w.A_ROW, n], turns.work[w.W_END, n]
+        row, end = turns.ask[Ask.ROW, n], turns.work[Work.END, n]
         team = line[BEFORE, row]
-        if team <= 0 or not (end == w.GRANTED or end == w.IN_PART or end == w.HALTED):
+        if team <= 0 or not (end == End.GRANTED or end == End.IN_PART or end == End.HALTED):
             continue
         for m in range(special.shape[0]):
             if line[BEFORE, special[m]] == team:
@@ -281,8 +280,8 @@ def touch_teams(special: Ints, turns: SharedTurns, company: MayShare) -> None:
 
 @kernel
 def _note(t: Matrices, force: NotedGrants, asked: AskedOfRows, k: int, row: int, lines: int) -> None:
-    t.F[c.LIMIT_END, row], t.F[c.UNTIL, row] = np.inf, np.inf
-    force.epoch[row] = force.noted[row] = t.I[c.EPOCH, row]
+    t.F[Job.LIMIT_END, row], t.F[Job.UNTIL, row] = np.inf, np.inf
+    force.epoch[row] = force.noted[row] = t.I[Job.EPOCH, row]
     force.team[row] = team_of(asked.groups, k)
     for n in range(lines):
         force.number[asked.lines[n], row] = asked.number[asked.lines[n], k]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.beside import SLACK
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.engine.gang import give_back
 from gantline.engine.seats import (
     GANG_FIRST,
@@ -63,13 +63,13 @@ class Holdings:
         self._near: Ints = self._marks  # a list of rows
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
-            option = int(t.I[c.OPTION, row])
+            option = int(t.I[Job.OPTION, row])
             if grant.shared:
                 for side in grant.side:  # it is entered again, with its seats
-                    t.NF[: c.BESIDE, side[0]] += side[1:]
+                    t.NF[:HOST_RESOURCES, side[0]] += side[1:]
                 self._sit(row, option, grant.devices)
             elif grant.side:
-                self.with_parts[row] = Holding(option, grant.devices, int(t.I[c.NODE, row]), side=grant.side)
+                self.with_parts[row] = Holding(option, grant.devices, int(t.I[Job.NODE, row]), side=grant.side)
 
     def seats(self, more: int = 0) -> SharedSeats:
         """Which gangs are on which shared devices, with so many seats to spare."""
@@ -110,43 +110,43 @@ class Holdings:
         if found is not None:
             return found
         I = self.state.tables.I
-        return Holding(int(I[c.OPTION, row]), self.chain(row), int(I[c.NODE, row]))
+        return Holding(int(I[Job.OPTION, row]), self.chain(row), int(I[Job.NODE, row]))
 
     def has(self, row: int) -> bool:
         """Whether there is anything that the row could give back."""
         I = self.state.tables.I
-        return self.shares(row) or row in self.with_parts or bool(I[c.HEAD, row] >= 0 or I[c.NODE, row] >= 0)
+        return self.shares(row) or row in self.with_parts or bool(I[Job.HEAD, row] >= 0 or I[Job.NODE, row] >= 0)
 
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
         t = self.state.tables
-        device, found = int(t.I[c.HEAD, row]), []
+        device, found = int(t.I[Job.HEAD, row]), []
         while device >= 0:
             found.append(device)
-            device = int(t.D[c.D_NEXT, device])
+            device = int(t.D[Device.NEXT, device])
         return tuple(found)
 
     def nodes(self, devices: Iterable[int]) -> list[int]:
         """The nodes of some devices, in order of first mention."""
-        of = self.state.tables.D[c.D_NODE]
+        of = self.state.tables.D[Device.NODE]
         return list(dict.fromkeys(int(of[device]) for device in devices))
 
     def rows_on(self, node: int) -> set[int]:
         """Rows with a stake in a node: its devices, owned or shared, or what it has beside."""
         t = self.state.tables
-        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-        found = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
+        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
+        found = {int(row) for row in t.D[Device.HOLDER, first : first + count] if row >= 0}
         found |= {row for device in range(first, first + count) for row in self.tenants(device)}
         found |= {row for row, held in self.with_parts.items() if any(where == node for where, *_ in held.side)}
-        return found | {int(row) for row in self.state.rows if t.I[c.NODE, row] == node}
+        return found | {int(row) for row in self.state.rows if t.I[Job.NODE, row] == node}
 
     def demand(self, held: Holding) -> dict[int, Beside]:
         """CPUs, memory and storage bandwidth per node."""
         t = self.state.tables
         found: dict[int, Beside] = {}
         F = t.options.F
-        per_device = (float(F[c.O_CPUS, held.option]), float(F[c.O_MEMORY, held.option]), float(F[c.O_STORAGE, held.option]))
-        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[c.D_NODE, d]) for d in held.devices])
+        per_device = (float(F[Option.CPUS, held.option]), float(F[Option.MEMORY, held.option]), float(F[Option.STORAGE, held.option]))
+        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[Device.NODE, d]) for d in held.devices])
         if not held.side and per_device == NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
             return dict.fromkeys(where, NOTHING)
         for node, *amounts in [*((node, *per_device) for node in where), *held.side]:
@@ -164,12 +164,12 @@ class Holdings:
     def free_of(self, kind: int) -> int:
         """Free devices of a type."""
         NI = self.state.tables.NI
-        return int(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum())
+        return int(NI[Node.FREE][NI[Node.TYPE] == kind].sum())
 
     def is_open(self, device: int) -> bool:
         """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
         t = self.state.tables
-        return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
+        return bool(t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and t.D[Device.CLOSED, device] == 0)
 
     def beside(self, row: int) -> set[int]:
         """Other rows on devices that the row shares."""
@@ -178,7 +178,7 @@ class Holdings:
     def first_device(self, row: int) -> int:
         """The first device of a row that holds any."""
         seat = int(self._seats.gang[GANG_FIRST, row]) if self.shares(row) else -1
-        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.I[c.HEAD, row])
+        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.I[Job.HEAD, row])
 
     def fits(self, held: Holding, company: frozenset[int], home: Holding | None = None) -> bool:
         """Whether a row that holds nothing could take this: devices free, or shared within its company; CPUs, memory and storage there.
@@ -189,12 +189,12 @@ class Holdings:
         mine = set(home.devices) if home is not None else set()
         places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
         for device in held.devices:
-            holder = int(t.D[c.D_HOLDER, device])
-            together = held.shared and holder == c.SHARED and company.issuperset(self.tenants(device))
-            if not (holder == c.FREE or (together and (device in mine or self.is_open(device))) or (holder == c.DOWN and device in mine)):
+            holder = int(t.D[Device.HOLDER, device])
+            together = held.shared and holder == SHARED and company.issuperset(self.tenants(device))
+            if not (holder == FREE or (together and (device in mine or self.is_open(device))) or (holder == DOWN and device in mine)):
                 return False
         return all(
-            (t.NI[c.N_UP, node] == 1 or node in places) and (amounts == NOTHING or (t.NF[: c.BESIDE, node] + SLACK >= amounts).all())
+            (t.NI[Node.UP, node] == 1 or node in places) and (amounts == NOTHING or (t.NF[:HOST_RESOURCES, node] + SLACK >= amounts).all())
             for node, amounts in self.demand(held).items()
         )
 
@@ -206,19 +206,19 @@ class Holdings:
             return
         for node, amounts in self.demand(held).items():
             if amounts != NOTHING:
-                t.NF[: c.BESIDE, node] -= amounts
-        t.I[c.OPTION, row], t.I[c.NODE, row], t.I[c.HEAD, row] = held.option, held.node, -1
-        t.I[c.HELD, row] = len(held.devices)
-        t.I[c.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
+                t.NF[:HOST_RESOURCES, node] -= amounts
+        t.I[Job.OPTION, row], t.I[Job.NODE, row], t.I[Job.HEAD, row] = held.option, held.node, -1
+        t.I[Job.HELD, row] = len(held.devices)
+        t.I[Job.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
         last = -1
         for device in held.devices:
-            if t.D[c.D_HOLDER, device] == c.FREE:
-                t.NI[c.N_FREE, t.D[c.D_NODE, device]] -= 1
-            t.D[c.D_HOLDER, device], t.D[c.D_NEXT, device] = row, -1
+            if t.D[Device.HOLDER, device] == FREE:
+                t.NI[Node.FREE, t.D[Device.NODE, device]] -= 1
+            t.D[Device.HOLDER, device], t.D[Device.NEXT, device] = row, -1
             if last < 0:
-                t.I[c.HEAD, row] = device
+                t.I[Job.HEAD, row] = device
             else:
-                t.D[c.D_NEXT, last] = device
+                t.D[Device.NEXT, last] = device
             last = device
         if held.side:
             self.with_parts[row] = held
@@ -238,7 +238,7 @@ class Holdings:
             return held
         self.with_parts.pop(row, None)
         for node, *amounts in held.side:
-            t.NF[: c.BESIDE, node] += amounts
+            t.NF[:HOST_RESOURCES, node] += amounts
         give_back(self.state.matrices, row)
         return held
 

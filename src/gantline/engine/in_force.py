@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import HOST_RESOURCE_NAMES, Job
 from gantline.core.jit import kernel
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
 from gantline.engine.state import State
@@ -23,7 +23,7 @@ RAW = (
     "gpus",
     "type",
     "span",
-    *c.BESIDE_NAMES,
+    *HOST_RESOURCE_NAMES,
 )  # what was asked; compared only where the option is made up (devices, parts)
 #: where the numbers of a grant are in `NotedGrants.number`
 LINES = {name: line for line, name in enumerate((*SCALARS, *RAW))}
@@ -120,7 +120,7 @@ class InForce:
     def takes_no_turns(self, row: int) -> bool:
         """Whether the columns say that the row is in no rotation; no grant is made for that."""
         known = self.with_numbers
-        told = known.noted[row] == self.state.tables.I[c.EPOCH, row]
+        told = known.noted[row] == self.state.tables.I[Job.EPOCH, row]
         return bool(told and known.number[LINES["turns"], row] < 0.0 and known.number[LINES["mode"], row] != Mode.TIME)
 
     def knows(self, name: str) -> bool:
@@ -155,7 +155,7 @@ class InForce:
     def same(self, rows: Ints, table: Assignments, groups: Groups) -> Bools:
         """Which assignments ask for just what their rows were granted and still have, the option aside."""
         columns = self.with_numbers
-        equal: Bools = columns.epoch[rows] == self.state.tables.I[c.EPOCH][rows]
+        equal: Bools = columns.epoch[rows] == self.state.tables.I[Job.EPOCH][rows]
         if len(groups.inside) or "team" in self._asked:
             equal &= columns.team[rows] == groups.team
         for name in SCALARS:
@@ -184,7 +184,7 @@ class InForce:
         if not len(at):
             return
         columns, rows_at = self.columns, rows[at]
-        columns.epoch[rows_at] = columns.noted[rows_at] = self.state.tables.I[c.EPOCH][rows_at]
+        columns.epoch[rows_at] = columns.noted[rows_at] = self.state.tables.I[Job.EPOCH][rows_at]
         if len(groups.inside) or "team" in self._asked:
             self.column("team")[rows_at] = groups.team[at]
         for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
@@ -211,7 +211,7 @@ class InForce:
     def enter(self, row: int) -> None:
         """The row has just what its columns say."""
         columns = self.columns
-        columns.epoch[row] = columns.noted[row] = self.state.tables.I[c.EPOCH, row]
+        columns.epoch[row] = columns.noted[row] = self.state.tables.I[Job.EPOCH, row]
 
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
@@ -222,7 +222,7 @@ class InForce:
 def _are_noted(I: Ints, noted: Ints, rows: Ints) -> bool:
     same = True
     for k in range(rows.shape[0]):
-        same = same and noted[rows[k]] == I[c.EPOCH, rows[k]]
+        same = same and noted[rows[k]] == I[Job.EPOCH, rows[k]]
     return same
 
 

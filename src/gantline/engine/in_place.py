@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import Device, Job
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING, RUNNING
 from gantline.core.plan import Assignment
@@ -70,7 +70,7 @@ class InPlace:
         self.reality.occupy(live, devices)
         live.onto, live.epoch, live.target, live.devices = live.epoch, promise.epoch, devices, devices + left
         live.nodes |= frozenset(self.books.nodes(devices))
-        live.rate, live.grant, live.pause = float(t.F[c.RATE, live.row]), t.granted.get(live.row), promise.pause
+        live.rate, live.grant, live.pause = float(t.F[Job.RATE, live.row]), t.granted.get(live.row), promise.pause
         live.started, live.rest, live.suspended, live.revision, live.interval = False, False, False, 0, promise.interval
         live.next_try = self.state.now
 
@@ -88,11 +88,11 @@ class InPlace:
     def rests(self, live: LiveGang) -> bool:
         """Whether it stays where it is, paused, until its next turn."""
         t, row = self.state.tables, live.row
-        if row not in t.waits_for_turn or int(t.I[c.PHASE, row]) != PENDING or not live.started or live.asked is Verb.STOP:
+        if row not in t.waits_for_turn or int(t.I[Job.PHASE, row]) != PENDING or not live.started or live.asked is Verb.STOP:
             return False
         if live.grant is None or Can.SUSPEND not in self.can(row):
             return False
-        users = {int(t.D[c.D_HOLDER, device]) for device in live.devices} | set(self.mates(row, live.devices))
+        users = {int(t.D[Device.HOLDER, device]) for device in live.devices} | set(self.mates(row, live.devices))
         return all(user < 0 or _take_turns(live.grant, t.granted.get(user)) for user in users)
 
     def may_be_beside(self, row: int, other: int, devices: tuple[int, ...]) -> bool:
@@ -100,7 +100,7 @@ class InPlace:
         there = self.reality.live[other]
         if there.rest and there.suspended and _take_turns(there.grant, self.state.tables.granted.get(row)):
             return True
-        return other in self.mates(row, devices) and there.epoch == int(self.state.tables.I[c.EPOCH, other])
+        return other in self.mates(row, devices) and there.epoch == int(self.state.tables.I[Job.EPOCH, other])
 
     # --- what has to stop for it ----------------------------------------------------------------------------------------
     def needs_restart(self, live: LiveGang) -> bool:
@@ -116,20 +116,20 @@ class InPlace:
     def restart(self, live: LiveGang) -> None:
         """The gang stops, and starts again where it is: its work is saved, and it pays for that."""
         F, I, row, now = self.state.tables.F, self.state.tables.I, live.row, self.state.now
-        if int(I[c.PHASE, row]) == RUNNING:
+        if int(I[Job.PHASE, row]) == RUNNING:
             settle(F, I, row, now)
-            F[c.SAFE, row] = F[c.DONE, row]
-            F[c.SINCE, row] = now + self.state.costs.scaled(self.state.costs.resume, int(I[c.HELD, row]))
+            F[Job.SAFE, row] = F[Job.DONE, row]
+            F[Job.SINCE, row] = now + self.state.costs.scaled(self.state.costs.resume, int(I[Job.HELD, row]))
             set_due(F, row)
-        I[c.EPOCH, row] += 1
-        I[c.RESTARTS, row] += 1
+        I[Job.EPOCH, row] += 1
+        I[Job.RESTARTS, row] += 1
         live.asked, live.next_try = Verb.STOP, now
         self.in_flight.mark()
 
     def wanted(self, live: LiveGang) -> bool:
         """Whether the tables want exactly this incarnation."""
         I = self.state.tables.I
-        return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
+        return int(I[Job.EPOCH, live.row]) == live.epoch and int(I[Job.PHASE, live.row]) in HOLDS
 
 
 def _take_turns(one: Grant | None, other: Grant | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Node
 from gantline.core.inputs import Input, JobRequest, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
 from gantline.core.node_events import NodeEvent
 from gantline.core.queues import Queue
@@ -78,7 +78,7 @@ class Inputs:
         elif isinstance(value, SetJob):
             row, _ = self.rows.known(value.job, "set")
             if value.queue is not None:
-                self.quotas.check_size(value.job, value.queue, int(t.I[c.MIN_GPUS, row] or t.I[c.GPUS, row]))
+                self.quotas.check_size(value.job, value.queue, int(t.I[Job.MIN_GPUS, row] or t.I[Job.GPUS, row]))
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota, value.borrow)
         elif isinstance(value, Reserve | Unreserve):
@@ -107,7 +107,7 @@ class Inputs:
                 self.windows.settle()
             return
         number = value.find(state.tables.cluster)
-        up = state.tables.NI[c.N_UP, number] == 1
+        up = state.tables.NI[Node.UP, number] == 1
         if value.kind == "down":  # also one that drains: gangs may still be there
             lose_node(self.grants, number)
         elif value.kind == "drain" and up:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.inputs import SetJob
 from gantline.core.tables import Tables
@@ -14,11 +14,11 @@ from gantline.engine.gang import set_due
 def set_job(tables: Tables, row: int, value: SetJob) -> bool:
     """The row has what is given from now on; what is None stays."""
     if value.priority is not None:
-        tables.F[c.PRIORITY, row] = value.priority
+        tables.F[Job.PRIORITY, row] = value.priority
     if value.queue is not None:
-        tables.I[c.QUEUE, row] = code_of(tables.queues, value.queue)
+        tables.I[Job.QUEUE, row] = code_of(tables.queues, value.queue)
     if value.estimate is not None:
-        tables.F[c.ESTIMATE, row] = value.estimate
+        tables.F[Job.ESTIMATE, row] = value.estimate
         tables.unestimated.discard(row)
         for name in (LOW, HIGH):  # a range around the old one means nothing any more
             if name in tables.metrics:

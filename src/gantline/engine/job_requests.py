@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
 from gantline.engine.job_rows import JobRows
+from gantline.engine.lists import RowCount
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.resizing import fit_to_bounds, sizes_and_options
@@ -64,29 +64,29 @@ class JobRequests:
     def _put_out(self, row: int, kept: Phase, reason: Reason) -> None:
         """The row leaves the active ones; if it runs, its work is saved first."""
         state, I = self.state, self.state.tables.I
-        if int(I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
+        if int(I[Job.PHASE, row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
             self._stop(row, reason)
-        if Phase(int(I[c.PHASE, row])).active:
+        if Phase(int(I[Job.PHASE, row])).active:
             leave(state.lists, row)
-        I[c.PHASE, row], I[c.REASON, row] = int(kept), int(reason)
+        I[Job.PHASE, row], I[Job.REASON, row] = int(kept), int(reason)
         if kept is Phase.COMPLETED:
             F = state.tables.F
-            F[c.FINISH, row], F[c.WORK, row] = state.now, F[c.DONE, row]  # what it has done is all that it had to do
+            F[Job.FINISH, row], F[Job.WORK, row] = state.now, F[Job.DONE, row]  # what it has done is all that it had to do
         state.rebuild()
 
     def _stop(self, row: int, reason: Reason) -> None:
         """The row gives up what it holds on request, which is no preemption."""
         self.grants.stop(row, reason)
-        self.state.tables.I[c.PREEMPTIONS, row] -= 1
+        self.state.tables.I[Job.PREEMPTIONS, row] -= 1
         self.grants.refresh()
 
     def keep_out(self) -> None:
         """A row that was held or cancelled before its admission stays out."""
         I = self.state.tables.I
         for row, kept in list(self.state.withheld.items()):
-            if int(I[c.PHASE, row]) not in (Phase.FUTURE, kept):
+            if int(I[Job.PHASE, row]) not in (Phase.FUTURE, kept):
                 self._put_out(row, kept, next(reason for phase, reason in _PUT_OUT.values() if phase is kept))
-            if kept.terminal and row < self.state.lists.number[ls.NEXT]:
+            if kept.terminal and row < self.state.lists.number[RowCount.NEXT]:
                 del self.state.withheld[row]  # it has arrived: nothing lets it in by itself any more
 
     def _release(self, row: int, phase: Phase) -> bool:
@@ -116,8 +116,8 @@ class JobRequests:
     def _let_in(self, row: int, reason: Reason) -> None:
         state, t = self.state, self.state.tables
         admit(t.F, t.I, state.lists, row, state.now)
-        t.I[c.REASON, row] = int(reason)
-        t.F[c.SINCE, row] = state.now
+        t.I[Job.REASON, row] = int(reason)
+        t.F[Job.SINCE, row] = state.now
         state.rebuild()
 
     def _resize(self, row: int, phase: Phase, value: JobRequest) -> bool:
@@ -126,11 +126,11 @@ class JobRequests:
         if phase.terminal:
             return False
         least, most, options = sizes_and_options(self.state.tables, self.quotas, row, value)
-        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(options)
+        t.I[Job.OPTION_FIRST, row], t.I[Job.OPTION_COUNT, row] = len(t.options), len(options)
         for option in options:
             t.options.append(option)
-        t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
-        t.I[c.SMALLEST, row] = min(option.gpus for option in options)
+        t.I[Job.GPUS, row], t.I[Job.MIN_GPUS, row], t.I[Job.MAX_GPUS, row] = value.gpus, least, most
+        t.I[Job.SMALLEST, row] = min(option.gpus for option in options)
         self.grants.options.forget(row)
         self.state.resized.add(row)
         self.state.make_room(row)

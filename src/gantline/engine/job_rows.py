@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, near
 from gantline.core.phases import Phase
 from gantline.engine.state import State
@@ -30,9 +30,9 @@ class JobRows:
         row = self.of(name)
         if row is None:
             raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
-        return row, Phase(int(self.state.tables.I[c.PHASE, row]))
+        return row, Phase(int(self.state.tables.I[Job.PHASE, row]))
 
     def is_open(self, name: str) -> bool:
         """Whether there is a job of that id which has not ended."""
         row = self.of(name)
-        return row is not None and not Phase(int(self.state.tables.I[c.PHASE, row])).terminal
+        return row is not None and not Phase(int(self.state.tables.I[Job.PHASE, row])).terminal

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.gather import elapsed
 from gantline.core.policy import Policy
-from gantline.engine import settings as s
 from gantline.engine.checkpoints import safe_work
+from gantline.engine.settings import Switch
 from gantline.engine.state import State
 from gantline.engine.walk_notes import ORDER
 
@@ -25,11 +25,11 @@ from gantline.engine.walk_notes import ORDER
 def lost_by(state: State, row: int) -> float:
     """Device-seconds of work that a gang would have to do again if it were stopped without a save."""
     F, I = state.tables.F, state.tables.I
-    rate = float(F[c.RATE, row])
+    rate = float(F[Job.RATE, row])
     if rate <= 0.0:
         return 0.0
-    done = float(F[c.DONE, row]) + rate * elapsed(F, I, row, state.now)
-    return max(0.0, done - safe_work(state, row)) / rate * int(I[c.HELD, row])
+    done = float(F[Job.DONE, row]) + rate * elapsed(F, I, row, state.now)
+    return max(0.0, done - safe_work(state, row)) / rate * int(I[Job.HELD, row])
 
 
 def order_victims(state: State, key: Floats, rows: Ints) -> None:
@@ -43,7 +43,7 @@ def order_victims(state: State, key: Floats, rows: Ints) -> None:
 
 def check_choice(state: State, policy: Policy) -> None:
     """Refuse the rule where nothing could follow it."""
-    if not state.SI[s.S_LEAST_LOST]:
+    if not state.SI[Switch.LEAST_LOST]:
         return
     name = policy.name or type(policy).__name__
     if not policy.ranks:

@@ -8,29 +8,38 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.constants import Constants
 
-# LI: integer columns; LF: float columns
-L_ROW: Final = 0  # job
-L_OPTION: Final = 1
-L_REASON: Final = 2  # why it ended
-L_OFFSET: Final = 3  # its devices are LD[offset : offset + count]
-L_COUNT: Final = 4
-L_NODE: Final = 5  # node of a grant without devices
-LI_COLUMNS: Final = 6
-L_START: Final = 0
-L_END: Final = 1
-LF_COLUMNS: Final = 2
 
-# LN: how much has been written
-INTERVALS: Final = 0
-DEVICES: Final = 1
+class Interval(Constants):
+    """Columns of the log: integers (LI) and floats (LF)."""
+
+    ROW: Final = 0  # job
+    OPTION: Final = 1
+    REASON: Final = 2  # why it ended
+    OFFSET: Final = 3  # its devices are LD[offset : offset + count]
+    COUNT: Final = 4
+    NODE: Final = 5  # node of a grant without devices
+    START: Final = 0
+    END: Final = 1
+
+
+INTERVAL_INTS: Final = 6
+INTERVAL_FLOATS: Final = 2
+
+
+class LogSize(Constants):
+    """How much has been written (LN)."""
+
+    INTERVALS: Final = 0
+    DEVICES: Final = 1
 
 
 class LogColumns(NamedTuple):
     """The log as kernels take it."""
 
-    entry: Ints32  # (L_ROW .. L_NODE, interval)
-    time: Floats  # (L_START and L_END, interval)
+    entry: Ints32  # (Interval.ROW .. Interval.NODE, interval)
+    time: Floats  # (Interval.START and Interval.END, interval)
     device: Ints32  # devices of all intervals, one after the other
     written: Ints  # INTERVALS, DEVICES
 
@@ -41,8 +50,8 @@ class Log:
     __slots__ = ("LD", "LF", "LI", "LN", "_columns")
 
     def __init__(self, intervals: int = 1024, devices: int = 4096) -> None:
-        self.LI = np.empty((LI_COLUMNS, intervals), dtype=np.int32)
-        self.LF = np.empty((LF_COLUMNS, intervals))
+        self.LI = np.empty((INTERVAL_INTS, intervals), dtype=np.int32)
+        self.LF = np.empty((INTERVAL_FLOATS, intervals))
         self.LD = np.empty(devices, dtype=np.int32)
         self.LN = np.zeros(2, dtype=np.int64)  # intervals, devices written
         self._columns: LogColumns | None = None
@@ -69,16 +78,16 @@ class Log:
 
     def never_held(self, interval: int) -> None:
         """A grant that was withdrawn before it went out: it has no length and no devices, which others were still on."""
-        self.LF[L_START, interval] = self.LF[L_END, interval]
-        self.LI[L_COUNT, interval], self.LI[L_NODE, interval] = 0, -1
+        self.LF[Interval.START, interval] = self.LF[Interval.END, interval]
+        self.LI[Interval.COUNT, interval], self.LI[Interval.NODE, interval] = 0, -1
 
     def leave_out_never_held(self) -> None:
         """Take such grants out when the run is over, and no row names its interval any more."""
         n = self.intervals
         LI, LF = self.LI[:, :n], self.LF[:, :n]
-        held = (LI[L_COUNT] > 0) | (LI[L_NODE] >= 0) | (LF[L_START] != LF[L_END])
+        held = (LI[Interval.COUNT] > 0) | (LI[Interval.NODE] >= 0) | (LF[Interval.START] != LF[Interval.END])
         if not held.all():
-            self.LN[INTERVALS] = count = int(held.sum())
+            self.LN[LogSize.INTERVALS] = count = int(held.sum())
             self.LI[:, :count], self.LF[:, :count] = LI[:, held], LF[:, held]
 
     @property

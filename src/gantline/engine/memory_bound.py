@@ -5,13 +5,12 @@ All gangs that are on a device, or are to be, are added up; where that is more t
 
 from __future__ import annotations
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
-from gantline.engine import shared_ask as w
 from gantline.engine.seats import SEAT_BESIDE, SEAT_ROW, SharedSeats
-from gantline.engine.shared_ask import SharedTurns
+from gantline.engine.shared_ask import Ask, SharedTurns, Want
 
 
 @kernel
@@ -19,16 +18,16 @@ def memory_suffices(t: Matrices, seats: SharedSeats, turns: SharedTurns, need: F
     """`need` is by row, NaN where unknown; `has` by type, 0 where unknown; `load` is room for all devices and groups, zero."""
     ask, fits, groups = turns.ask, True, t.D.shape[1]
     for n in range(turns.size[0]):
-        row, option = ask[w.A_ROW, n], ask[w.A_OPTION, n]
+        row, option = ask[Ask.ROW, n], ask[Ask.OPTION, n]
         if option < 0:
             continue
-        limit = has[t.OI[c.O_TYPE, option]]
-        if ask[w.A_WANTS, n] == w.JOINS:
-            at = groups + ask[w.A_GROUP, n]
+        limit = has[t.OI[Option.TYPE, option]]
+        if ask[Ask.WANTS, n] == Want.JOINS:
+            at = groups + ask[Ask.GROUP, n]
             load[at] += _amount(need, row)
             fits = fits and not (0.0 < limit < load[at])
             continue
-        for k in range(ask[w.A_FIRST, n], ask[w.A_FIRST, n] + ask[w.A_COUNT, n]):
+        for k in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
             device = turns.named[k]
             if load[device] == 0.0:
                 load[device] = _taken(seats, device, need)

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.reasons import Reason
@@ -43,4 +43,4 @@ def _shares(item: Assignment, named: Counter[int]) -> bool:
 
 def write_reasons(t: Tables, rows: Ints) -> None:
     """Rows that wait although the plan had a place for them beside others."""
-    t.I[c.REASON, rows[t.I[c.PHASE][rows] == PENDING]] = int(Reason.ONE_GANG)
+    t.I[Job.REASON, rows[t.I[Job.PHASE][rows] == PENDING]] = int(Reason.ONE_GANG)

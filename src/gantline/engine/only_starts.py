@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Assignments
@@ -31,7 +31,7 @@ def start_gangs(grants: Grants) -> None:
     t, count = state.tables, grants.plan_reader.waiting
     rows = turns.rows[:count]
     take_turns(state.matrices, turns, 0, count, grants.fluid.used, state.now, state.rules, state.log.columns, state.scratch, state.out)
-    t.F[c.LIMIT_END, rows[t.I[c.PHASE][rows] != PENDING]] = np.inf
+    t.F[Job.LIMIT_END, rows[t.I[Job.PHASE][rows] != PENDING]] = np.inf
 
 
 def start_on_devices(grants: Grants, rows: Ints, table: Assignments) -> bool:
@@ -47,11 +47,11 @@ def start_on_devices(grants: Grants, rows: Ints, table: Assignments) -> bool:
     begins, column = Transitions(state, books), force.column("devices")
     for row, held in found:
         if not books.fits(held, _NO_ROWS):
-            t.I[c.REASON, row] = int(Reason.RESOURCES)
+            t.I[Job.REASON, row] = int(Reason.RESOURCES)
             force.forget(row)
             continue
         begins.start(row, held)
-        t.F[c.LIMIT_END, row] = t.F[c.SPEED_UNTIL, row] = np.inf
+        t.F[Job.LIMIT_END, row] = t.F[Job.SPEED_UNTIL, row] = np.inf
         grants.by_row[row] = Grant((Assignment(row, devices=held.devices),), (_NO_ROWS,), held.devices)
         column[row] = held.devices
         force.enter(row)

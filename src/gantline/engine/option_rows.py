@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job, Node
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import UsageError
 from gantline.core.options import Option
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
@@ -17,8 +18,8 @@ from gantline.core.tables import Tables
 IMPOSSIBLE = -1
 _NEVER = -3  # in place of an option: not looked up yet
 _WHOLE = ("option", "gpus", "type", "span")
-_ASKED = (*_WHOLE, *c.BESIDE_NAMES)
-_AS_LISTED = (math.nan,) * c.BESIDE
+_ASKED = (*_WHOLE, *HOST_RESOURCE_NAMES)
+_AS_LISTED = (math.nan,) * HOST_RESOURCES
 
 
 class OptionRows:
@@ -34,12 +35,12 @@ class OptionRows:
         """One option row per assignment that names no parts or devices; -1: there is no such option."""
         I, owner = self.tables.I, rows
         if not any(table.has(name) for name in _ASKED[1:]):
-            first: Ints = I[c.OPTION_FIRST][owner]
+            first: Ints = I[Job.OPTION_FIRST][owner]
             if not table.has("option"):
                 return first
             chosen = table.column("option")
             found = first + np.maximum(chosen, 0)
-            return np.where(chosen < I[c.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
+            return np.where(chosen < I[Job.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
         self._told.update(name for name in _ASKED if table.has(name))
         found, known = self._as_before(owner, table)
         if known.all():
@@ -59,9 +60,11 @@ class OptionRows:
 
     def _keys(self, rows: Ints, asked: list[np.ndarray]) -> Iterator[tuple[float, ...]]:
         """What identifies the first option of each row with other amounts beside it."""
-        OI, base = self.tables.options.I, self.tables.I[c.OPTION_FIRST][rows]
+        OI, base = self.tables.options.I, self.tables.I[Job.OPTION_FIRST][rows]
         amounts = [np.where(np.isnan(amount), -1.0, amount).tolist() for amount in asked[len(_WHOLE) :]]
-        return zip(base.tolist(), *(OI[line][base].tolist() for line in (c.O_TYPE, c.O_GPUS, c.O_NODES)), *amounts)
+        return zip(
+            base.tolist(), *(OI[line][base].tolist() for line in (OptionColumn.TYPE, OptionColumn.GPUS, OptionColumn.NODES)), *amounts
+        )
 
     def _as_before(self, rows: Ints, table: Assignments) -> tuple[Ints, Bools]:
         """Options of rows that want the same as last time."""
@@ -73,7 +76,7 @@ class OptionRows:
         known = np.ones(len(rows), dtype=np.bool_)
         for name in self._told:
             last, column = self._last[name][rows], table.column(name)
-            known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in c.BESIDE_NAMES else last == column
+            known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in HOST_RESOURCE_NAMES else last == column
         return self._last["found"][rows], known
 
     def forget(self, row: int) -> None:
@@ -90,16 +93,16 @@ class OptionRows:
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
         OI = self.tables.options.I
-        size, type_code = int(OI[c.O_GPUS, base]) if gpus < 0 else gpus, int(OI[c.O_TYPE, base]) if kind < 0 else kind
-        same = bool(size == OI[c.O_GPUS, base] and type_code == OI[c.O_TYPE, base])
-        if same and all(map(math.isnan, beside)) and span in (0, OI[c.O_NODES, base]):
+        size, type_code = int(OI[OptionColumn.GPUS, base]) if gpus < 0 else gpus, int(OI[OptionColumn.TYPE, base]) if kind < 0 else kind
+        same = bool(size == OI[OptionColumn.GPUS, base] and type_code == OI[OptionColumn.TYPE, base])
+        if same and all(map(math.isnan, beside)) and span in (0, OI[OptionColumn.NODES, base]):
             return base
-        if (size == 0 and OI[c.O_GPUS, base] > 0) or not self._can_span(type_code, size, span):
+        if (size == 0 and OI[OptionColumn.GPUS, base] > 0) or not self._can_span(type_code, size, span):
             return IMPOSSIBLE  # an empty gang, or more nodes than devices
-        one = bool(OI[c.O_NODES, base] == 1 and self.tables.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER)
+        one = bool(OI[OptionColumn.NODES, base] == 1 and self.tables.I[Job.CONSOLIDATE, row] == ASKED_TOGETHER)
         if one and span > 1:
             return IMPOSSIBLE
-        span = span or (int(OI[c.O_NODES, base]) if same or one else 0)
+        span = span or (int(OI[OptionColumn.NODES, base]) if same or one else 0)
         key = (base, type_code, size, span, *(-1.0 if math.isnan(amount) else amount for amount in beside))
         found = self.derived.get(key)
         if found is None:
@@ -132,12 +135,12 @@ class OptionRows:
 
     def _can_span(self, kind: int, size: int, span: int) -> bool:
         """Whether the cluster has so many nodes of the type, and each gets a device."""
-        return span == 0 or 0 < span <= min(max(size, 1), int((self.tables.NI[c.N_TYPE] == kind).sum()))
+        return span == 0 or 0 < span <= min(max(size, 1), int((self.tables.NI[Node.TYPE] == kind).sum()))
 
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
         """An option that takes nothing beside, for grants with parts that state theirs; its speed is that of the job's option."""
         base = self._base(row, option, gpus, kind)
-        first = int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
+        first = int(self.tables.I[Job.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
         key = (-1 - first, kind, gpus)
         found = self.derived.get(key)
         if found is None:
@@ -148,15 +151,15 @@ class OptionRows:
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:
         """The job's option that the wanted one is, or is derived from: same type and size, else same type, else its first."""
         t = self.tables
-        first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
+        first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
         if option >= count or kind >= len(t.cluster.types):
             return IMPOSSIBLE
         if option >= 0:
             return first + option
         OI, same_type = t.options.I, -1
         for candidate in range(first, first + count):
-            if kind < 0 or OI[c.O_TYPE, candidate] == kind:
-                if gpus < 0 or OI[c.O_GPUS, candidate] == gpus:
+            if kind < 0 or OI[OptionColumn.TYPE, candidate] == kind:
+                if gpus < 0 or OI[OptionColumn.GPUS, candidate] == gpus:
                     return candidate
                 same_type = candidate if same_type < 0 else same_type
         return same_type if same_type >= 0 else first

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.engine.executor import Executor, Order, Verb
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_flight import HOLDS, InFlight
 from gantline.engine.in_place import InPlace
-from gantline.engine.log import L_START
+from gantline.engine.log import Interval
 from gantline.engine.reality import LiveGang, Reality
 from gantline.engine.state import State
 
@@ -59,8 +59,8 @@ class Ordering:
                 live.revision += 1
             if not self.wanted(live) and wanted is Verb.START and live.next_try > state.now:
                 continue  # it waits for others to make room, or is paused
-            if self.wanted(live) and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
-                live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
+            if self.wanted(live) and (live.rate != t.F[Job.RATE, live.row] or live.grant != t.granted.get(live.row)):
+                live.rate, live.grant, live.next_try = float(t.F[Job.RATE, live.row]), t.granted.get(live.row), state.now
                 live.revision += 1
             if live.next_try <= state.now:
                 live.next_try = self.present() + self.patience
@@ -77,7 +77,7 @@ class Ordering:
             and row not in self.promises
             and not state.asked_saves
             and live.grant is t.granted.get(row)
-            and bool(live.rate == t.F[c.RATE, row])
+            and bool(live.rate == t.F[Job.RATE, row])
             and self.wanted(live)
         )
 
@@ -89,7 +89,7 @@ class Ordering:
     def wanted(self, live: LiveGang) -> bool:
         """Whether the tables want this very grant to run."""
         I = self.state.tables.I
-        return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
+        return int(I[Job.EPOCH, live.row]) == live.epoch and int(I[Job.PHASE, live.row]) in HOLDS
 
     def _begin(self, row: int) -> None:
         """Order a promised start, unless a gang that may not share its devices is still on them."""
@@ -100,13 +100,13 @@ class Ordering:
         live = self.enter(row, promise.epoch, promise.interval)
         live.pause = promise.pause
         if promise.interval >= 0:
-            self.state.log.LF[L_START, promise.interval] = self.state.now
+            self.state.log.LF[Interval.START, promise.interval] = self.state.now
 
     def enter(self, row: int, epoch: int, interval: int) -> LiveGang:
         """From now on the grant may be on its devices."""
         t, held = self.state.tables, self.books.of(row)
         nodes = frozenset((*self.books.nodes(held.devices), *(node for node, *_ in held.side), held.node)) - {-1}
-        rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
+        rate, grant = float(t.F[Job.RATE, row]), t.granted.get(row)
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now
         live = LiveGang(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
@@ -118,7 +118,7 @@ class Ordering:
         return frozenset(other for device in devices for other in self.books.tenants(device)) - {row}
 
     def _order(self, live: LiveGang) -> Order:
-        done = float(self.state.tables.F[c.DONE, live.row])
+        done = float(self.state.tables.F[Job.DONE, live.row])
         there = self.reality.on(live.devices)  # was let in beside it, or it beside them
         mates = self._mates(live.row, live.devices) | (there - {live.row})
         devices = live.devices if live.target is None else live.target

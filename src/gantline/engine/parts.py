@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.beside import SLACK, amounts_beside
+from gantline.core.columns import FREE, HOST_RESOURCES, Device, Node
 from gantline.core.grant import Worker
 from gantline.core.plan import Part
 from gantline.core.tables import Tables
@@ -35,8 +35,8 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     What the kept ones hold is still in the tables; the others share out what is free.
     """
     t = tables
-    left = t.NF[: c.BESIDE].copy()
-    free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
+    left = t.NF[:HOST_RESOURCES].copy()
+    free = {int(d) for d in np.flatnonzero(t.D[Device.HOLDER] == FREE)}
     placed: Kept = {}
     for part in sorted(parts, key=lambda part: part.gpus == 0):  # parts that need devices come first: the others fit in more places
         for number in range(part.count):
@@ -60,9 +60,9 @@ def _place(t: Tables, part: Part, number: int, free: set[int], left: Floats) -> 
     exact = _exact(part, number)
     nodes = [part.nodes[number]] if number < len(part.nodes) else list(range(t.NI.shape[1]))
     for node in nodes:
-        if t.NI[c.N_UP, node] == 0 or t.NI[c.N_TYPE, node] != part.type:
+        if t.NI[Node.UP, node] == 0 or t.NI[Node.TYPE, node] != part.type:
             continue
-        first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
         mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
         here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
         if here and (left[:, node] + SLACK >= amounts_beside(part)).all():

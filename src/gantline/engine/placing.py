@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import FREE, Device, Job, Node, Option
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.policies.placement import fit
@@ -21,7 +21,7 @@ LEVELS = ("node", "rack", "pool")
 def choose_devices(state: State, row: int, option: int, item: Assignment) -> list[int] | None:
     """Devices for a whole gang; None: it does not fit as it must."""
     t = state.tables
-    need, spread = int(t.options.I[c.O_GPUS, option]), int(t.options.I[c.O_NODES, option])
+    need, spread = int(t.options.I[Option.GPUS, option]), int(t.options.I[Option.NODES, option])
     for view in _views(state, item):
         found = _choose(state, row, option, need, spread, item, t.NF, view)
         if found is not None:
@@ -40,7 +40,7 @@ def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
 def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
     """`need` devices that begin with the given ones: more from their own nodes first, the rest by the rule."""
     t = state.tables
-    home = list(dict.fromkeys(int(t.D[c.D_NODE, d]) for d in devices))
+    home = list(dict.fromkeys(int(t.D[Device.NODE, d]) for d in devices))
     NF, NI = t.NF.copy(), _only(t.NI, item.nodes)
     if item.within and item.required and home:
         level = _level(state, item.within)
@@ -51,10 +51,10 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
         if count > 0:
             more += pick(state, node, count)
             NI = NI.copy()
-            NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
+            NI[Node.FREE, node] = 0  # what is left there is not enough, or not needed
     left = need - len(devices) - len(more)
     if left > 0:
-        if t.options.I[c.O_NODES, option] == 1:
+        if t.options.I[Option.NODES, option] == 1:
             return None
         rest = _choose(state, row, option, left, 0, item, NF, NI)
         if rest is None:
@@ -66,14 +66,14 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
 def pick(state: State, node: int, count: int) -> list[int]:
     """The first free devices of a node."""
     t = state.tables
-    first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-    free = np.flatnonzero(t.D[c.D_HOLDER, first : first + size] == c.FREE)[:count]
+    first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
+    free = np.flatnonzero(t.D[Device.HOLDER, first : first + size] == FREE)[:count]
     return [first + int(k) for k in free]
 
 
 def likes_together(state: State, row: int, item: Assignment) -> bool:
     """Whether a gang is better off on few nodes, by its assignment or by the rule."""
-    likes, sensitive = state.rule.together, bool(state.tables.I[c.CONSOLIDATE, row] > 0)
+    likes, sensitive = state.rule.together, bool(state.tables.I[Job.CONSOLIDATE, row] > 0)
     return item.within == "node" or likes is Together.ALWAYS or (likes is Together.SENSITIVE and sensitive)
 
 
@@ -94,8 +94,8 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
     seats = NodeCounts(state.scratch[0], state.scratch[1])
-    seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
-    manner = fit.Picking(rule, state.rule.whole, bool(t.I[c.CONSOLIDATE, row] > 0), seed)
+    seed = int(fit.mix(state.seed * 1000003 + int(t.I[Job.EPOCH, row]) * 8191 + row))
+    manner = fit.Picking(rule, state.rule.whole, bool(t.I[Job.CONSOLIDATE, row] > 0), seed)
     used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
     if used == 0 or (item.within == "node" and item.required and used > 1):
         return None
@@ -113,7 +113,7 @@ def _views(state: State, item: Assignment) -> Iterator[Ints]:
     allowed = _only(state.tables.NI, item.nodes)
     if item.within in ("rack", "pool"):
         level = _level(state, item.within)
-        free = {int(k): int(allowed[c.N_FREE, level == k].sum()) for k in np.unique(level)}
+        free = {int(k): int(allowed[Node.FREE, level == k].sum()) for k in np.unique(level)}
         for k in sorted(free, key=lambda k: (free[k], k)):
             yield _only(allowed, np.flatnonzero(level == k).tolist())
         if item.required:
@@ -128,8 +128,8 @@ def _only(NI: Ints, nodes: Sequence[int]) -> Ints:
     view = NI.copy()
     outside = np.ones(NI.shape[1], dtype=bool)
     outside[list(nodes)] = False
-    view[c.N_FREE, outside] = 0
-    view[c.N_UP, outside] = 0
+    view[Node.FREE, outside] = 0
+    view[Node.UP, outside] = 0
     return view
 
 
@@ -137,7 +137,7 @@ def _level(state: State, name: str) -> Ints:
     """A number per node: its own, its rack's or its pool's."""
     NI = state.tables.NI
     if name == "rack":
-        racks: Ints = NI[c.N_RACK]
+        racks: Ints = NI[Node.RACK]
         return racks
     if name == "pool":
         names = [node.pool for node in state.tables.cluster.nodes]

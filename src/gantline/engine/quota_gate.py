@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import SHARED, Device, Job, Node, Option
 from gantline.core.errors import RefusedError
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Misfit, Mode
 from gantline.core.reasons import Reason, sentence
-from gantline.engine import settings as s
 from gantline.engine.grants import Grants
 from gantline.engine.quota_cut import cut_to_quotas
 from gantline.engine.quota_walk import QuotaNotes, walk_within_quotas
 from gantline.engine.quota_words import USER, binding_queue, bound, with_holders
+from gantline.engine.settings import Switch
 from gantline.engine.sized_assignments import size_of
 from gantline.engine.state import State
 from gantline.engine.undone_walk import BeforeWalk
@@ -80,7 +80,7 @@ class QuotaGate:
 
     def _capacity(self) -> int:
         t = self.state.tables
-        return int(t.NI[c.N_FREE][t.NI[c.N_UP] == 1].sum()) + int((t.D[c.D_HOLDER] >= 0).sum() + (t.D[c.D_HOLDER] == c.SHARED).sum())
+        return int(t.NI[Node.FREE][t.NI[Node.UP] == 1].sum()) + int((t.D[Device.HOLDER] >= 0).sum() + (t.D[Device.HOLDER] == SHARED).sum())
 
     # --- of a ranking ---------------------------------------------------------------------------------------------------
     def walk(self, key: Floats, rows: Ints, option: Ints | None = None) -> float:
@@ -103,8 +103,8 @@ class QuotaGate:
     def shown(self) -> Ints:
         """The rows that a policy which assigns may give devices to: those that run, then by priority and arrival, none before its turn."""
         rows = self.state.rows
-        runs, waits = self._runs(rows), self.state.tables.I[c.PHASE][rows] == PENDING
-        order = np.lexsort((rows, -self.state.tables.F[c.PRIORITY][rows], ~runs))
+        runs, waits = self._runs(rows), self.state.tables.I[Job.PHASE][rows] == PENDING
+        order = np.lexsort((rows, -self.state.tables.F[Job.PRIORITY][rows], ~runs))
         asked = np.where(runs | waits, self._least(rows, runs), 0.0)
         holds = arbitrate(self._books(rows[:0]), self._claims(rows[order], asked[order]), float(self._capacity()), strict=True)
         hidden = rows[order][(holds <= 0.0) & waits[order]]
@@ -120,7 +120,7 @@ class QuotaGate:
         named, first = np.unique(planned, return_index=True)  # shares of the time count once
         first.sort()
         left_out = self.state.rows[~np.isin(self.state.rows, named)]
-        left_out = left_out[np.lexsort((left_out, -t.F[c.PRIORITY][left_out]))]
+        left_out = left_out[np.lexsort((left_out, -t.F[Job.PRIORITY][left_out]))]
         claimants = np.concatenate([planned[first], left_out])
         claims = self._claims(claimants, np.concatenate([sizes[first], np.zeros(len(left_out))]))
         shares = (table.column("group") >= 0) | (table.column("mode") != int(Mode.EXCLUSIVE))
@@ -147,14 +147,14 @@ class QuotaGate:
         state, t, I = self.state, self.state.tables, self.state.tables.I
         waits, books = state.waiting_rows, self._books()
         waits = waits[~np.isin(waits, self.torn)]
-        queues = books.domain[I[c.QUEUE][waits]]
+        queues = books.domain[I[Job.QUEUE][waits]]
         waits = waits[books.used[queues] + self._smallest(waits) <= books.quota[queues]]
         if not (len(waits) or self.exceeded):
             return 0, 0
         place = np.full(t.F.shape[1], len(planned))
         place[planned[::-1]] = np.arange(len(planned))[::-1]
         rows = state.rows.copy()
-        order = np.lexsort((rows, -t.F[c.PRIORITY][rows], place[rows]))
+        order = np.lexsort((rows, -t.F[Job.PRIORITY][rows], place[rows]))
         key = np.empty(len(rows))
         key[order] = np.arange(len(rows))
         key[~(np.isin(rows, waits) | self._runs(rows))] = np.inf
@@ -167,37 +167,37 @@ class QuotaGate:
         if not starts:
             return 0, len(stops)
         state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
-        reasons = I[c.REASON][rows].copy()
+        reasons = I[Job.REASON][rows].copy()
         OI, options = t.options.I, list(starts.values())
-        table = Assignments(np.searchsorted(rows, list(starts)), gpus=OI[c.O_GPUS][options], type=OI[c.O_TYPE][options])
+        table = Assignments(np.searchsorted(rows, list(starts)), gpus=OI[Option.GPUS][options], type=OI[Option.TYPE][options])
         from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
         commit_assignments(self.grants, rows, table, keeps=state.running_rows.copy())
-        still = I[c.PHASE][rows] == PENDING
-        I[c.REASON, rows[still]] = reasons[still]
+        still = I[Job.PHASE][rows] == PENDING
+        I[Job.REASON, rows[still]] = reasons[still]
         return int(state.out[0]), len(stops) + int(state.out[1])
 
     def _tried(self, key: Floats, rows: Ints, waits: Ints) -> tuple[dict[int, int], list[int]]:
         """Which rows would start within their promises, with which option, and which would stop for them; nothing changes."""
         state, t, I = self.state, self.state.tables, self.state.tables.I
-        before, keys, switch, out = BeforeWalk(state), t.F[c.KEY][rows].copy(), state.SI.copy(), state.out.copy()
+        before, keys, switch, out = BeforeWalk(state), t.F[Job.KEY][rows].copy(), state.SI.copy(), state.out.copy()
         special = [row for row, grant in self.grants.by_row.items() if grant.shared or grant.side or grant.fluid]
-        I[c.LOCKED, [row for row in special if not self._chained(row)]] = 1
-        state.SI[s.S_PREEMPT], state.SI[s.S_MISFIT] = 0, int(Misfit.SKIP)
+        I[Job.LOCKED, [row for row in special if not self._chained(row)]] = 1
+        state.SI[Switch.PREEMPT], state.SI[Switch.MISFIT] = 0, int(Misfit.SKIP)
         state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
         ran = state.running_rows.copy()
         option = np.full(t.F.shape[1], -1)
-        elastic = waits[self._smallest(waits) < I[c.SMALLEST][waits]]
+        elastic = waits[self._smallest(waits) < I[Job.SMALLEST][waits]]
         if len(elastic):
             asked = Assignments(np.arange(len(elastic)), gpus=self._smallest(elastic))
             option[elastic] = self.grants.options.of_table(elastic, asked)
         self.walk(key, rows, option)
-        began = rows[(I[c.PHASE][rows] == RUNNING) & ~np.isin(rows, ran)]
-        began = began[np.argsort(I[c.INTERVAL][began])]
-        starts = dict(zip(began.tolist(), I[c.OPTION][began].tolist()))
-        stops: list[int] = ran[I[c.PHASE][ran] == PENDING].tolist()
+        began = rows[(I[Job.PHASE][rows] == RUNNING) & ~np.isin(rows, ran)]
+        began = began[np.argsort(I[Job.INTERVAL][began])]
+        starts = dict(zip(began.tolist(), I[Job.OPTION][began].tolist()))
+        stops: list[int] = ran[I[Job.PHASE][ran] == PENDING].tolist()
         before.restore()
-        t.F[c.KEY][rows], state.SI[:], state.out[:] = keys, switch, out
+        t.F[Job.KEY][rows], state.SI[:], state.out[:] = keys, switch, out
         return starts, stops
 
     def _chained(self, row: int) -> bool:
@@ -206,26 +206,26 @@ class QuotaGate:
         devices = books.of(row).devices
         if self.grants.by_row[row].fluid or not books.shares(row) or any(books.tenants(device) != [row] for device in devices):
             return False
-        t.D[c.D_HOLDER, devices] = row
-        t.D[c.D_NEXT, devices] = [*devices[1:], -1]
-        t.I[c.HEAD, row], t.I[c.HELD, row] = devices[0], len(devices)
+        t.D[Device.HOLDER, devices] = row
+        t.D[Device.NEXT, devices] = [*devices[1:], -1]
+        t.I[Job.HEAD, row], t.I[Job.HELD, row] = devices[0], len(devices)
         return True
 
     # --- in words -------------------------------------------------------------------------------------------------------
     def write_reasons(self) -> None:
         """Write the reason of rows that wait because of a quota, or for a member of their group that does."""
         I, tree, books = self.state.tables.I, self.tree(), self._books()
-        I[c.REASON, self.torn[I[c.PHASE][self.torn] == PENDING]] = int(Reason.TOGETHER)
+        I[Job.REASON, self.torn[I[Job.PHASE][self.torn] == PENDING]] = int(Reason.TOGETHER)
         rows = self.state.waiting_rows
-        rows = rows[np.isin(I[c.REASON][rows], _MAY_BE_A_QUOTA)]
-        sizes, queues, free = self._least(rows, self._runs(rows)), I[c.QUEUE][rows], self.state.tables.NI[c.N_FREE].sum()
+        rows = rows[np.isin(I[Job.REASON][rows], _MAY_BE_A_QUOTA)]
+        sizes, queues, free = self._least(rows, self._runs(rows)), I[Job.QUEUE][rows], self.state.tables.NI[Node.FREE].sum()
         never = sizes > tree.most_by_queue[queues]
-        full = tree.beyond(books.limit, books.used, queues, sizes) | (books.by_user[I[c.USER][rows]] + sizes > tree.user_quota)
+        full = tree.beyond(books.limit, books.used, queues, sizes) | (books.by_user[I[Job.USER][rows]] + sizes > tree.user_quota)
         full |= tree.beyond(tree.own_quotas, books.used, queues, sizes) & (sizes > free)  # and there is nothing to borrow
-        over = np.isin(I[c.REASON][rows], _NAMES_QUOTA) & ~full
-        I[c.REASON, rows[over]] = int(Reason.RESOURCES)
-        I[c.REASON, rows[full]] = int(Reason.QUOTA)
-        I[c.REASON, rows[never]] = int(Reason.OVER_QUOTA)
+        over = np.isin(I[Job.REASON][rows], _NAMES_QUOTA) & ~full
+        I[Job.REASON, rows[over]] = int(Reason.RESOURCES)
+        I[Job.REASON, rows[full]] = int(Reason.QUOTA)
+        I[Job.REASON, rows[never]] = int(Reason.OVER_QUOTA)
         self.denied = rows[full | never]
 
     def check_size(self, job: str, queue: str, size: int) -> None:
@@ -240,20 +240,20 @@ class QuotaGate:
     def may_grow(self, row: int, by: int) -> bool:
         """Whether the queue of a row may hold so many devices more."""
         I = self.state.tables.I
-        return not self.active or bool(within_limits(self._books(), int(I[c.QUEUE, row]), int(I[c.USER, row]), float(by)))
+        return not self.active or bool(within_limits(self._books(), int(I[Job.QUEUE, row]), int(I[Job.USER, row]), float(by)))
 
     def words(self, row: int) -> str:
         """Which quota keeps a row waiting, and which jobs use it."""
         I, t, tree = self.state.tables.I, self.state.tables, self.tree()
-        size, queue, user = self._size(row), int(I[c.QUEUE, row]), int(I[c.USER, row])
+        size, queue, user = self._size(row), int(I[Job.QUEUE, row]), int(I[Job.USER, row])
         most, owner = tree.most(queue)
         if size > most:
             return self.too_much(size, most, owner)
         at = binding_queue(tree, self._books(), queue, user, size)
         if at is None:
-            return sentence(int(I[c.REASON, row]))
+            return sentence(int(I[Job.REASON, row]))
         rows = self.state.running_rows
-        mine = [one for one in rows.tolist() if (I[c.USER, one] == user if at == USER else at in tree.paths[int(I[c.QUEUE, one])])]
+        mine = [one for one in rows.tolist() if (I[Job.USER, one] == user if at == USER else at in tree.paths[int(I[Job.QUEUE, one])])]
         sizes = self._sizes(np.array(mine, dtype=np.int64)).tolist()
         return with_holders(bound(tree, at, t.users[user]), [(t.ids[one], size) for one, size in zip(mine, sizes)])
 
@@ -275,7 +275,7 @@ class QuotaGate:
         t = self.state.tables
         rows = self.state.running_rows if rows is None else rows
         sizes = self._sizes(rows) if sizes is None else sizes
-        return self.tree().books(t.I[c.QUEUE][rows], t.I[c.USER][rows], sizes, len(t.users))
+        return self.tree().books(t.I[Job.QUEUE][rows], t.I[Job.USER][rows], sizes, len(t.users))
 
     def _claims(self, rows: Ints, asked: Floats) -> QuotaClaims:
         """What the arbiter is told of rows for which a plan asks so much; nothing: it leaves them out."""
@@ -284,21 +284,21 @@ class QuotaGate:
         least = self._least(rows, runs)
         least = np.where(asked > 0.0, np.minimum(least, asked), least)
         stays = runs & ~self.state.movable(rows)
-        return QuotaClaims(I[c.QUEUE][rows], I[c.USER][rows], held, least, asked, stays.astype(np.int64))
+        return QuotaClaims(I[Job.QUEUE][rows], I[Job.USER][rows], held, least, asked, stays.astype(np.int64))
 
     def _runs(self, rows: Ints) -> Bools:
-        phase = self.state.tables.I[c.PHASE][rows]
+        phase = self.state.tables.I[Job.PHASE][rows]
         return np.asarray((phase == RUNNING) | (phase == STARTING) | (phase == RESIZING))
 
     def _sizes(self, rows: Ints) -> Floats:
         """Devices that rows hold."""
         I, shared = self.state.tables.I, self.state.tables.granted
-        held = I[c.HELD][rows]
+        held = I[Job.HELD][rows]
         if shared:
             books = self.grants.holdings
             held = np.array(
                 [
-                    (len(books.of(row).devices) or int(I[c.GPUS, row])) if row in shared else own
+                    (len(books.of(row).devices) or int(I[Job.GPUS, row])) if row in shared else own
                     for row, own in zip(rows.tolist(), held.tolist())
                 ]
             )
@@ -307,17 +307,17 @@ class QuotaGate:
     def _least(self, rows: Ints, runs: Bools) -> Floats:
         """The fewest devices with which rows start or go on: policies that assign may give less than was asked for."""
         I = self.state.tables.I
-        sizes, least = np.where(runs, self._sizes(rows), I[c.GPUS][rows]), I[c.MIN_GPUS][rows]
-        found: Floats = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
+        sizes, least = np.where(runs, self._sizes(rows), I[Job.GPUS][rows]), I[Job.MIN_GPUS][rows]
+        found: Floats = np.where((least > 0) & (I[Job.MAX_GPUS][rows] > least), np.minimum(sizes, least), sizes)
         return found
 
     def _smallest(self, rows: Ints) -> Ints:
         """The fewest devices with which a policy that assigns may start rows."""
         I = self.state.tables.I
-        smallest, least = I[c.SMALLEST][rows], I[c.MIN_GPUS][rows]
-        found: Ints = np.where((least > 0) & (I[c.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
+        smallest, least = I[Job.SMALLEST][rows], I[Job.MIN_GPUS][rows]
+        found: Ints = np.where((least > 0) & (I[Job.MAX_GPUS][rows] > least), np.minimum(smallest, least), smallest)
         return found
 
     def _size(self, row: int) -> float:
         I = self.state.tables.I
-        return float(I[c.MIN_GPUS, row] or I[c.GPUS, row])
+        return float(I[Job.MIN_GPUS, row] or I[Job.GPUS, row])

@@ -6,18 +6,17 @@ the smallest demand of each waiting row shows the walk when no row behind can fi
 
 from __future__ import annotations
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
-from gantline.engine import lists as ls
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 
 
 @kernel
 def before(F: Floats, a: int, b: int) -> bool:
     """Whether row a ranks before row b."""
-    return F[c.KEY, a] < F[c.KEY, b] or (F[c.KEY, a] == F[c.KEY, b] and a < b)
+    return F[Job.KEY, a] < F[Job.KEY, b] or (F[Job.KEY, a] == F[Job.KEY, b] and a < b)
 
 
 @kernel
@@ -68,22 +67,22 @@ def rebuild(I: Ints, lists: Lists) -> None:
     """Both lists anew from the active rows, after changes that did not come from a walk."""
     n_run, n_wait = 0, 0
     lists.demand[:] = 0
-    for k in range(lists.number[ls.ACTIVE]):
+    for k in range(lists.number[RowCount.ACTIVE]):
         row = lists.active[k]
-        if I[c.PHASE, row] == PENDING:
+        if I[Job.PHASE, row] == PENDING:
             lists.waiting[n_wait] = row
             n_wait += 1
-            lists.demand[I[c.SMALLEST, row]] += 1
+            lists.demand[I[Job.SMALLEST, row]] += 1
         else:
             lists.running[n_run] = row
             n_run += 1
-    lists.number[ls.RUNNING], lists.number[ls.WAITING] = n_run, n_wait
+    lists.number[RowCount.RUNNING], lists.number[RowCount.WAITING] = n_run, n_wait
 
 
 @kernel
 def leave(lists: Lists, row: int) -> None:
     """A row is not active any more."""
-    lists.number[ls.ACTIVE] = drop_sorted(lists.active, lists.number[ls.ACTIVE], row)
+    lists.number[RowCount.ACTIVE] = drop_sorted(lists.active, lists.number[RowCount.ACTIVE], row)
 
 
 @kernel

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Node
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import set_due
 from gantline.engine.grants import Grants
 from gantline.engine.in_flight import HOLDS
-from gantline.engine.log import L_END
+from gantline.engine.log import Interval
 from gantline.engine.node_changes import fail_gang
 from gantline.engine.ordering import Ordering
 from gantline.engine.reality import LiveGang, Reality
@@ -54,9 +54,9 @@ class Reconciler:
         self.promises = self.in_flight.promises
         self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
         rows, I = self.state.rows, self.state.tables.I
-        for row in rows[np.isin(I[c.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
+        for row in rows[np.isin(I[Job.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
             self.in_flight.adopt(row)
-            self.orders.enter(row, int(I[c.EPOCH, row]), int(I[c.INTERVAL, row])).revision = 1  # ordering its start again asks after it
+            self.orders.enter(row, int(I[Job.EPOCH, row]), int(I[Job.INTERVAL, row])).revision = 1  # ordering its start again asks after it
 
     @property
     def sent(self) -> int:
@@ -112,7 +112,7 @@ class Reconciler:
             return self._suspended(live, report)
         if report.news is News.SAVED:
             self._saved(live, report)
-            return bool(self.state.tables.I[c.LOCKED, row])  # it may be stopped now
+            return bool(self.state.tables.I[Job.LOCKED, row])  # it may be stopped now
         return self._gone(live, report)
 
     def _started(self, live: LiveGang, report: Report) -> bool:
@@ -123,13 +123,13 @@ class Reconciler:
         if live.asked is Verb.START and not live.rest and live.saves <= live.saves_done:
             live.next_try = self.state.now + self.silence
         self.in_place.arrived(live)
-        if int(t.I[c.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[c.EPOCH, row]) != live.epoch:
+        if int(t.I[Job.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[Job.EPOCH, row]) != live.epoch:
             return False
         promise = self.promises.pop(row)
-        t.I[c.PHASE, row] = RUNNING
-        moved = report.done != t.F[c.DONE, row]
+        t.I[Job.PHASE, row] = RUNNING
+        moved = report.done != t.F[Job.DONE, row]
         if moved:
-            t.F[c.DONE, row] = t.F[c.SAFE, row] = report.done
+            t.F[Job.DONE, row] = t.F[Job.SAFE, row] = report.done
         if report.time > promise.decided:
             start_late(self.grants, row, report.time, promise)
         elif moved:
@@ -138,7 +138,7 @@ class Reconciler:
 
     def _progress(self, live: LiveGang, report: Report) -> bool:
         """A report of progress."""
-        if not self.orders.wanted(live) or int(self.state.tables.I[c.PHASE, live.row]) != RUNNING:
+        if not self.orders.wanted(live) or int(self.state.tables.I[Job.PHASE, live.row]) != RUNNING:
             return False
         live.next_try = self.state.now + self.silence
         note_progress(self.state, live.row, report)
@@ -158,15 +158,15 @@ class Reconciler:
     def _saved(self, live: LiveGang, report: Report) -> None:
         F = self.state.tables.F
         if self.orders.wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
-            F[c.SAFE, live.row] = max(float(F[c.SAFE, live.row]), report.done)
+            F[Job.SAFE, live.row] = max(float(F[Job.SAFE, live.row]), report.done)
             if report.revision >= live.revision:
                 live.saves_done = live.saves
             return
         live.saved = True
         if not self.orders.wanted(live):
             correct(self.state, live.row, report, live.most)
-            if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
-                self.state.tables.I[c.PHASE, live.row] = STOPPING
+            if self.state.tables.I[Job.PHASE, live.row] == CHECKPOINTING:
+                self.state.tables.I[Job.PHASE, live.row] = STOPPING
 
     def _gone(self, live: LiveGang, report: Report) -> bool:
         """It has stopped or failed, as it should or not."""
@@ -179,8 +179,8 @@ class Reconciler:
             self.grants.refresh()
             return True
         correct(self.state, live.row, report, live.most)
-        if int(I[c.PHASE, row]) in (CHECKPOINTING, STOPPING):
-            I[c.PHASE, row] = PENDING
+        if int(I[Job.PHASE, row]) in (CHECKPOINTING, STOPPING):
+            I[Job.PHASE, row] = PENDING
         return True
 
     def _finish(self, report: Report) -> bool:
@@ -226,7 +226,7 @@ class Reconciler:
     def node_lost(self, node: int) -> None:
         """A node is gone, and the tables have it so: what it ran is over, and gangs that lost a part must be stopped on the others."""
         state, t = self.state, self.state.tables
-        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
         hit = [live for live in self.live.values() if node in live.nodes]
         self.executor.fail(node, frozenset(range(first, first + count)), state.now)
         for live in hit:
@@ -238,8 +238,8 @@ class Reconciler:
             live.interval = -1  # it ended here for the log: what is left of it is no gang
             if not live.nodes:
                 self._clear(live)
-                if int(t.I[c.PHASE, live.row]) in (CHECKPOINTING, STOPPING):
-                    t.I[c.PHASE, live.row] = PENDING
+                if int(t.I[Job.PHASE, live.row]) in (CHECKPOINTING, STOPPING):
+                    t.I[Job.PHASE, live.row] = PENDING
         self.follow()
 
     def _clear(self, live: LiveGang) -> None:
@@ -248,5 +248,5 @@ class Reconciler:
         self._log_end(live)
 
     def _log_end(self, live: LiveGang) -> None:
-        if live.interval >= 0 and int(self.state.tables.I[c.INTERVAL, live.row]) != live.interval:
-            self.state.log.LF[L_END, live.interval] = self.state.now
+        if live.interval >= 0 and int(self.state.tables.I[Job.INTERVAL, live.row]) != live.interval:
+            self.state.log.LF[Interval.END, live.interval] = self.state.now

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.plan import Refusal
 from gantline.core.reasons import Reason
@@ -33,11 +33,11 @@ def turn_away(state: State, refusals: tuple[Refusal, ...], rows: Ints) -> tuple[
     refused, incidents, I = [], [], state.tables.I
     for one in refusals:
         row = int(rows[one.job])
-        if I[c.PHASE, row] != Phase.PENDING:
+        if I[Job.PHASE, row] != Phase.PENDING:
             what = f"job '{state.tables.ids[row]}' is refused, but it does not wait any more"
             incidents.append(Incident(state.now, state.decision, what))
             continue
-        I[c.PHASE, row], I[c.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
+        I[Job.PHASE, row], I[Job.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
         leave(state.lists, row)
         refused.append(Refused(state.now, row, one.why, dict(one.offer)))
     state.rebuild()

@@ -13,8 +13,9 @@ from collections.abc import Set
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job, Node
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import UsageError
 from gantline.core.inputs import JobRequest
 from gantline.core.options import Option
@@ -33,13 +34,13 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
     """Bring a gang within its bounds; False: not now, because a change of it is under way or it is locked."""
     state, t = grants.state, grants.state.tables
     I = t.I
-    if int(I[c.PHASE, row]) not in (STARTING, RUNNING, RESIZING) or _fits(grants, row):
+    if int(I[Job.PHASE, row]) not in (STARTING, RUNNING, RESIZING) or _fits(grants, row):
         return True
-    if I[c.PHASE, row] == RESIZING or I[c.LOCKED, row] != 0:
+    if I[Job.PHASE, row] == RESIZING or I[Job.LOCKED, row] != 0:
         return False
-    held, kind = int(I[c.HELD, row]), int(t.options.I[c.O_TYPE, I[c.OPTION, row]])
+    held, kind = int(I[Job.HELD, row]), int(t.options.I[OptionColumn.TYPE, I[Job.OPTION, row]])
     size = _nearest(grants, row, held, kind)
-    free = int(t.NI[c.N_FREE][t.NI[c.N_TYPE] == kind].sum())
+    free = int(t.NI[Node.FREE][t.NI[Node.TYPE] == kind].sum())
     if size and row not in grants.by_row and (size < held or (size - held <= free and quotas.may_grow(row, size - held))):
         state.log.reserve(8, 4 * t.D.shape[1] + 8)
         others = state.rows[state.rows != row].copy()
@@ -50,7 +51,7 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
     if not _fits(grants, row):
         state.log.reserve(8, 4 * t.D.shape[1] + 8)
         grants.stop(row, Reason.RESIZED)
-        I[c.PREEMPTIONS, row] -= 1  # its owner wanted it
+        I[Job.PREEMPTIONS, row] -= 1  # its owner wanted it
         grants.refresh()
         state.rebuild()
     return True
@@ -61,8 +62,8 @@ def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest)
     least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
     if not 0 < least <= value.gpus <= most:
         raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")
-    old = [t.options[k] for k in range(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))]
-    was, rest = int(t.I[c.GPUS, row]), [option for option in old if option.gpus == 0]
+    old = [t.options[k] for k in range(int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_FIRST, row] + t.I[Job.OPTION_COUNT, row]))]
+    was, rest = int(t.I[Job.GPUS, row]), [option for option in old if option.gpus == 0]
     kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
     sizes = sizes_in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
 
@@ -75,7 +76,7 @@ def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest)
     least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)
     if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in options):
         raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
-    quotas.check_size(value.job, t.queues[int(t.I[c.QUEUE, row])], 0 if rest else least)
+    quotas.check_size(value.job, t.queues[int(t.I[Job.QUEUE, row])], 0 if rest else least)
     return least, most, options
 
 
@@ -85,7 +86,7 @@ def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) 
     other: dict[int, Assignment] = {}
     for place in places:
         row, item = int(rows[table.job[place]]), table[place]
-        size, least, most = size_of(t, row, item), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])
+        size, least, most = size_of(t, row, item), int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])
         found = smaller_way(t, row, item, most) if size > most else larger_way(t, row, item, least) if 0 < size < least else None
         if found is not None:
             other[place] = found
@@ -94,17 +95,17 @@ def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) 
 
 def _fits(grants: Grants, row: int) -> bool:
     I = grants.state.tables.I
-    if I[c.HELD, row] == 0:  # it runs without devices
-        return bool(I[c.SMALLEST, row] == 0)
-    return bool(I[c.MIN_GPUS, row] <= I[c.HELD, row] <= I[c.MAX_GPUS, row])
+    if I[Job.HELD, row] == 0:  # it runs without devices
+        return bool(I[Job.SMALLEST, row] == 0)
+    return bool(I[Job.MIN_GPUS, row] <= I[Job.HELD, row] <= I[Job.MAX_GPUS, row])
 
 
 def _nearest(grants: Grants, row: int, held: int, kind: int) -> int:
     """The size within the bounds that changes least; of a job with sizes of its own on this type, one of those. Zero: none."""
     t = grants.state.tables
-    first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
+    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
     own = {option.gpus for option in (t.options[k] for k in range(first, first + count)) if option.type == kind and option.gpus > 0}
-    least, most = int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])
+    least, most = int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])
     if len(own) <= 1:
         return min(max(held, least), most) if own else 0
     return min((size for size in own if least <= size <= most), key=lambda size: (abs(size - held), size), default=0)

@@ -12,17 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine.gang_turns import NOTHING, W_ACT, W_CHANGE, W_ROWS, WAITS, GangTurns
+from gantline.engine.gang_turns import Change, GangTurns, GangWork, Paid
 from gantline.engine.in_force import InForce
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.state import State
 
 _DEFERRED = int(Reason.DEFERRED)
@@ -57,7 +56,7 @@ class PlanReader:
         self._make(0, 0)
 
     def _make(self, rows: int, devices: int) -> None:
-        listed, work, places = (np.zeros(size, dtype=np.int64) for size in (rows + devices, (W_ROWS, rows), rows))
+        listed, work, places = (np.zeros(size, dtype=np.int64) for size in (rows + devices, (len(GangWork), rows), rows))
         columns = [np.zeros(rows, dtype=np.int64) for _ in range(5)]
         self.seen = Seen(columns[0], columns[1], np.zeros(rows, dtype=np.bool_), columns[2], places)
         self.turns = GangTurns(columns[3], columns[4], work, listed)  # of the waiting rows, filled by the comparison
@@ -103,32 +102,32 @@ def _compare(
     for k in range(count):
         row = seen.rows[k]
         seen.named[row] = number
-        phase, chosen = I[c.PHASE, row], seen.option[k]
-        known = by_devices or chosen < I[c.OPTION_COUNT, row]
-        option = I[c.OPTION_FIRST, row] + max(chosen, 0)
-        keeps = (phase == STARTING or phase == RUNNING) and I[c.LOCKED, row] == 0
+        phase, chosen = I[Job.PHASE, row], seen.option[k]
+        known = by_devices or chosen < I[Job.OPTION_COUNT, row]
+        option = I[Job.OPTION_FIRST, row] + max(chosen, 0)
+        keeps = (phase == STARTING or phase == RUNNING) and I[Job.LOCKED, row] == 0
         if by_devices:
-            keeps = keeps and seen.kept[k] and I[c.HEAD, row] >= 0 and epoch[row] == I[c.EPOCH, row]
+            keeps = keeps and seen.kept[k] and I[Job.HEAD, row] >= 0 and epoch[row] == I[Job.EPOCH, row]
         else:
-            keeps = keeps and known and I[c.OPTION, row] == option
+            keeps = keeps and known and I[Job.OPTION, row] == option
         seen.kept[k] = keeps
         if keeps:
-            I[c.REASON, row] = 0
-            t.F[c.LIMIT_END, row] = np.inf
-            t.F[c.UNTIL, row] = np.inf
+            I[Job.REASON, row] = 0
+            t.F[Job.LIMIT_END, row] = np.inf
+            t.F[Job.UNTIL, row] = np.inf
         elif phase == PENDING and known:
             seen.places[waiting], turns.rows[waiting], turns.options[waiting] = k, row, option
-            turns.work[W_CHANGE, waiting], turns.work[W_ACT, waiting] = WAITS, NOTHING
+            turns.work[GangWork.CHANGE, waiting], turns.work[GangWork.ACT, waiting] = Change.WAITS, Paid.NOTHING
             waiting += 1
         else:
             more = True
-    for k in range(lists.number[ls.ACTIVE]):
+    for k in range(lists.number[RowCount.ACTIVE]):
         row = lists.active[k]
-        more = more or (seen.named[row] != number and I[c.PHASE, row] != PENDING)
+        more = more or (seen.named[row] != number and I[Job.PHASE, row] != PENDING)
     if more:
         return True, waiting
-    for k in range(lists.number[ls.ACTIVE]):
+    for k in range(lists.number[RowCount.ACTIVE]):
         row = lists.active[k]
         if seen.named[row] != number:
-            I[c.REASON, row] = _DEFERRED
+            I[Job.REASON, row] = _DEFERRED
     return False, waiting

@@ -10,18 +10,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
 from gantline.engine.group_numbers import GroupNumbers, number_groups, room_for_groups, team_of
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import DEFAULTS, LINES, RAGGED, RAW, SCALARS, InForce, NotedGrants
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.same_grants import WhatChanges
 from gantline.engine.seats import GANG_FIRST, SharedSeats
@@ -87,7 +86,7 @@ class GroupReader:
             self._make(size)
         asked, force = self.asked, self.force
         asked.rows[:count], asked.group[:count] = rows, table.column("group") if table.has("group") else -1
-        asked.option[:count] = self.options.of_table(rows, table) if not told.isdisjoint(RAW) else I[c.OPTION_FIRST][rows]
+        asked.option[:count] = self.options.of_table(rows, table) if not told.isdisjoint(RAW) else I[Job.OPTION_FIRST][rows]
         self._enter_devices(rows, table)
         lines = 0
         for name in SCALARS:
@@ -146,15 +145,15 @@ def _compare(
             asked.kept[k] = False  # a group of which one member changes changes as a whole
         if asked.kept[k]:
             row = asked.rows[k]
-            t.I[c.REASON, row], t.F[c.LIMIT_END, row], t.F[c.UNTIL, row] = 0, np.inf, np.inf
+            t.I[Job.REASON, row], t.F[Job.LIMIT_END, row], t.F[Job.UNTIL, row] = 0, np.inf, np.inf
         else:
             asked.places[changing] = k
             changing += 1
     stopping = 0
-    for k in range(lists.number[ls.ACTIVE]):
+    for k in range(lists.number[RowCount.ACTIVE]):
         row = lists.active[k]
-        if asked.named[row] != plan and t.I[c.PHASE, row] == PENDING:
-            t.I[c.REASON, row] = _DEFERRED
+        if asked.named[row] != plan and t.I[Job.PHASE, row] == PENDING:
+            t.I[Job.REASON, row] = _DEFERRED
         elif asked.named[row] != plan:
             stopping += 1
     asked.found[0], asked.found[1], asked.found[2], asked.found[3] = groups, changing, lines, stopping
@@ -165,17 +164,17 @@ def _compare(
 def _keeps(t: Matrices, force: NotedGrants, special: Bools, asked: AskedOfRows, k: int, lines: int) -> bool:
     """Whether a row holds just what the plan gives it, and may be touched."""
     row = asked.rows[k]
-    phase = t.I[c.PHASE, row]
-    if not (phase == STARTING or phase == RUNNING) or t.I[c.LOCKED, row] != 0:
+    phase = t.I[Job.PHASE, row]
+    if not (phase == STARTING or phase == RUNNING) or t.I[Job.LOCKED, row] != 0:
         return False
-    if not asked.names[k] and (asked.option[k] != t.I[c.OPTION, row] or asked.option[k] < 0):
+    if not asked.names[k] and (asked.option[k] != t.I[Job.OPTION, row] or asked.option[k] < 0):
         return False
     if not special[row]:
         plain = asked.group[k] < 0 and not asked.names[k]
         for n in range(lines):
             plain = plain and asked.number[asked.lines[n], k] == asked.usual[asked.lines[n]]
         return plain
-    if force.epoch[row] != t.I[c.EPOCH, row] or not asked.alike[k] or team_of(asked.groups, k) != force.team[row]:
+    if force.epoch[row] != t.I[Job.EPOCH, row] or not asked.alike[k] or team_of(asked.groups, k) != force.team[row]:
         return False
     for n in range(lines):
         if asked.number[asked.lines[n], k] != force.number[asked.lines[n], row]:

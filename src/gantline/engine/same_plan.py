@@ -10,18 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignments
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.state import State
 
 #: columns that a commit reads or writes
-_INTS = (c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON)
-_FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
+_INTS = (Job.PHASE, Job.EPOCH, Job.OPTION, Job.OPTION_FIRST, Job.LOCKED, Job.REASON)
+_FLOATS = (Job.LAST_START, Job.UNTIL, Job.LIMIT_END)
 _INT_COLUMNS, _FLOAT_COLUMNS = np.array(_INTS)[:, None], np.array(_FLOATS)[:, None]
 
 
@@ -70,7 +69,7 @@ class Repeats:
 @kernel
 def _same_values(t: Matrices, lists: Lists, values: RowValues) -> bool:
     """Whether the active rows and their columns are the same; NaN equals NaN here."""
-    if lists.number[ls.ACTIVE] != values.rows.shape[0]:
+    if lists.number[RowCount.ACTIVE] != values.rows.shape[0]:
         return False
     for at in range(values.rows.shape[0]):
         row = lists.active[at]

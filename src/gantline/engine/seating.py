@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import FREE, HOST_RESOURCES, Device, Job, Node, Option
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
-from gantline.engine.log import L_OFFSET, L_START
+from gantline.engine.log import Interval
 from gantline.engine.transitions import Transitions
 from gantline.models.variable_devices import VariableDevices
 from gantline.policies.placement.device_rule import FreeDevices, GangRequest, PlacementError, chosen_devices
@@ -44,20 +44,20 @@ class Seating:
 
         They are seated in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
-        if (self.t.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE] > 0.0).any():
+        if (self.t.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES] > 0.0).any():
             what = "picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"
             raise PlacementError(what, where=f"placement '{self.rule.name}'")
         rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
         held = {row: self.books.chain(row) for row in rows}
         free: dict[int, list[int]] = {}
-        for device in np.flatnonzero(self.t.D[c.D_HOLDER] == c.FREE).tolist():
+        for device in np.flatnonzero(self.t.D[Device.HOLDER] == FREE).tolist():
             free.setdefault(self._type(device), []).append(device)
         for devices in held.values():
             for device in devices:
                 free.setdefault(self._type(device), []).append(device)
         free = {kind: sorted(devices) for kind, devices in free.items()}
         chosen: dict[int, tuple[int, ...]] = {}
-        rule, node = self.rule.device_rule, self.t.D[c.D_NODE].tolist()
+        rule, node = self.rule.device_rule, self.t.D[Device.NODE].tolist()
         assert rule is not None
         gangs, waits = self._gangs(held), list[int]()
         for row in sorted(rows, key=lambda row: rule.turn(gangs[row])):
@@ -81,8 +81,8 @@ class Seating:
         gains = t.metrics.get("bw_sensitive")
         found = {}
         for row, devices in held.items():
-            name, model, before = t.ids[row], t.models[t.I[c.MODEL, row]], () if self._just_begun(row) else devices
-            drawn = seed + int(t.I[c.EPOCH, row]) * 8191 + row
+            name, model, before = t.ids[row], t.models[t.I[Job.MODEL, row]], () if self._just_begun(row) else devices
+            drawn = seed + int(t.I[Job.EPOCH, row]) * 8191 + row
             found[row] = GangRequest(
                 name, len(devices), model, classes.get(name, ""), before, drawn, bool(gains is None or gains[row] != 0.0)
             )
@@ -90,15 +90,15 @@ class Seating:
 
     def _may_sit_elsewhere(self, row: int) -> bool:
         t = self.t
-        if t.I[c.PHASE, row] not in (STARTING, RUNNING) or t.I[c.HEAD, row] < 0 or row in self.grants.by_row:
+        if t.I[Job.PHASE, row] not in (STARTING, RUNNING) or t.I[Job.HEAD, row] < 0 or row in self.grants.by_row:
             return False
         if self._just_begun(row):
             return True
-        return not (self.rule.sticky or t.I[c.LOCKED, row])
+        return not (self.rule.sticky or t.I[Job.LOCKED, row])
 
     def _just_begun(self, row: int) -> bool:
-        at = int(self.t.I[c.INTERVAL, row])
-        return bool(at >= 0 and self.state.log.LF[L_START, at] == self.state.now)
+        at = int(self.t.I[Job.INTERVAL, row])
+        return bool(at >= 0 and self.state.log.LF[Interval.START, at] == self.state.now)
 
     def _move(self, places: dict[int, tuple[int, ...]]) -> Ints:
         """All of them leave, then each takes its place."""
@@ -115,7 +115,7 @@ class Seating:
             target = Holding(before[row].option, devices)
             if row in fresh:
                 self.books.take(row, target)
-                first = int(state.log.LI[L_OFFSET, t.I[c.INTERVAL, row]])
+                first = int(state.log.LI[Interval.OFFSET, t.I[Job.INTERVAL, row]])
                 state.log.LD[first : first + len(devices)] = devices
             else:
                 transitions.start_elsewhere(row, before[row], target)
@@ -125,4 +125,4 @@ class Seating:
         return np.array(sorted(places), dtype=np.int64)
 
     def _type(self, device: int) -> int:
-        return int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
+        return int(self.t.NI[Node.TYPE, self.t.D[Device.NODE, device]])

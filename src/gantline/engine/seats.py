@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 
@@ -59,12 +59,12 @@ def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, f
     following = -1
     for k in range(first + count - 1, first - 1, -1):
         device = devices[k]
-        node = D[c.D_NODE, device]
-        if D[c.D_HOLDER, device] == c.FREE:
-            NI[c.N_FREE, node] -= 1
-        D[c.D_HOLDER, device] = c.SHARED
-        for side in range(c.BESIDE):
-            NF[side, node] -= OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        if D[Device.HOLDER, device] == FREE:
+            NI[Node.FREE, node] -= 1
+        D[Device.HOLDER, device] = SHARED
+        for side in range(HOST_RESOURCES):
+            NF[side, node] -= OF[Option.CPUS + side, option]
         new = seats.spare[0]
         seats.spare[0] = seat[SEAT_NEXT, new]
         seat[SEAT_ROW, new], seat[SEAT_DEVICE, new], seat[SEAT_NEXT, new] = row, device, following
@@ -72,8 +72,8 @@ def sit(t: Matrices, seats: SharedSeats, row: int, option: int, devices: Ints, f
         seats.device[device] = following = new
     seats.spare[1] -= count
     seats.gang[GANG_FIRST, row], seats.gang[GANG_OPTION, row] = following, option
-    I[c.OPTION, row], I[c.NODE, row], I[c.HEAD, row], I[c.HELD, row] = option, -1, -1, count
-    I[c.SPREAD, row] = spread_of(D, devices, first, count)
+    I[Job.OPTION, row], I[Job.NODE, row], I[Job.HEAD, row], I[Job.HELD, row] = option, -1, -1, count
+    I[Job.SPREAD, row] = spread_of(D, devices, first, count)
 
 
 @kernel
@@ -83,9 +83,9 @@ def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
     option, here = seats.gang[GANG_OPTION, row], seats.gang[GANG_FIRST, row]
     while here >= 0:
         following, device = seat[SEAT_NEXT, here], seat[SEAT_DEVICE, here]
-        node = D[c.D_NODE, device]
-        for side in range(c.BESIDE):
-            NF[side, node] += OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        for side in range(HOST_RESOURCES):
+            NF[side, node] += OF[Option.CPUS + side, option]
         if seats.device[device] == here:
             seats.device[device] = seat[SEAT_BESIDE, here]
         else:
@@ -94,11 +94,11 @@ def rise(t: Matrices, seats: SharedSeats, row: int) -> None:
                 other = seat[SEAT_BESIDE, other]
             seat[SEAT_BESIDE, other] = seat[SEAT_BESIDE, here]
         if seats.device[device] < 0:
-            if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:
-                D[c.D_HOLDER, device] = c.FREE
-                NI[c.N_FREE, node] += 1
+            if NI[Node.UP, node] == 1 and D[Device.CLOSED, device] == 0:
+                D[Device.HOLDER, device] = FREE
+                NI[Node.FREE, node] += 1
             else:
-                D[c.D_HOLDER, device] = c.DOWN
+                D[Device.HOLDER, device] = DOWN
         seat[SEAT_ROW, here], seat[SEAT_NEXT, here] = -1, seats.spare[0]
         seats.spare[0] = here
         seats.spare[1] += 1
@@ -148,6 +148,6 @@ def spread_of(D: Ints, devices: Ints, first: int, count: int) -> int:
     for k in range(first, first + count):
         fresh = True
         for before in range(first, k):
-            fresh = fresh and D[c.D_NODE, devices[before]] != D[c.D_NODE, devices[k]]
+            fresh = fresh and D[Device.NODE, devices[before]] != D[Device.NODE, devices[k]]
         nodes += int(fresh)
     return nodes

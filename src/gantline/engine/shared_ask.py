@@ -5,28 +5,45 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constants import Constants
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
 
-#: lines of `SharedTurns.ask`: the row and its option (below zero: impossible); what it wants; its group; the devices that it names, in
-#: `named`; where its list of devices is in `gets`; whether its turn in its rotation comes again; whether its group starts whole; the
-#: first member of its group and the next after it; and, on its own, the turns by size, the widest gang first
-(A_ROW, A_OPTION, A_WANTS, A_GROUP, A_FIRST, A_COUNT, A_GETS, A_RETURNS, A_WHOLE, A_LEAD, A_MATE, A_WIDEST, ASK_LINES) = range(13)
-#: lines of `SharedTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices it keeps meanwhile;
-#: what it pays for; how it ended
-(W_CHANGE, W_OPTION, W_HELD, W_HAD, W_SHARED, W_KEPT, W_ACT, W_END, WORK_LINES) = range(9)
-#: what is wanted: devices of its group; named devices, shared; named devices of its own; a place of its own
-JOINS: Final = 0
-SHARES_NAMED: Final = 1
-OWNS_NAMED: Final = 2
-OWN_PLACE: Final = 3
-#: how a turn ended
-UNTOUCHED: Final = 0
-GRANTED: Final = 1
-IN_PART: Final = 2  # all but other CPUs or the like
-RESTORED: Final = 3
-HALTED: Final = 4
-WAITED: Final = 5  # with its group
+
+class Ask(Constants):
+    """Lines of `SharedTurns.ask`: the row and its option (below zero: impossible); what it wants; its group; the
+    devices that it names, in `named`; where its list of devices is in `gets`; whether its turn in its rotation
+    comes again; whether its group starts whole; the first member of its group and the next after it; and, on its
+    own, the turns by size, the widest gang first."""
+
+    (ROW, OPTION, WANTS, GROUP, FIRST, COUNT, GETS, RETURNS, WHOLE, LEAD, MATE, WIDEST) = range(12)
+
+
+class Work(Constants):
+    """Lines of `SharedTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many
+    devices it keeps meanwhile; what it pays for; how it ended."""
+
+    (CHANGE, OPTION, HELD, HAD, SHARED, KEPT, ACT, END) = range(8)
+
+
+class Want(Constants):
+    """What is wanted: devices of its group; named devices, shared; named devices of its own; a place of its own."""
+
+    JOINS: Final = 0
+    SHARES_NAMED: Final = 1
+    OWNS_NAMED: Final = 2
+    OWN_PLACE: Final = 3
+
+
+class End(Constants):
+    """How a turn ended."""
+
+    UNTOUCHED: Final = 0
+    GRANTED: Final = 1
+    IN_PART: Final = 2  # all but other CPUs or the like
+    RESTORED: Final = 3
+    HALTED: Final = 4
+    WAITED: Final = 5  # with its group
 
 
 class SharedTurns(NamedTuple):

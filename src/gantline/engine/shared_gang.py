@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.beside import SLACK, asks_beside
+from gantline.core.columns import FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.gang import give_back
@@ -42,11 +42,11 @@ def list_devices(t: Matrices, seats: SharedSeats, row: int, into: Ints, first: i
             count += 1
             seat = seats.seat[SEAT_NEXT, seat]
         return count
-    device = t.I[c.HEAD, row]
+    device = t.I[Job.HEAD, row]
     while device >= 0:
         into[first + count] = device
         count += 1
-        device = t.D[c.D_NEXT, device]
+        device = t.D[Device.NEXT, device]
     return count
 
 
@@ -84,17 +84,17 @@ def settle_down(
         touch_beside(seats, company, row)
         return
     I, D = t.I, t.D
-    I[c.OPTION, row], I[c.NODE, row], I[c.HELD, row] = option, -1, count
-    I[c.SPREAD, row] = spread_of(D, devices, first, count)
-    I[c.HEAD, row] = devices[first]
+    I[Job.OPTION, row], I[Job.NODE, row], I[Job.HELD, row] = option, -1, count
+    I[Job.SPREAD, row] = spread_of(D, devices, first, count)
+    I[Job.HEAD, row] = devices[first]
     for k in range(first, first + count):
         device = devices[k]
-        node = D[c.D_NODE, device]
-        t.NI[c.N_FREE, node] -= 1
-        D[c.D_HOLDER, device] = row
-        D[c.D_NEXT, device] = devices[k + 1] if k + 1 < first + count else -1
-        for side in range(c.BESIDE):
-            t.NF[side, node] -= t.OF[c.O_CPUS + side, option]
+        node = D[Device.NODE, device]
+        t.NI[Node.FREE, node] -= 1
+        D[Device.HOLDER, device] = row
+        D[Device.NEXT, device] = devices[k + 1] if k + 1 < first + count else -1
+        for side in range(HOST_RESOURCES):
+            t.NF[side, node] -= t.OF[Option.CPUS + side, option]
     company.row[TOUCHED, row] = 1
 
 
@@ -123,10 +123,10 @@ def is_free(
     """Whether a gang that holds nothing could take these devices: free, or shared by gangs that it may be with; CPUs and the like there."""
     D = t.D
     for k in range(first, first + count):
-        holder = D[c.D_HOLDER, devices[k]]
-        if holder == c.FREE:
+        holder = D[Device.HOLDER, devices[k]]
+        if holder == FREE:
             continue
-        if not shared or holder != c.SHARED:
+        if not shared or holder != SHARED:
             return False
         seat = seats.device[devices[k]]
         while seat >= 0:
@@ -136,11 +136,11 @@ def is_free(
     if not asks_beside(t.OF, option):
         return True
     for k in range(first, first + count):
-        node, here = D[c.D_NODE, devices[k]], 0
+        node, here = D[Device.NODE, devices[k]], 0
         for other in range(first, first + count):
-            here += int(D[c.D_NODE, devices[other]] == node)
-        for side in range(c.BESIDE):
-            amount = t.OF[c.O_CPUS + side, option]
+            here += int(D[Device.NODE, devices[other]] == node)
+        for side in range(HOST_RESOURCES):
+            amount = t.OF[Option.CPUS + side, option]
             if amount > 0.0 and t.NF[side, node] + SLACK < amount * here:
                 return False
     return True
@@ -172,14 +172,14 @@ def keeps_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, sh
 @kernel
 def restyle_seated(t: Matrices, seats: SharedSeats, company: MayShare, row: int, option: int, only_less: bool, at: int) -> bool:
     """Another option on the same devices, if every node has what it takes beside. Whether it is in use, or was not to be tried yet."""
-    old = t.I[c.OPTION, row]
+    old = t.I[Job.OPTION, row]
     if old == option:
         return True
     if seats.gang[GANG_FIRST, row] < 0:
         return restyle(t, row, option, only_less)
     less = True
-    for side in range(c.BESIDE):
-        less = less and t.OF[c.O_CPUS + side, option] <= t.OF[c.O_CPUS + side, old]
+    for side in range(HOST_RESOURCES):
+        less = less and t.OF[Option.CPUS + side, option] <= t.OF[Option.CPUS + side, old]
     if only_less and not less:
         return True
     count = list_devices(t, seats, row, company.gets, at)
@@ -198,6 +198,6 @@ def own_seats(t: Matrices, seats: SharedSeats, company: MayShare, row: int, at: 
         if seats.seat[SEAT_BESIDE, first] >= 0:
             return
         seat = seats.seat[SEAT_NEXT, seat]
-    option, count = t.I[c.OPTION, row], list_devices(t, seats, row, company.gets, at)
+    option, count = t.I[Job.OPTION, row], list_devices(t, seats, row, company.gets, at)
     rise(t, seats, row)
     settle_down(t, seats, company, row, option, company.gets, at, count, False)

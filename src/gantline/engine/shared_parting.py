@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine.gang import settle
-from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, NOTHING, STAYS, WAITS
+from gantline.engine.gang_turns import Change, Paid
 from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
-from gantline.engine.shared_ask import (
-    A_COUNT,
-    A_FIRST,
-    A_GETS,
-    A_GROUP,
-    A_OPTION,
-    A_ROW,
-    A_WANTS,
-    A_WIDEST,
-    JOINS,
-    OWN_PLACE,
-    SHARES_NAMED,
-    UNTOUCHED,
-    W_ACT,
-    W_CHANGE,
-    W_END,
-    W_HAD,
-    W_HELD,
-    W_KEPT,
-    W_OPTION,
-    W_SHARED,
-    SharedTurns,
-)
+from gantline.engine.shared_ask import Ask, End, SharedTurns, Want, Work
 from gantline.engine.shared_gang import TOUCHED, MayShare, keeps_seats, leave_devices, list_devices, restyle_seated, settle_down
 
 _RESOURCES = int(Reason.RESOURCES)
@@ -44,26 +22,26 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
     ask, work = turns.ask, turns.work
     at = 0
     for k in range(turns.size[0]):
-        row = ask[A_ROW, k]
-        work[W_CHANGE, k], work[W_ACT, k], work[W_END, k], work[W_KEPT, k] = WAITS, NOTHING, UNTOUCHED, 0
-        if t.I[c.PHASE, row] == PENDING:
+        row = ask[Ask.ROW, k]
+        work[Work.CHANGE, k], work[Work.ACT, k], work[Work.END, k], work[Work.KEPT, k] = Change.WAITS, Paid.NOTHING, End.UNTOUCHED, 0
+        if t.I[Job.PHASE, row] == PENDING:
             continue
-        work[W_CHANGE, k], work[W_HAD, k] = BOUND, at
-        if ask[A_OPTION, k] < 0:
+        work[Work.CHANGE, k], work[Work.HAD, k] = Change.BOUND, at
+        if ask[Ask.OPTION, k] < 0:
             continue
-        work[W_OPTION, k], work[W_SHARED, k] = t.I[c.OPTION, row], int(seats.gang[GANG_FIRST, row] >= 0)
-        work[W_HELD, k] = list_devices(t, seats, row, company.had, at)
-        at += work[W_HELD, k]
+        work[Work.OPTION, k], work[Work.SHARED, k] = t.I[Job.OPTION, row], int(seats.gang[GANG_FIRST, row] >= 0)
+        work[Work.HELD, k] = list_devices(t, seats, row, company.had, at)
+        at += work[Work.HELD, k]
         seat = seats.gang[GANG_FIRST, row]
         while seat >= 0:
             seats.seat[SEAT_KEPT, seat] = 0
             seat = seats.seat[SEAT_NEXT, seat]
     for n in range(turns.size[0]):
-        k = ask[A_WIDEST, n]
-        if ask[A_WANTS, k] == JOINS and work[W_CHANGE, k] == BOUND and ask[A_OPTION, k] >= 0:
+        k = ask[Ask.WIDEST, n]
+        if ask[Ask.WANTS, k] == Want.JOINS and work[Work.CHANGE, k] == Change.BOUND and ask[Ask.OPTION, k] >= 0:
             _settle_in(t, seats, company, turns, k)
     for k in range(turns.size[0]):
-        if work[W_CHANGE, k] != WAITS and ask[A_OPTION, k] >= 0:
+        if work[Work.CHANGE, k] != Change.WAITS and ask[Ask.OPTION, k] >= 0:
             _decide_change(t, seats, company, turns, k, now, min_run)
 
 
@@ -71,87 +49,87 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Sh
 def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     """A member of a group may stay where it is, if the group has no other devices yet."""
     ask, work, had = turns.ask, turns.work, company.had
-    row, option, old = ask[A_ROW, k], ask[A_OPTION, k], work[W_OPTION, k]
-    if t.OI[c.O_TYPE, old] != t.OI[c.O_TYPE, option] or t.OI[c.O_GPUS, option] != work[W_HELD, k]:
+    row, option, old = ask[Ask.ROW, k], ask[Ask.OPTION, k], work[Work.OPTION, k]
+    if t.OI[Option.TYPE, old] != t.OI[Option.TYPE, option] or t.OI[Option.GPUS, option] != work[Work.HELD, k]:
         return
-    first = turns.pool[ask[A_GROUP, k]]
+    first = turns.pool[ask[Ask.GROUP, k]]
     if first >= 0:
-        for mine in range(work[W_HELD, k]):
+        for mine in range(work[Work.HELD, k]):
             inside = False
-            for theirs in range(work[W_HELD, first]):
-                inside = inside or had[work[W_HAD, k] + mine] == had[work[W_HAD, first] + theirs]
+            for theirs in range(work[Work.HELD, first]):
+                inside = inside or had[work[Work.HAD, k] + mine] == had[work[Work.HAD, first] + theirs]
             if not inside:
                 return
-    if keeps_seats(t, seats, company, row, True, had, work[W_HAD, k], work[W_HELD, k]):
-        work[W_CHANGE, k] = STAYS
+    if keeps_seats(t, seats, company, row, True, had, work[Work.HAD, k], work[Work.HELD, k]):
+        work[Work.CHANGE, k] = Change.STAYS
         if first < 0:
-            turns.pool[ask[A_GROUP, k]] = k
+            turns.pool[ask[Ask.GROUP, k]] = k
 
 
 @kernel
 def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float, min_run: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
-    row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
-    shared, change, kept = work[W_SHARED, k] == 1, LEAVES, 0
-    if wants == JOINS:
-        change = STAYS if work[W_CHANGE, k] == STAYS else LEAVES
-    elif wants == OWN_PLACE:
-        old, spread = work[W_OPTION, k], t.OI[c.O_NODES, option]
-        alike = t.OI[c.O_TYPE, old] == t.OI[c.O_TYPE, option] and t.OI[c.O_GPUS, option] == work[W_HELD, k]
-        if alike and (spread == 0 or spread == t.I[c.SPREAD, row]):
-            change, kept = STAYS, work[W_HELD, k]
+    row, option, wants, first = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], work[Work.HAD, k]
+    shared, change, kept = work[Work.SHARED, k] == 1, Change.LEAVES, 0
+    if wants == Want.JOINS:
+        change = Change.STAYS if work[Work.CHANGE, k] == Change.STAYS else Change.LEAVES
+    elif wants == Want.OWN_PLACE:
+        old, spread = work[Work.OPTION, k], t.OI[Option.NODES, option]
+        alike = t.OI[Option.TYPE, old] == t.OI[Option.TYPE, option] and t.OI[Option.GPUS, option] == work[Work.HELD, k]
+        if alike and (spread == 0 or spread == t.I[Job.SPREAD, row]):
+            change, kept = Change.STAYS, work[Work.HELD, k]
     else:
         kept = _common_first(turns, company, k)
-        same = kept == work[W_HELD, k] and kept == ask[A_COUNT, k]
+        same = kept == work[Work.HELD, k] and kept == ask[Ask.COUNT, k]
         for n in range(kept):
-            same = same and had[first + n] == turns.named[ask[A_FIRST, k] + n]
-        change = STAYS if same else (KEEPS if kept > 0 else LEAVES)
-    if shared and wants != JOINS and change != LEAVES:
-        if change == KEEPS:
+            same = same and had[first + n] == turns.named[ask[Ask.FIRST, k] + n]
+        change = Change.STAYS if same else (Change.KEEPS if kept > 0 else Change.LEAVES)
+    if shared and wants != Want.JOINS and change != Change.LEAVES:
+        if change == Change.KEEPS:
             common = _list_common(turns, company, k)
-            if not keeps_seats(t, seats, company, row, wants == SHARES_NAMED, company.gets, ask[A_GETS, k], common):
-                change = LEAVES
-        elif not keeps_seats(t, seats, company, row, wants == SHARES_NAMED, had, first, work[W_HELD, k]):
-            change = LEAVES
-    bound = change == LEAVES and now < t.F[c.LAST_START, row] + min_run
-    work[W_CHANGE, k] = BOUND if bound else change
+            if not keeps_seats(t, seats, company, row, wants == Want.SHARES_NAMED, company.gets, ask[Ask.GETS, k], common):
+                change = Change.LEAVES
+        elif not keeps_seats(t, seats, company, row, wants == Want.SHARES_NAMED, had, first, work[Work.HELD, k]):
+            change = Change.LEAVES
+    bound = change == Change.LEAVES and now < t.F[Job.LAST_START, row] + min_run
+    work[Work.CHANGE, k] = Change.BOUND if bound else change
 
 
 @kernel
 def part_with_shared(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
     for k in range(turns.size[0]):
-        if turns.work[W_CHANGE, k] != WAITS and turns.work[W_CHANGE, k] != BOUND:
+        if turns.work[Work.CHANGE, k] != Change.WAITS and turns.work[Work.CHANGE, k] != Change.BOUND:
             _part_with(t, seats, company, turns, k, now)
 
 
 @kernel
 def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, now: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
-    row, option, wants, first = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], work[W_HAD, k]
-    shared, change = work[W_SHARED, k] == 1, work[W_CHANGE, k]
-    if change == STAYS:
-        if wants <= SHARES_NAMED and not shared:
+    row, option, wants, first = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], work[Work.HAD, k]
+    shared, change = work[Work.SHARED, k] == 1, work[Work.CHANGE, k]
+    if change == Change.STAYS:
+        if wants <= Want.SHARES_NAMED and not shared:
             leave_devices(t, seats, company, row)
-            settle_down(t, seats, company, row, work[W_OPTION, k], had, first, work[W_HELD, k], True)
-        if not restyle_seated(t, seats, company, row, option, True, ask[A_GETS, k]) and seats.gang[GANG_FIRST, row] >= 0:
-            t.I[c.REASON, row] = _RESOURCES
+            settle_down(t, seats, company, row, work[Work.OPTION, k], had, first, work[Work.HELD, k], True)
+        if not restyle_seated(t, seats, company, row, option, True, ask[Ask.GETS, k]) and seats.gang[GANG_FIRST, row] >= 0:
+            t.I[Job.REASON, row] = _RESOURCES
         return
     settle(t.F, t.I, row, now)  # while it still counts as holding everything
     leave_devices(t, seats, company, row)
     company.row[TOUCHED, row] = 1
-    if change == KEEPS:
-        work[W_KEPT, k] = _list_common(turns, company, k)
-        settle_down(t, seats, company, row, work[W_OPTION, k], company.gets, ask[A_GETS, k], work[W_KEPT, k], shared)
+    if change == Change.KEEPS:
+        work[Work.KEPT, k] = _list_common(turns, company, k)
+        settle_down(t, seats, company, row, work[Work.OPTION, k], company.gets, ask[Ask.GETS, k], work[Work.KEPT, k], shared)
 
 
 @kernel
 def _common_first(turns: SharedTurns, company: MayShare, k: int) -> int:
     """How many of its devices a gang is to keep."""
     ask, work, count = turns.ask, turns.work, 0
-    for n in range(work[W_HELD, k]):
-        for m in range(ask[A_COUNT, k]):
-            count += int(company.had[work[W_HAD, k] + n] == turns.named[ask[A_FIRST, k] + m])
+    for n in range(work[Work.HELD, k]):
+        for m in range(ask[Ask.COUNT, k]):
+            count += int(company.had[work[Work.HAD, k] + n] == turns.named[ask[Ask.FIRST, k] + m])
     return count
 
 
@@ -159,9 +137,9 @@ def _common_first(turns: SharedTurns, company: MayShare, k: int) -> int:
 def _list_common(turns: SharedTurns, company: MayShare, k: int) -> int:
     """Write down those, in the order in which it has them."""
     ask, work, count = turns.ask, turns.work, 0
-    for n in range(work[W_HELD, k]):
-        for m in range(ask[A_COUNT, k]):
-            if company.had[work[W_HAD, k] + n] == turns.named[ask[A_FIRST, k] + m]:
-                company.gets[ask[A_GETS, k] + count] = company.had[work[W_HAD, k] + n]
+    for n in range(work[Work.HELD, k]):
+        for m in range(ask[Ask.COUNT, k]):
+            if company.had[work[Work.HAD, k] + n] == turns.named[ask[Ask.FIRST, k] + m]:
+                company.gets[ask[Ask.GETS, k] + count] = company.had[work[Work.HAD, k] + n]
                 count += 1
     return count

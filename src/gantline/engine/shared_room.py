@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.engine.group_turns import DEVICE_LINES, ENDED_LINES, GROUP_LINES, ReadTurns
-from gantline.engine.shared_ask import ASK_LINES, WORK_LINES, CommitMoment, SharedTurns
+from gantline.engine.shared_ask import Ask, CommitMoment, SharedTurns, Work
 from gantline.engine.shared_gang import COMPANY_LINES, MayShare
 from gantline.engine.state import State
 
@@ -16,7 +16,7 @@ class SharedRoom:
 
     def __init__(self) -> None:
         none = _room()
-        self._turns = SharedTurns(_room(ASK_LINES), _room(WORK_LINES), none, none, np.zeros(1, dtype=np.int64))
+        self._turns = SharedTurns(_room(len(Ask)), _room(len(Work)), none, none, np.zeros(1, dtype=np.int64))
         self._company = MayShare(_room(COMPANY_LINES), none, none)
         self._read = ReadTurns(_room(GROUP_LINES), _room(ENDED_LINES), np.zeros(ENDED_LINES, dtype=np.int64), _room(DEVICE_LINES))
         self._moment: CommitMoment | None = None
@@ -25,7 +25,7 @@ class SharedRoom:
         """Columns for so many turns, all zero, of so many groups that have no devices yet; `named` are devices that rows name."""
         room = self._turns
         if room.ask.shape[1] < count:
-            room = room._replace(ask=_room(ASK_LINES, count), work=_room(WORK_LINES, count))
+            room = room._replace(ask=_room(len(Ask), count), work=_room(len(Work), count))
         if len(room.pool) < groups:
             room = room._replace(pool=_room(0, groups))
         if len(room.named) < len(named):

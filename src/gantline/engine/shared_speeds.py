@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import Mode
@@ -55,12 +55,12 @@ def set_divided_speeds(t: Matrices, seats: SharedSeats, by: WhatDivides, rows: I
             seat = seats.seat[SEAT_NEXT, seat]
     for k in range(count):
         by.marks[by.near[k]] = 0
-        known = known and not t.F[c.CHECKPOINT, by.near[k]] > 0.0 and _are_noted(t, seats, by, by.near[k])
+        known = known and not t.F[Job.CHECKPOINT, by.near[k]] > 0.0 and _are_noted(t, seats, by, by.near[k])
     if not known:
         return False
     for k in range(count):
         row = by.near[k]
-        if t.I[c.PHASE, row] == RUNNING or t.I[c.PHASE, row] == STARTING:
+        if t.I[Job.PHASE, row] == RUNNING or t.I[Job.PHASE, row] == STARTING:
             _set_speed(t, row, _divided(t, seats, by, row), by.changes, now)
     return True
 
@@ -85,7 +85,7 @@ def list_around(t: Matrices, seats: SharedSeats, by: WhatDivides, team: Ints, ro
     for row in range(by.marks.shape[0]):
         if by.marks[row] == 1:
             by.marks[row] = 0
-            if t.I[c.PHASE, row] == RUNNING or t.I[c.PHASE, row] == STARTING:
+            if t.I[Job.PHASE, row] == RUNNING or t.I[Job.PHASE, row] == STARTING:
                 by.near[count] = row
                 count += 1
     return count
@@ -126,13 +126,13 @@ def _note(by: WhatDivides, row: int, count: int) -> int:
 @kernel
 def _are_noted(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> bool:
     """Whether the numbers are those of the present grants of a gang and of those on its devices."""
-    if by.special[row] and by.noted[row] != t.I[c.EPOCH, row]:
+    if by.special[row] and by.noted[row] != t.I[Job.EPOCH, row]:
         return False
     seat = seats.gang[GANG_FIRST, row]
     while seat >= 0:
         other = seats.device[seats.seat[SEAT_DEVICE, seat]]
         while other >= 0:
-            if by.noted[seats.seat[SEAT_ROW, other]] != t.I[c.EPOCH, seats.seat[SEAT_ROW, other]]:
+            if by.noted[seats.seat[SEAT_ROW, other]] != t.I[Job.EPOCH, seats.seat[SEAT_ROW, other]]:
                 return False
             other = seats.seat[SEAT_BESIDE, other]
         seat = seats.seat[SEAT_NEXT, seat]
@@ -154,23 +154,23 @@ def _divided(t: Matrices, seats: SharedSeats, by: WhatDivides, row: int) -> floa
 @kernel
 def _alone(t: Matrices, seats: SharedSeats, row: int) -> float:
     """Work per second by its option, by whether it sits on as few nodes as it can."""
-    option, spread = t.I[c.OPTION, row], t.I[c.SPREAD, row]
+    option, spread = t.I[Job.OPTION, row], t.I[Job.SPREAD, row]
     if spread > 1:
         seat = seats.gang[GANG_FIRST, row]
-        first = seats.seat[SEAT_DEVICE, seat] if seat >= 0 else t.I[c.HEAD, row]
-        size = t.NI[c.N_GPUS, t.D[c.D_NODE, first]]
-        if spread > (t.I[c.HELD, row] + size - 1) // size:
-            return float(t.OF[c.O_RATE_SPREAD, option])
-    return float(t.OF[c.O_RATE, option])
+        first = seats.seat[SEAT_DEVICE, seat] if seat >= 0 else t.I[Job.HEAD, row]
+        size = t.NI[Node.GPUS, t.D[Device.NODE, first]]
+        if spread > (t.I[Job.HELD, row] + size - 1) // size:
+            return float(t.OF[Option.RATE_SPREAD, option])
+    return float(t.OF[Option.RATE, option])
 
 
 @kernel
 def _set_speed(t: Matrices, row: int, rate: float, changes: Ints, now: float) -> None:
-    t.F[c.SPEED_UNTIL, row] = np.inf
-    if rate == t.F[c.RATE, row]:
+    t.F[Job.SPEED_UNTIL, row] = np.inf
+    if rate == t.F[Job.RATE, row]:
         return
-    if changes.shape[0] > 0 and t.F[c.LAST_START, row] < now:
+    if changes.shape[0] > 0 and t.F[Job.LAST_START, row] < now:
         changes[row] += 1
     settle(t.F, t.I, row, now)
-    t.F[c.RATE, row] = rate
+    t.F[Job.RATE, row] = rate
     set_due(t.F, row)

@@ -8,49 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import FREE, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine import log as g
-from gantline.engine import settings as s
 from gantline.engine.find_place import find_place
 from gantline.engine.gang import close_interval, halt, open_interval, price, rest, set_due, start
-from gantline.engine.gang_turns import BOUND, KEEPS, LEAVES, MOVE, RESIZE, RESUME, START, STAYS, WAITS
-from gantline.engine.log import LogColumns
+from gantline.engine.gang_turns import Change, Paid
+from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.engine.seats import GANG_FIRST, SharedSeats
-from gantline.engine.shared_ask import (
-    A_FIRST,
-    A_GETS,
-    A_GROUP,
-    A_LEAD,
-    A_MATE,
-    A_OPTION,
-    A_RETURNS,
-    A_ROW,
-    A_WANTS,
-    A_WHOLE,
-    GRANTED,
-    HALTED,
-    IN_PART,
-    JOINS,
-    OWNS_NAMED,
-    RESTORED,
-    SHARES_NAMED,
-    UNTOUCHED,
-    W_ACT,
-    W_CHANGE,
-    W_END,
-    W_HAD,
-    W_HELD,
-    W_KEPT,
-    W_OPTION,
-    W_SHARED,
-    WAITED,
-    CommitMoment,
-    SharedTurns,
-)
+from gantline.engine.settings import Amount
+from gantline.engine.shared_ask import Ask, CommitMoment, End, SharedTurns, Want, Work
 from gantline.engine.shared_gang import (
     MayShare,
     is_free,
@@ -79,11 +48,11 @@ def take_shared_turns(
     """The turns of those in [begin, end)."""
     ask, work = turns.ask, turns.work
     for k in range(begin, end):
-        if work[W_CHANGE, k] == BOUND or work[W_END, k] != UNTOUCHED:
+        if work[Work.CHANGE, k] == Change.BOUND or work[Work.END, k] != End.UNTOUCHED:
             continue
-        if ask[A_WHOLE, k] == 1:
-            _turn_together(t, seats, company, turns, ask[A_LEAD, k], moment)
-        elif work[W_CHANGE, k] == STAYS:
+        if ask[Ask.WHOLE, k] == 1:
+            _turn_together(t, seats, company, turns, ask[Ask.LEAD, k], moment)
+        elif work[Work.CHANGE, k] == Change.STAYS:
             _adjust(t, seats, company, turns, k)
         else:
             reason = _find(t, seats, company, turns, k, moment)
@@ -104,80 +73,80 @@ def _turn_together(
 ) -> None:
     """Every member that is not in place yet gets one, or none of them does."""
     ask, work = turns.ask, turns.work
-    group, failed, reason = ask[A_GROUP, leader], -1, 0
+    group, failed, reason = ask[Ask.GROUP, leader], -1, 0
     pool = turns.pool[group]
     k = leader
     while k >= 0 and failed < 0:
-        if work[W_CHANGE, k] != STAYS:
-            reason = _TOGETHER if work[W_CHANGE, k] == BOUND else _find(t, seats, company, turns, k, moment)
+        if work[Work.CHANGE, k] != Change.STAYS:
+            reason = _TOGETHER if work[Work.CHANGE, k] == Change.BOUND else _find(t, seats, company, turns, k, moment)
             if reason != 0:
                 failed = k
             else:
                 _take_found(t, seats, company, turns, k)  # so that the next one finds another
-        k = ask[A_MATE, k]
+        k = ask[Ask.MATE, k]
     k = leader
     while k >= 0 and k != failed:
-        if work[W_CHANGE, k] != STAYS:
-            leave_devices(t, seats, company, ask[A_ROW, k])
-        k = ask[A_MATE, k]
+        if work[Work.CHANGE, k] != Change.STAYS:
+            leave_devices(t, seats, company, ask[Ask.ROW, k])
+        k = ask[Ask.MATE, k]
     if failed >= 0:
         turns.pool[group] = pool
     for begins in range(2):
         k = leader
         while k >= 0:
-            change = work[W_CHANGE, k]
-            if begins == 0 and change == STAYS:
+            change = work[Work.CHANGE, k]
+            if begins == 0 and change == Change.STAYS:
                 _adjust(t, seats, company, turns, k)
-            elif begins == 1 and change != STAYS and change != BOUND and failed < 0:
+            elif begins == 1 and change != Change.STAYS and change != Change.BOUND and failed < 0:
                 _begin(t, seats, company, turns, k, moment)
-            elif begins == 1 and change != STAYS and change != BOUND:
+            elif begins == 1 and change != Change.STAYS and change != Change.BOUND:
                 _refuse(t, seats, company, turns, k, reason if k == failed else _TOGETHER, moment)
-                if work[W_END, k] == UNTOUCHED:
-                    work[W_END, k] = WAITED
-            k = ask[A_MATE, k]
+                if work[Work.END, k] == End.UNTOUCHED:
+                    work[Work.END, k] = End.WAITED
+            k = ask[Ask.MATE, k]
 
 
 @kernel
 def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     """Change in place what needs no restart: CPUs, and whether it shares."""
     ask, work = turns.ask, turns.work
-    row = ask[A_ROW, k]
+    row = ask[Ask.ROW, k]
     shared = seats.gang[GANG_FIRST, row] >= 0
-    whole = restyle_seated(t, seats, company, row, ask[A_OPTION, k], False, ask[A_GETS, k])
+    whole = restyle_seated(t, seats, company, row, ask[Ask.OPTION, k], False, ask[Ask.GETS, k])
     if not whole:
-        t.I[c.REASON, row] = _RESOURCES
-    if ask[A_WANTS, k] > SHARES_NAMED and seats.gang[GANG_FIRST, row] >= 0:
-        own_seats(t, seats, company, row, ask[A_GETS, k])
+        t.I[Job.REASON, row] = _RESOURCES
+    if ask[Ask.WANTS, k] > Want.SHARES_NAMED and seats.gang[GANG_FIRST, row] >= 0:
+        own_seats(t, seats, company, row, ask[Ask.GETS, k])
     touch_beside(seats, company, row)
     if whole or shared:
-        work[W_END, k] = GRANTED if whole else IN_PART
+        work[Work.END, k] = End.GRANTED if whole else End.IN_PART
 
 
 @kernel
 def _find(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, moment: CommitMoment) -> int:
     """Write down the devices that a row gets, which are free; or why there are none (0: there are)."""
     ask, work, gets = turns.ask, turns.work, company.gets
-    row, option, wants, at = ask[A_ROW, k], ask[A_OPTION, k], ask[A_WANTS, k], ask[A_GETS, k]
+    row, option, wants, at = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], ask[Ask.GETS, k]
     if option < 0:
         return _INFEASIBLE
-    need = t.OI[c.O_GPUS, option]
-    pool = turns.pool[ask[A_GROUP, k]] if wants == JOINS else -1
-    if wants == SHARES_NAMED or wants == OWNS_NAMED:
+    need = t.OI[Option.GPUS, option]
+    pool = turns.pool[ask[Ask.GROUP, k]] if wants == Want.JOINS else -1
+    if wants == Want.SHARES_NAMED or wants == Want.OWNS_NAMED:
         for n in range(need):
-            gets[at + n] = turns.named[ask[A_FIRST, k] + n]
+            gets[at + n] = turns.named[ask[Ask.FIRST, k] + n]
     elif pool >= 0:
-        stays = work[W_CHANGE, pool] == STAYS
+        stays = work[Work.CHANGE, pool] == Change.STAYS
         for n in range(need):
-            gets[at + n] = company.had[work[W_HAD, pool] + n] if stays else gets[ask[A_GETS, pool] + n]
+            gets[at + n] = company.had[work[Work.HAD, pool] + n] if stays else gets[ask[Ask.GETS, pool] + n]
     elif not _choose(t, row, option, gets, at, moment):
         free = 0
         for node in range(t.NI.shape[1]):
-            free += t.NI[c.N_FREE, node] if t.NI[c.N_TYPE, node] == t.OI[c.O_TYPE, option] else 0
+            free += t.NI[Node.FREE, node] if t.NI[Node.TYPE, node] == t.OI[Option.TYPE, option] else 0
         return _FRAGMENTED if free >= need else _RESOURCES
-    if work[W_KEPT, k] > 0:
+    if work[Work.KEPT, k] > 0:
         leave_devices(t, seats, company, row)
-        work[W_KEPT, k] = 0
-    if not is_free(t, seats, company, row, option, gets, at, need, wants <= SHARES_NAMED, False):
+        work[Work.KEPT, k] = 0
+    if not is_free(t, seats, company, row, option, gets, at, need, wants <= Want.SHARES_NAMED, False):
         return _RESOURCES
     return 0
 
@@ -188,9 +157,9 @@ def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, moment: Com
     nodes, counts = moment.scratch[0], moment.scratch[1]
     used = find_place(t, moment.rules, row, option, False, nodes, counts)
     for n in range(used):
-        device, left = t.NI[c.N_FIRST, nodes[n]], counts[n]
+        device, left = t.NI[Node.FIRST, nodes[n]], counts[n]
         while left > 0:
-            if t.D[c.D_HOLDER, device] == c.FREE:
+            if t.D[Device.HOLDER, device] == FREE:
                 gets[at] = device
                 at += 1
                 left -= 1
@@ -201,9 +170,11 @@ def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, moment: Com
 @kernel
 def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int) -> None:
     ask = turns.ask
-    wants, option, group = ask[A_WANTS, k], ask[A_OPTION, k], ask[A_GROUP, k]
-    settle_down(t, seats, company, ask[A_ROW, k], option, company.gets, ask[A_GETS, k], t.OI[c.O_GPUS, option], wants <= SHARES_NAMED)
-    if wants == JOINS and turns.pool[group] < 0:
+    wants, option, group = ask[Ask.WANTS, k], ask[Ask.OPTION, k], ask[Ask.GROUP, k]
+    settle_down(
+        t, seats, company, ask[Ask.ROW, k], option, company.gets, ask[Ask.GETS, k], t.OI[Option.GPUS, option], wants <= Want.SHARES_NAMED
+    )
+    if wants == Want.JOINS and turns.pool[group] < 0:
         turns.pool[group] = k
 
 
@@ -219,63 +190,63 @@ def _begin(
     """The row takes the devices that were found: it starts, starts again elsewhere, or goes on after a pause."""
     F, I, ask, work, amount = t.F, t.I, turns.ask, turns.work, moment.rules.amount
     now, log, out = moment.times[0], moment.log, moment.out
-    row, option, change = ask[A_ROW, k], ask[A_OPTION, k], work[W_CHANGE, k]
-    need = t.OI[c.O_GPUS, option]
-    if change == WAITS:
-        work[W_ACT, k] = START if F[c.FIRST_START, row] != F[c.FIRST_START, row] else RESUME
+    row, option, change = ask[Ask.ROW, k], ask[Ask.OPTION, k], work[Work.CHANGE, k]
+    need = t.OI[Option.GPUS, option]
+    if change == Change.WAITS:
+        work[Work.ACT, k] = Paid.START if F[Job.FIRST_START, row] != F[Job.FIRST_START, row] else Paid.RESUME
     else:
-        alike = t.OI[c.O_TYPE, work[W_OPTION, k]] == t.OI[c.O_TYPE, option]
-        work[W_ACT, k] = RESIZE if work[W_HELD, k] != need and alike else MOVE
-        close_interval(I, row, now, _MOVED if work[W_HELD, k] == need else _RESIZED, log)
-    if change == LEAVES:
+        alike = t.OI[Option.TYPE, work[Work.OPTION, k]] == t.OI[Option.TYPE, option]
+        work[Work.ACT, k] = Paid.RESIZE if work[Work.HELD, k] != need and alike else Paid.MOVE
+        close_interval(I, row, now, _MOVED if work[Work.HELD, k] == need else _RESIZED, log)
+    if change == Change.LEAVES:
         rest(F, I, row, now)
         out[1] += 1
     _take_found(t, seats, company, turns, k)
-    if change == KEEPS:
-        I[c.EPOCH, row] += 1
-        F[c.SAFE, row] = F[c.DONE, row]
+    if change == Change.KEEPS:
+        I[Job.EPOCH, row] += 1
+        F[Job.SAFE, row] = F[Job.DONE, row]
         open_interval(I, t.D, row, now, log)
     else:
         start(t, row, now, moment.rules, log)
         out[0] += 1
     if seats.gang[GANG_FIRST, row] >= 0:
-        _log_seats(I, row, company.gets, ask[A_GETS, k], need, log)
-    if change != WAITS:
-        F[c.SINCE, row] = now + price(amount[s.S_RESIZE] if work[W_ACT, k] == RESIZE else amount[s.S_MOVE], need, amount)
+        _log_seats(I, row, company.gets, ask[Ask.GETS, k], need, log)
+    if change != Change.WAITS:
+        F[Job.SINCE, row] = now + price(amount[Amount.RESIZE] if work[Work.ACT, k] == Paid.RESIZE else amount[Amount.MOVE], need, amount)
         set_due(F, row)
-    elif ask[A_RETURNS, k] == 1 and work[W_ACT, k] == RESUME:
-        work[W_ACT, k] = SWITCH
-        F[c.SINCE, row] = now + price(moment.times[1], need, amount)
+    elif ask[Ask.RETURNS, k] == 1 and work[Work.ACT, k] == Paid.RESUME:
+        work[Work.ACT, k] = SWITCH
+        F[Job.SINCE, row] = now + price(moment.times[1], need, amount)
         set_due(F, row)
-    work[W_END, k] = GRANTED
+    work[Work.END, k] = End.GRANTED
 
 
 @kernel
 def _log_seats(I: Ints, row: int, devices: Ints, first: int, count: int, log: LogColumns) -> None:
     """Shared devices are in no chain that the log could follow."""
-    at, offset = I[c.INTERVAL, row], log.written[g.DEVICES]
+    at, offset = I[Job.INTERVAL, row], log.written[LogSize.DEVICES]
     for n in range(count):
         log.device[offset + n] = devices[first + n]
-    log.written[g.DEVICES] = offset + count
-    log.entry[g.L_COUNT, at] = count
+    log.written[LogSize.DEVICES] = offset + count
+    log.entry[Interval.COUNT, at] = count
 
 
 @kernel
 def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: SharedTurns, k: int, reason: int, moment: CommitMoment) -> None:
     """The row gets nothing of this, and goes back to what it had, if that is still free."""
     ask, work = turns.ask, turns.work
-    row, change = ask[A_ROW, k], work[W_CHANGE, k]
-    t.I[c.REASON, row] = reason
-    if change != KEEPS and change != LEAVES:
+    row, change = ask[Ask.ROW, k], work[Work.CHANGE, k]
+    t.I[Job.REASON, row] = reason
+    if change != Change.KEEPS and change != Change.LEAVES:
         return
-    if work[W_KEPT, k] > 0:
+    if work[Work.KEPT, k] > 0:
         leave_devices(t, seats, company, row)
-        work[W_KEPT, k] = 0
-    old, first, count, shared = work[W_OPTION, k], work[W_HAD, k], work[W_HELD, k], work[W_SHARED, k] == 1
+        work[Work.KEPT, k] = 0
+    old, first, count, shared = work[Work.OPTION, k], work[Work.HAD, k], work[Work.HELD, k], work[Work.SHARED, k] == 1
     if is_free(t, seats, company, row, old, company.had, first, count, shared, True):
         settle_down(t, seats, company, row, old, company.had, first, count, shared)
-        work[W_END, k] = RESTORED
+        work[Work.END, k] = End.RESTORED
         return
     halt(t.F, t.I, row, moment.times[0], reason, moment.log)
     moment.out[1] += 1
-    work[W_END, k] = HALTED
+    work[Work.END, k] = End.HALTED

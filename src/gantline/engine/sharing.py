@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Node, Option
 from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.holdings import Holdings
 from gantline.engine.placing import choose_devices, extend
@@ -46,13 +46,13 @@ class Pools:
         OI = self.state.tables.options.I
         runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
         staying: set[int] = set()
-        for w in sorted(runners, key=lambda w: -int(OI[c.O_GPUS, w.option])):
+        for w in sorted(runners, key=lambda w: -int(OI[Option.GPUS, w.option])):
             held = self.holdings.of(w.row)
-            same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
+            same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option])
             pool = self._pools.setdefault(w.company, [])
             both = set(held.devices) | set(pool)
             inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
-            if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside and claims.claim(w, held.devices):
+            if same_type and len(held.devices) == OI[Option.GPUS, w.option] and inside and claims.claim(w, held.devices):
                 staying.add(w.row)
                 self.add(w, held.devices)
         return staying
@@ -73,11 +73,11 @@ class Pools:
     def find(self, w: Wanted) -> list[int] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
         t = self.state.tables
-        need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
-        mine = [d for d in self._pools.get(w.company, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
+        need, kind = int(t.options.I[Option.GPUS, w.option]), int(t.options.I[Option.TYPE, w.option])
+        mine = [d for d in self._pools.get(w.company, ()) if t.NI[Node.TYPE, t.D[Device.NODE, d]] == kind]
         usable = [d for d in mine if self.holdings.is_open(d) and not self.memory.lacking(w.row, (d,))]
         if w.item.nodes:
-            usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
+            usable = [d for d in usable if int(t.D[Device.NODE, d]) in w.item.nodes]
         if w.item.size > len(usable):
             wider = self._widen(w, usable, need)
             if wider is not None:

@@ -12,8 +12,8 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.granted import Granted
@@ -59,7 +59,7 @@ class ShownGangs:
 
     def holding(self, rows: Ints) -> Ints:
         """Those of the rows that hold something."""
-        phase = self.state.tables.I[c.PHASE][rows]
+        phase = self.state.tables.I[Job.PHASE][rows]
         return np.asarray(rows[(phase == RUNNING) | (phase == STARTING)])
 
     def around(self, rows: Ints) -> Ints:
@@ -111,7 +111,7 @@ class ShownGangs:
     def pieces(self, rows: Ints) -> HeldPieces:
         """What these rows hold."""
         t, granted = self.state.tables, self.state.tables.granted
-        option = t.I[c.OPTION][rows]
+        option = t.I[Job.OPTION][rows]
         if self.as_columns():
             alone, divided = np.zeros((2, len(rows)))
             read_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, alone, divided)
@@ -140,7 +140,7 @@ class ShownGangs:
             assert grant is not None
             for number, (item, members, given) in enumerate(zip(grant.items, grant.members, grant.fluid)):
                 piece = replace(grant, items=(item,), members=(members,), fluid=(given,))
-                rate = float(self.state.tables.options.F[c.O_RATE, given[0]])
+                rate = float(self.state.tables.options.F[Option.RATE, given[0]])
                 speed = self._divided(row, piece, rate)
                 if number == 0:
                     grants[at], whole[at], speeds[at], options[at] = piece, rate, speed, given[0]
@@ -158,8 +158,8 @@ class ShownGangs:
         """What a model is shown of these rows."""
         state, t, option = self.state, self.state.tables, pieces.option
         owners = rows if pieces.owner is None else rows[pieces.owner]
-        held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][owners])
-        moves = (moving(t.F, t.I, owners, state.now, c.DONE), np.maximum(t.F[c.SINCE][owners], state.now))
+        held = (t.options.I[Option.TYPE][option], t.options.I[Option.GPUS][option], t.I[Job.SPREAD][owners])
+        moves = (moving(t.F, t.I, owners, state.now, Job.DONE), np.maximum(t.F[Job.SINCE][owners], state.now))
         return Gangs(
             *(state.now, state.learned, t.cluster, owners, *held, *moves, pieces.alone, pieces.divided, pieces.grants),
             _columns=pieces.columns,
@@ -176,7 +176,7 @@ class ShownGangs:
 
     def _name(self, row: int) -> tuple[str, str]:
         t = self.state.tables
-        return t.ids[row], t.models[t.I[c.MODEL, row]]
+        return t.ids[row], t.models[t.I[Job.MODEL, row]]
 
     def mates(self, row: int, grant: Grant) -> list[int]:
         """The gangs on a device of its own; where it shares none but is in a group, the others of the group."""
@@ -186,12 +186,12 @@ class ShownGangs:
     def by_options(self, rows: Ints) -> Floats:
         """Work per second of the options in use, by whether gangs sit on as few nodes as they can."""
         t = self.state.tables
-        option, spread = t.I[c.OPTION][rows], t.I[c.SPREAD][rows]
-        rate: Floats = t.options.F[c.O_RATE][option]
+        option, spread = t.I[Job.OPTION][rows], t.I[Job.SPREAD][rows]
+        rate: Floats = t.options.F[Option.RATE][option]
         for at in np.flatnonzero(spread > 1).tolist():
-            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, self.books.first_device(int(rows[at]))]])
-            if spread[at] > -(-int(t.I[c.HELD, rows[at]]) // size):
-                rate[at] = t.options.F[c.O_RATE_SPREAD, option[at]]
+            size = int(t.NI[Node.GPUS, t.D[Device.NODE, self.books.first_device(int(rows[at]))]])
+            if spread[at] > -(-int(t.I[Job.HELD, rows[at]]) // size):
+                rate[at] = t.options.F[Option.RATE_SPREAD, option[at]]
         return rate
 
 

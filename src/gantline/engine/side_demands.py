@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
-from gantline.core.columns import BESIDE_NAMES
+from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import RefusedError
 from gantline.core.options import Option
 from gantline.engine.beside_reasons import UNITS
@@ -35,7 +35,7 @@ def options_with_memory(cluster: Cluster, job: str, options: list[Option], need:
 def _shortage(cluster: Cluster, option: Option) -> str:
     """What is missing for an option; empty: nothing."""
     nodes = [node for node in cluster.nodes if node.type == cluster.types[option.type]]
-    for what, unit, each in zip(BESIDE_NAMES, UNITS, amounts_beside(option)):
+    for what, unit, each in zip(HOST_RESOURCE_NAMES, UNITS, amounts_beside(option)):
         has = [float(getattr(node, what)) for node in nodes]
         whole = each * max(option.gpus, 1)
         if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:

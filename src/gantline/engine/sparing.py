@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job
 from gantline.core.phases import STARTING
 from gantline.core.plan import Ranking
 from gantline.core.policy import OrderPolicy, Policy
@@ -66,21 +66,21 @@ class Sparing:
         """Lock gangs that the next decision must not stop."""
         I, rows = self.state.tables.I, self.state.running_rows
         spared = set(rows[self._needs(rows)].tolist())
-        I[c.LOCKED, list(self.rows - spared)] = 0
-        fresh = [row for row in spared - self.rows if I[c.LOCKED, row] == 0]
-        I[c.LOCKED, fresh] = 1
+        I[Job.LOCKED, list(self.rows - spared)] = 0
+        fresh = [row for row in spared - self.rows if I[Job.LOCKED, row] == 0]
+        I[Job.LOCKED, fresh] = 1
         self.rows = (self.rows & spared) | set(fresh)
 
     def _needs(self, rows: Ints) -> Bools:
         F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
-        young = now < F[c.LAST_START][rows] + self.grace
-        starting = (I[c.PHASE][rows] == STARTING) | (now < F[c.SINCE][rows])
+        young = now < F[Job.LAST_START][rows] + self.grace
+        starting = (I[Job.PHASE][rows] == STARTING) | (now < F[Job.SINCE][rows])
         unsaved = young & ~starting
         unsaved[unsaved] = [self.unsaved(row) for row in rows[unsaved].tolist()]
         return np.asarray(young & (starting | unsaved))
 
     def _unsaved_by_tables(self, row: int) -> bool:
-        return 0.0 < self.state.tables.F[c.CHECKPOINT, row] < math.inf and safe_work(self.state, row) <= 0.0
+        return 0.0 < self.state.tables.F[Job.CHECKPOINT, row] < math.inf and safe_work(self.state, row) <= 0.0
 
     # --- when to look -----------------------------------------------------------------------------------------------------
     def next_end(self, now: float) -> float:
@@ -88,8 +88,8 @@ class Sparing:
         F, turn = self.state.tables.F, self.turn
         found = (math.floor(now / turn + 1e-9) + 1) * turn if self._stops and self._in_turns else math.inf
         for row in self.rows:
-            since = float(F[c.SINCE, row])
-            for end in (since, since + float(F[c.CHECKPOINT, row]), float(F[c.LAST_START, row]) + self.grace):
+            since = float(F[Job.SINCE, row])
+            for end in (since, since + float(F[Job.CHECKPOINT, row]), float(F[Job.LAST_START, row]) + self.grace):
                 found = min(found, end if end > now else math.inf)
         return found
 

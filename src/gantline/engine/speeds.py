@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant
-from gantline.engine import lists as ls
 from gantline.engine.advance import soonest
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
+from gantline.engine.lists import RowCount
 from gantline.engine.state import State
 from gantline.models.model import Act, check_model, overrides
 
@@ -78,12 +78,12 @@ class Speeds:
         if self.model is None:
             return math.inf
         lists = self.state.lists
-        return soonest(self.state.tables.F, lists.running, lists.number[ls.RUNNING], c.SPEED_UNTIL)
+        return soonest(self.state.tables.F, lists.running, lists.number[RowCount.RUNNING], Job.SPEED_UNTIL)
 
     def refresh_due(self) -> None:
         """Ask about rows with an expired speed."""
         rows = self.state.running_rows
-        due = rows[self.state.tables.F[c.SPEED_UNTIL][rows] <= self.state.now]
+        due = rows[self.state.tables.F[Job.SPEED_UNTIL][rows] <= self.state.now]
         if len(due):
             self.refresh(due)
 
@@ -97,10 +97,10 @@ class Speeds:
     def begun(self, before: Ints) -> None:
         """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are the rows that ran until now."""
         F, rows, now = self.state.tables.F, self.state.running_rows, self.state.now
-        started = rows[F[c.LAST_START][rows] == now]
+        started = rows[F[Job.LAST_START][rows] == now]
         if not len(started):
             return
-        acts = np.where(F[c.FIRST_START][started] == now, int(Act.START), int(Act.RESUME))
+        acts = np.where(F[Job.FIRST_START][started] == now, int(Act.START), int(Act.RESUME))
         acts[np.isin(started, before)] = int(Act.MOVE)
         self.pay(started, acts)
         self.refresh(rows if self.about_everyone else started)
@@ -123,7 +123,7 @@ class Speeds:
             if not seconds >= 0.0:
                 raise UsageError(f"a cost of {seconds} s", where="performance model", fix="seconds from zero on, or NaN")
             seen.add(at)
-            F[c.SINCE, rows[at]] = now + seconds
+            F[Job.SINCE, rows[at]] = now + seconds
             set_due(F, int(rows[at]))
 
     def refresh(self, rows: Ints) -> None:
@@ -154,12 +154,12 @@ class Speeds:
 
     def _set(self, rows: Ints, speeds: Floats, until: Floats) -> None:
         F, I = self.state.tables.F, self.state.tables.I
-        saving = F[c.CHECKPOINT][rows]
-        for row in rows[(saving > 0.0) & (F[c.RATE][rows] != speeds)].tolist() if saving.any() else ():
+        saving = F[Job.CHECKPOINT][rows]
+        for row in rows[(saving > 0.0) & (F[Job.RATE][rows] != speeds)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         changes = self.state.tables.rate_changes
         if changes is not None:
-            changes[rows[(F[c.RATE][rows] != speeds) & (F[c.LAST_START][rows] < self.state.now)]] += 1
+            changes[rows[(F[Job.RATE][rows] != speeds) & (F[Job.LAST_START][rows] < self.state.now)]] += 1
         set_speeds(F, I, rows, speeds, until, self.state.now)
 
     @staticmethod

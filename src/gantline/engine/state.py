@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.columns import ASKED_TOGETHER, Job, Option
 from gantline.core.costs import Costs
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.left import NOBODY, Left, joined, read_left, without
@@ -17,13 +17,11 @@ from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Matrices, Tables
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import Log
 from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
-from gantline.engine.settings import EngineRules
+from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk_notes import SCRATCH_ROWS
 from gantline.policies.placement.rules import PlacementRule
 from gantline.policies.placement.skew import is_sensitive
@@ -46,8 +44,10 @@ class State:
 
     def __post_init__(self) -> None:
         rows = self.tables.F.shape[1]
-        sizes = int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
-        active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))
+        sizes = int(self.tables.I[Job.SMALLEST].max(initial=0)) + 2
+        active, running, waiting, number, demand = (
+            np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, len(RowCount), sizes)
+        )
         self.lists = Lists(active, running, waiting, number, demand)
         self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
@@ -59,45 +59,45 @@ class State:
         self.shown: Ints = np.zeros(0, dtype=np.int64)  # the active rows when the policy was asked for the plan in force
         self.gone = NOBODY  # what left since that question, before this state was made
         self.log = Log()
-        self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
+        self._without_devices = bool((self.tables.options.I[Option.GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
         self.out: Ints = np.zeros(2, dtype=np.int64)  # gangs that a commit has started, and stopped
-        self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
-        self.SF = np.zeros(s.SF_COUNT)
+        self.SI: Ints = np.zeros(len(Switch), dtype=np.int64)
+        self.SF = np.zeros(len(Amount))
         self.rules = EngineRules(self.SI, self.SF)
         regime = self.regime
         self.place_by(self.placement)
-        self.SI[s.S_KEEP_EVICTIONS] = int(regime.keep_evictions)
-        self.SI[s.S_BOUNDARY] = int(regime.finish_at_boundary)
-        self.SI[s.S_LEAST_LOST] = int(self.facts.victims == "least-lost")
-        self.SI[s.S_SEED] = self.seed
-        self.SF[s.S_START] = self.costs.start
-        self.SF[s.S_RESUME] = self.costs.resume
-        self.SF[s.S_MOVE] = self.costs.move
-        self.SF[s.S_DOUBLING] = self.costs.doubling
-        self.SF[s.S_RESIZE] = self.costs.resize
-        self.SF[s.S_MIN_RUN] = self.min_run
-        self.SF[s.S_CREDIT] = regime.round if regime.credit_round else 0.0
+        self.SI[Switch.KEEP_EVICTIONS] = int(regime.keep_evictions)
+        self.SI[Switch.BOUNDARY] = int(regime.finish_at_boundary)
+        self.SI[Switch.LEAST_LOST] = int(self.facts.victims == "least-lost")
+        self.SI[Switch.SEED] = self.seed
+        self.SF[Amount.START] = self.costs.start
+        self.SF[Amount.RESUME] = self.costs.resume
+        self.SF[Amount.MOVE] = self.costs.move
+        self.SF[Amount.DOUBLING] = self.costs.doubling
+        self.SF[Amount.RESIZE] = self.costs.resize
+        self.SF[Amount.MIN_RUN] = self.min_run
+        self.SF[Amount.CREDIT] = regime.round if regime.credit_round else 0.0
 
     def place_by(self, rule: PlacementRule) -> None:
         """Gangs are placed by this rule from now on: the run's own, or the one that the plan in force names."""
         self.rule = rule
         self.judge_models(0)
-        self.SI[s.S_RULE] = rule.code
-        self.SI[s.S_WHOLE] = int(rule.whole)
-        self.SI[s.S_MONOTONE] = int(rule.monotone)
-        self.SI[s.S_ONE_NODE] = int(rule.one_node)
-        self.SI[s.S_TOGETHER] = int(rule.together)
+        self.SI[Switch.RULE] = rule.code
+        self.SI[Switch.WHOLE] = int(rule.whole)
+        self.SI[Switch.MONOTONE] = int(rule.monotone)
+        self.SI[Switch.ONE_NODE] = int(rule.one_node)
+        self.SI[Switch.TOGETHER] = int(rule.together)
 
     def judge_models(self, first: int) -> None:
         """Which jobs, from this row on, the rule keeps together because of their models, where it looks at models."""
         limit = self.rule.skew_limit
         if limit is not None:
             t = self.tables
-            codes, which = np.unique(t.I[c.MODEL, first:], return_inverse=True)
+            codes, which = np.unique(t.I[Job.MODEL, first:], return_inverse=True)
             sensitive = np.array([is_sensitive(t.models[code], limit) for code in codes.tolist()], dtype=np.int64)
-            own = t.I[c.CONSOLIDATE, first:]
-            own[:] = np.where(own == c.ASKED_TOGETHER, own, sensitive[which])
+            own = t.I[Job.CONSOLIDATE, first:]
+            own[:] = np.where(own == ASKED_TOGETHER, own, sensitive[which])
 
     def _width(self) -> int:
         """Columns of scratch space that a walk may need."""
@@ -110,7 +110,7 @@ class State:
 
         Nothing here looks at the other rows: most of them have ended long ago, and a live service never stops adding to them.
         """
-        rows, most = self.tables.F.shape[1], int(self.tables.I[c.SMALLEST, row]) + 2
+        rows, most = self.tables.F.shape[1], int(self.tables.I[Job.SMALLEST, row]) + 2
         self._without_devices = self._without_devices or most == 2
         lists = self.lists
         if rows >= len(lists.active):
@@ -135,27 +135,27 @@ class State:
     @property
     def rows(self) -> Ints:
         """Active rows in order of arrival."""
-        return self.lists.active[: self.lists.number[ls.ACTIVE]]
+        return self.lists.active[: self.lists.number[RowCount.ACTIVE]]
 
     @property
     def running_rows(self) -> Ints:
         """Rows that hold devices."""
-        return self.lists.running[: self.lists.number[ls.RUNNING]]
+        return self.lists.running[: self.lists.number[RowCount.RUNNING]]
 
     @property
     def waiting_rows(self) -> Ints:
         """Rows that wait for devices."""
-        return self.lists.waiting[: self.lists.number[ls.WAITING]]
+        return self.lists.waiting[: self.lists.number[RowCount.WAITING]]
 
     @property
     def all_arrived(self) -> bool:
         """Whether no job is still to be submitted."""
-        return bool(self.lists.number[ls.NEXT] >= self.tables.count)
+        return bool(self.lists.number[RowCount.NEXT] >= self.tables.count)
 
     def activate(self, rows: Ints) -> None:
         """These rows, in order of arrival, are the active ones."""
         self.lists.active[: len(rows)] = rows
-        self.lists.number[ls.ACTIVE] = len(rows)
+        self.lists.number[RowCount.ACTIVE] = len(rows)
         self.shown = rows.copy()
 
     def rebuild(self) -> None:
@@ -177,9 +177,9 @@ class State:
     def movable(self, rows: Ints) -> Bools:
         """Which gangs may be stopped: not locked, not in flight, and past their minimum run (as `eviction.movable`)."""
         F, I = self.tables.F, self.tables.I
-        phase = I[c.PHASE][rows]
-        able = ((phase == Phase.RUNNING) | (phase == Phase.STARTING)) & (I[c.LOCKED][rows] == 0)
-        return np.asarray(able & (self.now >= F[c.LAST_START][rows] + self.min_run))
+        phase = I[Job.PHASE][rows]
+        able = ((phase == Phase.RUNNING) | (phase == Phase.STARTING)) & (I[Job.LOCKED][rows] == 0)
+        return np.asarray(able & (self.now >= F[Job.LAST_START][rows] + self.min_run))
 
     def snapshot(self, rows: Ints | None = None) -> Snapshot:
         """This instant, as a policy sees it: all active rows, or these of them."""
@@ -192,7 +192,7 @@ class State:
 
     def left(self) -> Left:
         """The jobs that were active when the policy was asked for the plan in force, and have left since."""
-        phase = self.tables.I[c.PHASE][self.shown]
+        phase = self.tables.I[Job.PHASE][self.shown]
         fresh = read_left(self.tables, self.shown[(phase < PENDING) | (phase > STOPPING)])
         return joined(without(self.gone, self.rows), fresh)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.inputs import Submit
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
@@ -15,9 +15,9 @@ from gantline.core.options import Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables
-from gantline.engine import lists as ls
 from gantline.engine.job_changes import code_of
 from gantline.engine.job_rows import JobRows
+from gantline.engine.lists import RowCount
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.side_demands import check_side_demands, options_with_memory
 from gantline.engine.state import State
@@ -63,13 +63,13 @@ class Submissions:
             t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
-        if t.I[c.CONSOLIDATE, row]:
-            t.I[c.CONSOLIDATE, row] = c.ASKED_TOGETHER
-        t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
-        t.I[c.PHASE, row] = int(Phase.FUTURE)
-        t.F[c.WORK, row] = float("inf") if value.work is None else value.work
+        if t.I[Job.CONSOLIDATE, row]:
+            t.I[Job.CONSOLIDATE, row] = ASKED_TOGETHER
+        t.F[Job.ARRIVAL, row] = t.F[Job.SINCE, row] = value.time
+        t.I[Job.PHASE, row] = int(Phase.FUTURE)
+        t.F[Job.WORK, row] = float("inf") if value.work is None else value.work
         if value.work is not None and "estimate" not in reader:
-            t.F[c.ESTIMATE, row] = value.work
+            t.F[Job.ESTIMATE, row] = value.work
         if value.work is None and "estimate" not in reader:
             t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
@@ -86,7 +86,7 @@ class Submissions:
         twice = next((one for one in names if self.rows.is_open(one)), None)
         if twice is not None or len(set(names)) < len(names):
             raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
-        to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
+        to_come = t.F[Job.ARRIVAL, state.lists.number[RowCount.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
@@ -118,7 +118,7 @@ class Submissions:
 
             own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
         check_side_demands(cluster, name, own)
-        return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(c.DEVICE_MEMORY, 0.0))
+        return options_with_memory(cluster, name, own, Reader(reader.raw("metrics", {}), reader.at("metrics")).number(DEVICE_MEMORY, 0.0))
 
 
 def _check_traffic(metrics: Reader) -> None:

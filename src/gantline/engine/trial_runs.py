@@ -7,7 +7,7 @@ and a start: its processes have what they did in memory.
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.plan import TRIAL, Assignment
@@ -30,7 +30,7 @@ def note_trials(state: State) -> None:
     t = state.tables
     for row, grant in t.granted.items():
         if is_trial(grant) and row not in t.trials:
-            t.trials[row] = float(t.F[c.DONE, row])
+            t.trials[row] = float(t.F[Job.DONE, row])
 
 
 def discard_trials(state: State) -> None:
@@ -39,7 +39,7 @@ def discard_trials(state: State) -> None:
     F, I = t.F, t.I
     for row in [row for row in t.trials if not is_trial(t.granted.get(row))]:
         before = t.trials.pop(row)
-        if not Phase(int(I[c.PHASE, row])).terminal:
+        if not Phase(int(I[Job.PHASE, row])).terminal:
             settle(F, I, row, state.now)
-            F[c.DONE, row] = F[c.SAFE, row] = before
+            F[Job.DONE, row] = F[Job.SAFE, row] = before
             set_due(F, row)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
-from gantline.engine.log import L_END, L_REASON
+from gantline.core.columns import Job
+from gantline.engine.log import Interval
 from gantline.engine.state import State
 
 
@@ -19,7 +19,7 @@ class BeforeWalk:
         self._places = t.NF.copy(), t.NI.copy(), t.D.copy()
         self._lists = tuple(each.copy() for each in (lists.running, lists.waiting, lists.demand, lists.number))
         self._written = state.log.LN.copy()
-        open_ = t.I[c.INTERVAL, state.running_rows]
+        open_ = t.I[Job.INTERVAL, state.running_rows]
         self._open = open_[open_ >= 0]
 
     def restore(self) -> None:
@@ -29,4 +29,4 @@ class BeforeWalk:
         for now, then in zip((t.NF, t.NI, t.D, lists.running, lists.waiting, lists.demand, lists.number), (*self._places, *self._lists)):
             now[:] = then
         log.LN[:] = self._written
-        log.LF[L_END, self._open], log.LI[L_REASON, self._open] = np.nan, 0
+        log.LF[Interval.END, self._open], log.LI[Interval.REASON, self._open] = np.nan, 0

@@ -15,24 +15,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import asks_beside
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
-from gantline.engine import walk_notes as w
 from gantline.engine.eviction import make_room, movable, restore
 from gantline.engine.find_place import find_place
 from gantline.engine.gang import give_back, halt, price, set_due, start, take
-from gantline.engine.lists import Lists
+from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import before
-from gantline.engine.settings import EngineRules
-from gantline.engine.walk_notes import Notes, notes_on, slot
+from gantline.engine.settings import Amount, EngineRules, Switch
+from gantline.engine.walk_notes import WALK_COUNTS, Notes, Walk, notes_on, slot
 from gantline.policies.placement.few_nodes import largest_node
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
@@ -48,118 +45,118 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
     F, I, running, waiting = t.F, t.I, lists.running, lists.waiting
     notes = notes_on(scratch)
     number = notes.number
-    keep, misfit = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_MISFIT]
-    n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
+    keep, misfit = rules.switch[Switch.KEEP_EVICTIONS] == 1, rules.switch[Switch.MISFIT]
+    n_run, n_wait = lists.number[RowCount.RUNNING], lists.number[RowCount.WAITING]
     begin(t, lists, rules, notes)
     _stop_unwanted(t, lists, rules, notes, log, now)
     _look_ahead(lists, notes)
-    while number[w.AT_WAITING] < n_wait or number[w.UNDECIDED] > 0:
-        if number[w.HOPEFUL] == 0 and number[w.UNDECIDED] == 0 and not keep:
+    while number[Walk.AT_WAITING] < n_wait or number[Walk.UNDECIDED] > 0:
+        if number[Walk.HOPEFUL] == 0 and number[Walk.UNDECIDED] == 0 and not keep:
             break
-        from_running = number[w.AT_RUNNING] < n_run
-        if from_running and number[w.AT_WAITING] < n_wait:
-            from_running = before(F, running[number[w.AT_RUNNING]], waiting[number[w.AT_WAITING]])
-        elif not from_running and number[w.AT_WAITING] >= n_wait:
+        from_running = number[Walk.AT_RUNNING] < n_run
+        if from_running and number[Walk.AT_WAITING] < n_wait:
+            from_running = before(F, running[number[Walk.AT_RUNNING]], waiting[number[Walk.AT_WAITING]])
+        elif not from_running and number[Walk.AT_WAITING] >= n_wait:
             break
         if from_running:
-            row = running[number[w.AT_RUNNING]]
-            number[w.AT_RUNNING] += 1
+            row = running[number[Walk.AT_RUNNING]]
+            number[Walk.AT_RUNNING] += 1
             if _keeps_its_devices(t, rules, notes, row, now):
                 continue
         else:
-            row = waiting[number[w.AT_WAITING]]
-            number[w.AT_WAITING] += 1
-            smallest = I[c.SMALLEST, row]
+            row = waiting[number[Walk.AT_WAITING]]
+            number[Walk.AT_WAITING] += 1
+            smallest = I[Job.SMALLEST, row]
             notes.ahead[smallest] -= 1
-            if smallest <= number[w.HOPE]:
-                number[w.HOPEFUL] -= 1
-            if F[c.KEY, row] == np.inf:
-                I[c.REASON, row] = _DEFERRED
+            if smallest <= number[Walk.HOPE]:
+                number[Walk.HOPEFUL] -= 1
+            if F[Job.KEY, row] == np.inf:
+                I[Job.REASON, row] = _DEFERRED
                 continue
         why = _place(t, lists, rules, notes, log, row, now)
         if why != _PLACED:
-            I[c.REASON, row] = why
+            I[Job.REASON, row] = why
             if misfit == _STOP:
                 break
         _hope_again(lists, notes)
-    for v in range(number[w.VICTIMS]):
+    for v in range(number[Walk.VICTIMS]):
         row = notes.victim[v]
-        if I[c.FLAGS, row] != 0:
-            I[c.FLAGS, row] = 0
+        if I[Job.FLAGS, row] != 0:
+            I[Job.FLAGS, row] = 0
             halt(F, I, row, now, _PREEMPTED, log)
-            number[w.STOPPED] += 1
-    if number[w.STARTED] > 0 or number[w.STOPPED] > 0:
-        regroup(F, I, lists, number[w.AT_WAITING], notes.gain)
-    out[0], out[1] = number[w.STARTED], number[w.STOPPED]
+            number[Walk.STOPPED] += 1
+    if number[Walk.STARTED] > 0 or number[Walk.STOPPED] > 0:
+        regroup(F, I, lists, number[Walk.AT_WAITING], notes.gain)
+    out[0], out[1] = number[Walk.STARTED], number[Walk.STOPPED]
 
 
 @kernel
 def begin(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes) -> None:
     """Nothing has been tried yet; what is free, and what could be had of those that run."""
     number, NI = notes.number, t.NI
-    for k in range(w.NUMBERS):
+    for k in range(WALK_COUNTS):
         number[k] = 0
-    number[w.BACK] = lists.number[ls.RUNNING] - 1
+    number[Walk.BACK] = lists.number[RowCount.RUNNING] - 1
     for node in range(NI.shape[1]):
-        number[w.TYPES] = max(number[w.TYPES], NI[c.N_TYPE, node] + 1)
-    for k in range(number[w.TYPES]):
+        number[Walk.TYPES] = max(number[Walk.TYPES], NI[Node.TYPE, node] + 1)
+    for k in range(number[Walk.TYPES]):
         notes.free[k], notes.reclaim[k], notes.apart[k] = 0, 0, 1 << 60
-    for k in range(2 * number[w.TYPES]):
+    for k in range(2 * number[Walk.TYPES]):
         notes.tried[k], notes.tried_all[k] = 1 << 60, 1 << 60
     for node in range(NI.shape[1]):
-        notes.free[NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
-    if rules.switch[s.S_ONE_NODE] == 1:
+        notes.free[NI[Node.TYPE, node]] += NI[Node.FREE, node]
+    if rules.switch[Switch.ONE_NODE] == 1:
         _tell_apart(NI, notes)
 
 
 @kernel
 def _tell_apart(NI: Ints, notes: Notes) -> None:
     """Gangs up to the largest node sit on one, larger ones on several idle ones, which need not be large where nodes of a type differ."""
-    for k in range(notes.number[w.TYPES]):
+    for k in range(notes.number[Walk.TYPES]):
         notes.apart[k] = largest_node(NI, k)
     for node in range(NI.shape[1]):  # below zero: they differ
-        kind, size = NI[c.N_TYPE, node], NI[c.N_GPUS, node]
-        if NI[c.N_UP, node] == 1 and 0 < size < abs(notes.apart[kind]):
+        kind, size = NI[Node.TYPE, node], NI[Node.GPUS, node]
+        if NI[Node.UP, node] == 1 and 0 < size < abs(notes.apart[kind]):
             notes.apart[kind] = -abs(notes.apart[kind])
-    for k in range(notes.number[w.TYPES]):
+    for k in range(notes.number[Walk.TYPES]):
         notes.apart[k] = -notes.apart[k] if notes.apart[k] < 0 else 1 << 60
 
 
 @kernel
 def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, now: float) -> None:
     """Stop what the policy does not want to run now; what the others hold might become free."""
-    if rules.switch[s.S_PREEMPT] == 0:
+    if rules.switch[Switch.PREEMPT] == 0:
         return
     I = t.I
-    for k in range(lists.number[ls.RUNNING]):
+    for k in range(lists.number[RowCount.RUNNING]):
         row = lists.running[k]
-        if movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
-            kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
-            if t.F[c.KEY, row] == np.inf:
-                notes.free[kind] += I[c.HELD, row]
+        if movable(t.F, I, row, now, rules.amount[Amount.MIN_RUN]):
+            kind = t.OI[Option.TYPE, I[Job.OPTION, row]]
+            if t.F[Job.KEY, row] == np.inf:
+                notes.free[kind] += I[Job.HELD, row]
                 give_back(t, row)
                 halt(t.F, I, row, now, _DEFERRED, log)
-                notes.number[w.STOPPED] += 1
+                notes.number[Walk.STOPPED] += 1
             else:
-                notes.reclaim[kind] += I[c.HELD, row]
+                notes.reclaim[kind] += I[Job.HELD, row]
 
 
 @kernel
 def _look_ahead(lists: Lists, notes: Notes) -> None:
     """All rows are still to come; count those that are small enough to find a place."""
     number, sizes = notes.number, lists.demand.shape[0]
-    number[w.HOPE] = _largest_hope(notes)
+    number[Walk.HOPE] = _largest_hope(notes)
     for k in range(sizes):
         notes.ahead[k] = lists.demand[k]
-        if k <= number[w.HOPE]:
-            number[w.HOPEFUL] += lists.demand[k]
+        if k <= number[Walk.HOPE]:
+            number[Walk.HOPEFUL] += lists.demand[k]
 
 
 @kernel
 def _largest_hope(notes: Notes) -> int:
     """The largest gang that might still get devices, by what was tried and what there is."""
     hope = 0
-    for k in range(notes.number[w.TYPES]):
+    for k in range(notes.number[Walk.TYPES]):
         most = notes.free[k] + notes.reclaim[k]
         hope = max(hope, min(notes.tried_all[slot(notes, k, most)] - 1, most))
     return int(hope)
@@ -169,32 +166,32 @@ def _largest_hope(notes: Notes) -> int:
 def _hope_again(lists: Lists, notes: Notes) -> None:
     """What may still become free has changed: count anew the rows that it could fit."""
     number, sizes = notes.number, lists.demand.shape[0]
-    old, new = number[w.HOPE], _largest_hope(notes)
+    old, new = number[Walk.HOPE], _largest_hope(notes)
     for k in range(new + 1, min(old + 1, sizes)):
-        number[w.HOPEFUL] -= notes.ahead[k]
+        number[Walk.HOPEFUL] -= notes.ahead[k]
     for k in range(old + 1, min(new + 1, sizes)):
-        number[w.HOPEFUL] += notes.ahead[k]
-    number[w.HOPE] = new
+        number[Walk.HOPEFUL] += notes.ahead[k]
+    number[Walk.HOPE] = new
 
 
 @kernel
 def _keeps_its_devices(t: Matrices, rules: EngineRules, notes: Notes, row: int, now: float) -> bool:
     """The turn of one that runs: it stays, or, if it has been a victim, gets its devices back where they are still free."""
     I, number = t.I, notes.number
-    kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
-    if I[c.FLAGS, row] == 0:
-        if rules.switch[s.S_PREEMPT] == 1 and movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
-            notes.reclaim[kind] -= I[c.HELD, row]
-            if number[w.BY_NODE] == 1:
-                device = I[c.HEAD, row]
+    kind = t.OI[Option.TYPE, I[Job.OPTION, row]]
+    if I[Job.FLAGS, row] == 0:
+        if rules.switch[Switch.PREEMPT] == 1 and movable(t.F, I, row, now, rules.amount[Amount.MIN_RUN]):
+            notes.reclaim[kind] -= I[Job.HELD, row]
+            if number[Walk.BY_NODE] == 1:
+                device = I[Job.HEAD, row]
                 while device >= 0:
-                    t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1 - t.D[c.D_CLOSED, device]
-                    device = t.D[c.D_NEXT, device]
+                    t.NI[Node.RECLAIM, t.D[Device.NODE, device]] -= 1 - t.D[Device.CLOSED, device]
+                    device = t.D[Device.NEXT, device]
         return True
-    number[w.UNDECIDED] -= 1
-    if rules.switch[s.S_KEEP_EVICTIONS] == 0 and restore(t, notes, I[c.FLAGS, row] - 1):
-        notes.free[kind] -= I[c.HELD, row]
-        I[c.FLAGS, row] = 0
+    number[Walk.UNDECIDED] -= 1
+    if rules.switch[Switch.KEEP_EVICTIONS] == 0 and restore(t, notes, I[Job.FLAGS, row] - 1):
+        notes.free[kind] -= I[Job.HELD, row]
+        I[Job.FLAGS, row] = 0
         return True
     return False
 
@@ -202,11 +199,11 @@ def _keeps_its_devices(t: Matrices, rules: EngineRules, notes: Notes, row: int, 
 @kernel
 def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, row: int, now: float) -> int:
     """Give the row the first of its options that can be had, and let it begin; else why there is none."""
-    OI, keep, preempt = t.OI, rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_PREEMPT] == 1
-    first, last = t.I[c.OPTION_FIRST, row], t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]
+    OI, keep, preempt = t.OI, rules.switch[Switch.KEEP_EVICTIONS] == 1, rules.switch[Switch.PREEMPT] == 1
+    first, last = t.I[Job.OPTION_FIRST, row], t.I[Job.OPTION_FIRST, row] + t.I[Job.OPTION_COUNT, row]
     fragmented = False
     for option in range(first, last):
-        kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
+        kind, need = OI[Option.TYPE, option], OI[Option.GPUS, option]
         enough = keep or need <= notes.free[kind] + notes.reclaim[kind]
         plain, at = implies_smaller(t, rules, option), slot(notes, kind, need)
         if not enough or (plain and not keep and need >= notes.tried_all[at]):
@@ -226,8 +223,8 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
             if used > 0:
                 enter(t, rules, notes, log, row, option, used, now)
                 return _PLACED
-        smaller = option + 1 < last and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need
-        if smaller and rules.switch[s.S_MISFIT] != _SHRINK:  # smaller options are for the shrink rule only
+        smaller = option + 1 < last and OI[Option.TYPE, option + 1] == kind and OI[Option.GPUS, option + 1] < need
+        if smaller and rules.switch[Switch.MISFIT] != _SHRINK:  # smaller options are for the shrink rule only
             break
     return _FRAGMENTED if fragmented else (_PRIORITY if preempt else _RESOURCES)
 
@@ -235,25 +232,25 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 @kernel
 def implies_smaller(t: Matrices, rules: EngineRules, option: int) -> bool:
     """Whether a place for a gang implies a place for every smaller one."""
-    beside = asks_beside(t.OF, option) or t.OI[c.O_NODES, option] != 0
-    return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
+    beside = asks_beside(t.OF, option) or t.OI[Option.NODES, option] != 0
+    return bool(not beside and rules.switch[Switch.MONOTONE] == 1 and t.OI[Option.GPUS, option] > 0)
 
 
 @kernel
 def enter(t: Matrices, rules: EngineRules, notes: Notes, log: LogColumns, row: int, option: int, used: int, now: float) -> None:
     """The row takes the place that was found; if it ran elsewhere until now, it has moved."""
-    moved = t.I[c.FLAGS, row] != 0
+    moved = t.I[Job.FLAGS, row] != 0
     if moved:
         halt(t.F, t.I, row, now, _MOVED, log)
-        notes.number[w.STOPPED] += 1
-        t.I[c.FLAGS, row] = 0
+        notes.number[Walk.STOPPED] += 1
+        t.I[Job.FLAGS, row] = 0
     take(t, row, option, notes.nodes, notes.counts, used)
     start(t, row, now, rules, log)
     if moved:
-        t.F[c.SINCE, row] = now + price(rules.amount[s.S_MOVE], t.I[c.HELD, row], rules.amount)
+        t.F[Job.SINCE, row] = now + price(rules.amount[Amount.MOVE], t.I[Job.HELD, row], rules.amount)
         set_due(t.F, row)
-    notes.free[t.OI[c.O_TYPE, option]] -= t.OI[c.O_GPUS, option]
-    notes.number[w.STARTED] += 1
+    notes.free[t.OI[Option.TYPE, option]] -= t.OI[Option.GPUS, option]
+    notes.number[Walk.STARTED] += 1
 
 
 @kernel
@@ -263,18 +260,18 @@ def regroup(F: Floats, I: Ints, lists: Lists, seen: int, stopped: Ints) -> None:
     Those that have stopped come in rank order, so one merge from behind puts all of them where they belong.
     """
     running, waiting, demand = lists.running, lists.waiting, lists.demand
-    n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
+    n_run, n_wait = lists.number[RowCount.RUNNING], lists.number[RowCount.WAITING]
     kept = 0
     begun = 0
     for k in range(seen):
         row = waiting[k]
-        if I[c.PHASE, row] == PENDING:
+        if I[Job.PHASE, row] == PENDING:
             waiting[kept] = row
             kept += 1
         else:
             running[n_run + begun] = row
             begun += 1
-            demand[I[c.SMALLEST, row]] -= 1
+            demand[I[Job.SMALLEST, row]] -= 1
     if begun > 0:
         for k in range(seen, n_wait):
             waiting[k - begun] = waiting[k]
@@ -283,14 +280,14 @@ def regroup(F: Floats, I: Ints, lists: Lists, seen: int, stopped: Ints) -> None:
     ended = 0
     for k in range(n_run + begun):
         row = running[k]
-        if I[c.PHASE, row] == PENDING:
+        if I[Job.PHASE, row] == PENDING:
             stopped[ended] = row
             ended += 1
-            demand[I[c.SMALLEST, row]] += 1
+            demand[I[Job.SMALLEST, row]] += 1
         else:
             running[kept] = row
             kept += 1
-    lists.number[ls.RUNNING], lists.number[ls.WAITING] = kept, n_wait + ended
+    lists.number[RowCount.RUNNING], lists.number[RowCount.WAITING] = kept, n_wait + ended
     at, left = n_wait - 1, ended - 1
     while left >= 0:
         if at >= 0 and before(F, stopped[left], waiting[at]):

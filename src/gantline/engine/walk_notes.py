@@ -5,27 +5,33 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gantline.core.arrays import Ints
+from gantline.core.constants import Constants
 from gantline.core.jit import kernel
 
 #: rows of the scratch matrix, in the order of the fields of `Notes`
 SCRATCH_ROWS: Final = 16
 ORDER: Final = 15  # that of `Notes.order`
 
-# what `Notes.number` holds
-AT_RUNNING: Final = 0  # how far the walk has come among those that run
-AT_WAITING: Final = 1  # and among those that wait
-BACK: Final = 2  # where the next victim is looked for, from the lowest rank up
-VICTIMS: Final = 3  # gangs that lost their devices
-SAVED: Final = 4  # devices of theirs that are remembered
-UNDECIDED: Final = 5  # victims that have not had their turn
-BY_NODE: Final = 6  # 1: what could be given up is counted per node
-CLEARED: Final = 7  # 1: the last gangs that were stopped had to sit on one node
-STARTED: Final = 8
-STOPPED: Final = 9
-TYPES: Final = 10  # device types
-HOPE: Final = 11  # the largest gang that might still get devices
-HOPEFUL: Final = 12  # how many of those still to come are that small
-NUMBERS: Final = 13
+
+class Walk(Constants):
+    """What `Notes.number` holds."""
+
+    AT_RUNNING: Final = 0  # how far the walk has come among those that run
+    AT_WAITING: Final = 1  # and among those that wait
+    BACK: Final = 2  # where the next victim is looked for, from the lowest rank up
+    VICTIMS: Final = 3  # gangs that lost their devices
+    SAVED: Final = 4  # devices of theirs that are remembered
+    UNDECIDED: Final = 5  # victims that have not had their turn
+    BY_NODE: Final = 6  # 1: what could be given up is counted per node
+    CLEARED: Final = 7  # 1: the last gangs that were stopped had to sit on one node
+    STARTED: Final = 8
+    STOPPED: Final = 9
+    TYPES: Final = 10  # device types
+    HOPE: Final = 11  # the largest gang that might still get devices
+    HOPEFUL: Final = 12  # how many of those still to come are that small
+
+
+WALK_COUNTS: Final = 13
 
 
 class Notes(NamedTuple):
@@ -61,4 +67,4 @@ def notes_on(scratch: Ints) -> Notes:
 @kernel
 def slot(notes: Notes, kind: int, need: int) -> int:
     """Where `tried` and `tried_all` keep what was found out about gangs of such a size."""
-    return kind if need <= notes.apart[kind] else kind + notes.number[TYPES]
+    return kind if need <= notes.apart[kind] else kind + notes.number[Walk.TYPES]

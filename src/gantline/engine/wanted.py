@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, Device, Job, Node, Option
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.tables import Tables
 from gantline.engine.option_rows import IMPOSSIBLE, OptionRows
@@ -84,7 +84,7 @@ def read_entries(
         members = tuple(groups.get(item.group, frozenset()) for item in items)
         chosen = tuple(_option(tables, options, row, item) for item in items)
         kind = _kind(items, claims)
-        if kind == "shared" and not items[0].parts and chosen[0] != IMPOSSIBLE and tables.options.I[c.O_GPUS, chosen[0]] == 0:
+        if kind == "shared" and not items[0].parts and chosen[0] != IMPOSSIBLE and tables.options.I[Option.GPUS, chosen[0]] == 0:
             kind = "gang"  # it has no device that it could share, and takes the CPUs of a node
         company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
@@ -157,18 +157,18 @@ def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int
     """The option of a row that has just these devices, of one type, and what else the assignment says."""
     if not all(0 <= d < t.D.shape[1] for d in devices) or len(set(devices)) < len(devices):
         return IMPOSSIBLE
-    there = {int(t.NI[c.N_TYPE, t.D[c.D_NODE, d]]) for d in devices}
+    there = {int(t.NI[Node.TYPE, t.D[Device.NODE, d]]) for d in devices}
     if len(there) > 1:
         return IMPOSSIBLE
     size, kind = len(devices), there.pop()
-    spans = len({int(t.D[c.D_NODE, d]) for d in devices})
+    spans = len({int(t.D[Device.NODE, d]) for d in devices})
     if item is None:
         found = options.find(row, -1, size, kind)
     elif item.type not in (-1, kind) or item.gpus not in (-1, size) or item.span not in (0, spans):
         return IMPOSSIBLE
     else:
         found = options.find(row, item.option, size, kind, amounts_beside(item))
-    torn = found != IMPOSSIBLE and t.options.I[c.O_NODES, found] == 1 < spans and t.I[c.CONSOLIDATE, row] == c.ASKED_TOGETHER
+    torn = found != IMPOSSIBLE and t.options.I[Option.NODES, found] == 1 < spans and t.I[Job.CONSOLIDATE, row] == ASKED_TOGETHER
     return IMPOSSIBLE if torn else found
 
 
@@ -183,7 +183,7 @@ def sound_numbers(table: Assignments) -> Bools:
     for name in ("fraction", "share"):
         if table.has(name):
             good &= table.column(name) <= 1.0
-    for name in c.BESIDE_NAMES:
+    for name in HOST_RESOURCE_NAMES:
         if table.has(name):
             good &= ~(table.column(name) < 0.0)
     if table.has("until"):

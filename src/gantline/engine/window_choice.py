@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import SHARED, Device, Node
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.core.node_events import NodeEvent
 from gantline.core.windows import AdvanceWindow
@@ -71,11 +71,13 @@ def _single_devices(cluster: Cluster) -> dict[str, set[int]]:
 def _open(state: State, devices: set[int]) -> bool:
     """Whether any row may have all of them, but for windows at other times."""
     t = state.tables
-    return all(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and (t.D[c.D_CLOSED, device] == 0 or device in t.kept_free) for device in devices)
+    return all(
+        t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and (t.D[Device.CLOSED, device] == 0 or device in t.kept_free) for device in devices
+    )
 
 
 def _in_the_way(state: State, devices: set[int], start: float, over_at: Callable[[int], float]) -> tuple[int, int]:
     """Devices that gangs will not have given up by then, and devices that are held now."""
-    holders = [int(state.tables.D[c.D_HOLDER, device]) for device in devices]
-    held = [row for row in holders if row >= 0 or row == c.SHARED]
-    return sum(row == c.SHARED or over_at(row) > start for row in held), len(held)
+    holders = [int(state.tables.D[Device.HOLDER, device]) for device in devices]
+    held = [row for row in holders if row >= 0 or row == SHARED]
+    return sum(row == SHARED or over_at(row) > start for row in held), len(held)

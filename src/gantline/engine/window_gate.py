@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Reserve, Unreserve
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
@@ -73,7 +73,7 @@ class WindowGate:
             del t.windows[name]
         wanted = {device for window in t.windows.values() for device in devices_of(t.cluster, window.places)}
         opened = t.kept_free - wanted
-        closed = {device for device in wanted if t.D[c.D_CLOSED, device] == 0}
+        closed = {device for device in wanted if t.D[Device.CLOSED, device] == 0}
         for device in opened | closed:
             t.cordon(device, closed=device in closed)
         t.kept_free = (t.kept_free - opened) | closed
@@ -92,12 +92,12 @@ class WindowGate:
         begun = [(window, devices_of(t.cluster, window.places)) for window in t.windows.values() if window.start <= self.state.now]
         stopped = 0
         for row in self.state.running_rows.tolist() if begun else ():
-            if int(I[c.PHASE, row]) not in (STARTING, RUNNING, RESIZING):
+            if int(I[Job.PHASE, row]) not in (STARTING, RUNNING, RESIZING):
                 continue
             held = self.grants.devices(row)
             if any(not self._is_for(row, window) and not devices.isdisjoint(held) for window, devices in begun):
                 self.grants.stop(row, Reason.WINDOW)
-                I[c.PREEMPTIONS, row] -= 1  # nothing that ranks higher has come
+                I[Job.PREEMPTIONS, row] -= 1  # nothing that ranks higher has come
                 stopped += 1
         if stopped:
             self.grants.refresh()
@@ -107,7 +107,7 @@ class WindowGate:
     # --- which rows may use the devices ----------------------------------------------------------------------------------
     def _is_for(self, row: int, window: AdvanceWindow) -> bool:
         t = self.state.tables
-        return window.admits(t.users[int(t.I[c.USER, row])], t.queues[int(t.I[c.QUEUE, row])])
+        return window.admits(t.users[int(t.I[Job.USER, row])], t.queues[int(t.I[Job.QUEUE, row])])
 
     def may_use(self, row: int, window: AdvanceWindow) -> bool:
         """Whether a row may start on the devices now: the window is for it, or it will be over before it begins."""
@@ -118,28 +118,28 @@ class WindowGate:
         state, t = self.state, self.state.tables
         if row in t.unestimated:
             return math.inf
-        first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
-        rates = t.options.F[c.O_RATE, first : first + count]
-        running = int(t.I[c.PHASE, row]) == RUNNING and t.F[c.RATE, row] > 0.0
-        rate = float(t.F[c.RATE, row]) if running else float(rates[rates > 0.0].min(initial=math.inf))
+        first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+        rates = t.options.F[Option.RATE, first : first + count]
+        running = int(t.I[Job.PHASE, row]) == RUNNING and t.F[Job.RATE, row] > 0.0
+        rate = float(t.F[Job.RATE, row]) if running else float(rates[rates > 0.0].min(initial=math.inf))
         if math.isinf(rate):
             return math.inf
-        done = float(t.F[c.DONE, row]) + (rate * max(0.0, state.now - float(t.F[c.SINCE, row])) if running else 0.0)
-        costs, gpus = state.costs, int(t.I[c.GPUS, row])
-        begins = 0.0 if running else costs.scaled(costs.resume if t.F[c.SERVICE, row] > 0.0 else costs.start, gpus)
-        return state.now + begins + max(0.0, float(t.F[c.ESTIMATE, row]) - done) / rate
+        done = float(t.F[Job.DONE, row]) + (rate * max(0.0, state.now - float(t.F[Job.SINCE, row])) if running else 0.0)
+        costs, gpus = state.costs, int(t.I[Job.GPUS, row])
+        begins = 0.0 if running else costs.scaled(costs.resume if t.F[Job.SERVICE, row] > 0.0 else costs.start, gpus)
+        return state.now + begins + max(0.0, float(t.F[Job.ESTIMATE, row]) - done) / rate
 
     def lock(self) -> None:
         """What runs on kept devices, and on no others, stays as it is through the decision that follows."""
         t = self.state.tables
-        held = {row: self.grants.devices(row) for row in self.state.running_rows.tolist() if t.I[c.LOCKED, row] == 0}
+        held = {row: self.grants.devices(row) for row in self.state.running_rows.tolist() if t.I[Job.LOCKED, row] == 0}
         self._locked = [row for row, devices in held.items() if devices and t.kept_free.issuperset(devices)]
-        t.I[c.LOCKED, self._locked] = 1
+        t.I[Job.LOCKED, self._locked] = 1
 
     def unlock(self) -> None:
         """The decision has been made."""
         if self._locked:
-            self.state.tables.I[c.LOCKED, self._locked] = 0
+            self.state.tables.I[Job.LOCKED, self._locked] = 0
             self._locked = []
 
     # --- after an answer ------------------------------------------------------------------------------------------------
@@ -149,27 +149,27 @@ class WindowGate:
         Where the order is `strict`, none passes a row that may not use them, but for those that the window is for.
         """
         t, I, rows = self.state.tables, self.state.tables.I, self.state.rows.copy()
-        reasons = I[c.REASON][rows].copy()
+        reasons = I[Job.REASON][rows].copy()
         for window in list(t.windows.values()):
             kept = [device for device in sorted(devices_of(t.cluster, window.places)) if device in t.kept_free]
             if not any(self._is_idle(device) for device in kept):
                 continue
             able = self._able(window, kept, order, strict)
-            free = np.flatnonzero(t.D[c.D_HOLDER] == c.FREE).tolist()
+            free = np.flatnonzero(t.D[Device.HOLDER] == FREE).tolist()
             for beside in ([], free):  # its own devices first; with others only where these do not suffice
                 for row, opened in able:
-                    if int(I[c.PHASE, row]) == PENDING:
+                    if int(I[Job.PHASE, row]) == PENDING:
                         with self._cordoned(set(free) - set(beside), opened):
                             yield from self._start(row)
-        waits = I[c.PHASE][rows] == PENDING
-        I[c.REASON, rows[waits]] = reasons[waits]
+        waits = I[Job.PHASE][rows] == PENDING
+        I[Job.REASON, rows[waits]] = reasons[waits]
 
     def _able(self, window: AdvanceWindow, kept: Sequence[int], order: Ints, strict: bool) -> list[tuple[int, list[int]]]:
         """Rows that wait and may start in a window now, each with those of its devices that no other window denies it."""
         t = self.state.tables
         found, blocked = [], False
         others = [(other, devices_of(t.cluster, other.places).intersection(kept)) for other in t.windows.values() if other is not window]
-        for row in order[t.I[c.PHASE][order] == PENDING].tolist():
+        for row in order[t.I[Job.PHASE][order] == PENDING].tolist():
             denied = set().union(*(devices for other, devices in others if devices and not self.may_use(row, other)))
             opened = [device for device in kept if device not in denied]
             if opened and (self._is_for(row, window) or (not blocked and self.may_use(row, window))):
@@ -180,7 +180,7 @@ class WindowGate:
 
     def _is_idle(self, device: int) -> bool:
         t = self.state.tables
-        return bool(t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1)
+        return bool(t.D[Device.HOLDER, device] == DOWN and t.NI[Node.UP, t.D[Device.NODE, device]] == 1)
 
     @contextmanager
     def _cordoned(self, closed: set[int], opened: Sequence[int]) -> Iterator[None]:
@@ -197,10 +197,10 @@ class WindowGate:
     def _start(self, row: int) -> Iterator[None]:
         """Start a row with the first of its options that fits."""
         state, t, rows = self.state, self.state.tables, self.state.rows
-        free = np.bincount(t.NI[c.N_TYPE], weights=t.NI[c.N_FREE], minlength=len(t.cluster.types))
-        first, place = int(t.I[c.OPTION_FIRST, row]), int(np.flatnonzero(rows == row)[0])
-        for option in range(int(t.I[c.OPTION_COUNT, row])):
-            size, kind = int(t.options.I[c.O_GPUS, first + option]), int(t.options.I[c.O_TYPE, first + option])
+        free = np.bincount(t.NI[Node.TYPE], weights=t.NI[Node.FREE], minlength=len(t.cluster.types))
+        first, place = int(t.I[Job.OPTION_FIRST, row]), int(np.flatnonzero(rows == row)[0])
+        for option in range(int(t.I[Job.OPTION_COUNT, row])):
+            size, kind = int(t.options.I[Option.GPUS, first + option]), int(t.options.I[Option.TYPE, first + option])
             if not 0 < size <= free[kind] or not self.quotas.may_grow(row, size):
                 continue
             state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
@@ -209,23 +209,23 @@ class WindowGate:
 
             commit_assignments(self.grants, rows.copy(), table, keeps=state.running_rows.copy())
             yield
-            if int(t.I[c.PHASE, row]) != PENDING:
+            if int(t.I[Job.PHASE, row]) != PENDING:
                 return
 
     def write_reasons(self, order: Ints) -> None:
         """Write the reason of rows that would have a place were it not for a window."""
         t, I = self.state.tables, self.state.tables.I
-        kept = [device for device in t.kept_free if t.D[c.D_HOLDER, device] == c.DOWN]
-        kinds = t.NI[c.N_TYPE][t.D[c.D_NODE, kept]] if kept else np.zeros(0, dtype=np.int64)
+        kept = [device for device in t.kept_free if t.D[Device.HOLDER, device] == DOWN]
+        kinds = t.NI[Node.TYPE][t.D[Device.NODE, kept]] if kept else np.zeros(0, dtype=np.int64)
         idle = np.bincount(kinds, minlength=len(t.cluster.types))
-        left = idle + np.bincount(t.NI[c.N_TYPE], weights=t.NI[c.N_FREE], minlength=len(idle)).astype(np.int64)
-        for row in order[I[c.PHASE][order] == PENDING].tolist():
+        left = idle + np.bincount(t.NI[Node.TYPE], weights=t.NI[Node.FREE], minlength=len(idle)).astype(np.int64)
+        for row in order[I[Job.PHASE][order] == PENDING].tolist():
             if not (idle > 0).any():
                 return
-            kind = int(t.options.I[c.O_TYPE, I[c.OPTION_FIRST, row]])
-            size = int(I[c.SMALLEST, row])
-            if idle[kind] > 0 and size <= left[kind] and int(I[c.REASON, row]) in _NO_ROOM:
-                I[c.REASON, row] = int(Reason.WINDOW)
+            kind = int(t.options.I[Option.TYPE, I[Job.OPTION_FIRST, row]])
+            size = int(I[Job.SMALLEST, row])
+            if idle[kind] > 0 and size <= left[kind] and int(I[Job.REASON, row]) in _NO_ROOM:
+                I[Job.REASON, row] = int(Reason.WINDOW)
                 left[kind] -= size
                 idle[kind] = min(idle[kind], left[kind])
 

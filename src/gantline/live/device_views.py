@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Device, Node
 from gantline.core.tables import Tables
 from gantline.engine.window_choice import devices_of
 from gantline.live.view import DeviceView, NodeView
@@ -47,7 +47,7 @@ class NodeViews:
 
     def look(self, t: Tables) -> Mapping[str, NodeView]:
         """As they are now, by name."""
-        free = t.NF[[c.N_CPUS, c.N_MEMORY]]
+        free = t.NF[[Node.CPUS, Node.MEMORY]]
         if t.cluster is not self._cluster or not np.array_equal(free, self._free):
             self._cluster, self._free = t.cluster, free
             self._views = {
@@ -59,7 +59,7 @@ class NodeViews:
 
 def _facts(t: Tables, occupants: Mapping[int, Collection[int]]) -> list[Facts]:
     count = t.D.shape[1]
-    up = (t.NI[c.N_UP, t.D[c.D_NODE]] == 1) & ((t.D[c.D_CLOSED] == 0) | np.isin(np.arange(count), list(t.kept_free)))
+    up = (t.NI[Node.UP, t.D[Device.NODE]] == 1) & ((t.D[Device.CLOSED] == 0) | np.isin(np.arange(count), list(t.kept_free)))
     found: list[Facts] = [(is_up, _IDLE, ()) for is_up in up.tolist()]
     for device, rows in occupants.items():
         found[device] = (found[device][0], frozenset(rows), ())
@@ -71,7 +71,7 @@ def _facts(t: Tables, occupants: Mapping[int, Collection[int]]) -> list[Facts]:
 
 
 def _view(t: Tables, device: int, facts: Facts) -> DeviceView:
-    number = int(t.D[c.D_NODE, device])
+    number = int(t.D[Device.NODE, device])
     node, (is_up, rows, windows) = t.cluster.nodes[number], facts
     name = f"{node.name}:{device - int(t.cluster.first_device[number])}"
     return DeviceView(name, node.type, node.name, is_up, tuple(sorted(t.ids[row] for row in rows)), windows)

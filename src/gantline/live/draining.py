@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 
-from gantline.core import columns as c
+from gantline.core.columns import Node
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
 from gantline.engine.drivers.message_queue import Message
@@ -46,4 +46,4 @@ def _stop_all(thread: LoopThread) -> None:
 
 def _nodes_up(state: State) -> list[str]:
     t = state.tables
-    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[c.N_UP, k] == 1]
+    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[Node.UP, k] == 1]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
@@ -112,13 +112,13 @@ class Progress:
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.loop.state.tables
         job = self.book[name]
-        if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) != Phase.RUNNING:
+        if int(t.I[Job.EPOCH, row]) != epoch or int(t.I[Job.PHASE, row]) != Phase.RUNNING:
             return (), ()
         job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}
         done, total = values.get("done", math.nan), values.get("total", math.nan)
-        work = float(t.F[c.DONE, row]) + float(t.F[c.RATE, row]) * elapsed(t.F, t.I, row, at)
+        work = float(t.F[Job.DONE, row]) + float(t.F[Job.RATE, row]) * elapsed(t.F, t.I, row, at)
         whole = self._whole(
-            name, epoch, at, work, float(t.F[c.RATE, row]), done, total, is_known=0.0 < float(t.F[c.ESTIMATE, row]) < math.inf
+            name, epoch, at, work, float(t.F[Job.RATE, row]), done, total, is_known=0.0 < float(t.F[Job.ESTIMATE, row]) < math.inf
         )
         saved = values.get("saved", math.nan)
         asked = False
@@ -134,7 +134,7 @@ class Progress:
             found.append(Report(News.SAVED, row, epoch, at, safe, revision=live.revision if live is not None else 0))
         gpus = int(request.get("gpus", 0))
         sizes = (gpus, int(request.get("min_gpus", gpus)), int(request.get("max_gpus", gpus)))
-        if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):
+        if gpus and sizes != (int(t.I[Job.GPUS, row]), int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])):
             found.append(JobRequest(at, Action.RESIZE, name, *sizes))
         notes = [Entry("job", job.record())]
         if ends and not job.leaving:

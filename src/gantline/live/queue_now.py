@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job, Node
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
 from gantline.engine.engine import Engine
+from gantline.engine.settings import Switch
 
 _UNSEEN = (int(Reason.NONE), int(Reason.ARRIVED))
 
@@ -40,17 +40,17 @@ def standing_of(engine: Engine, version: int) -> QueueNow:
     state, t = engine.state, engine.state.tables
     free, all_ = {}, {}
     for number, kind in enumerate(t.cluster.types):
-        here = t.NI[c.N_TYPE] == number
-        free[kind], all_[kind] = int(t.NI[c.N_FREE, here].sum()), int(t.NI[c.N_GPUS, here].sum())
+        here = t.NI[Node.TYPE] == number
+        free[kind], all_[kind] = int(t.NI[Node.FREE, here].sum()), int(t.NI[Node.GPUS, here].sum())
     return QueueNow(version, state.waiting_rows.copy(), t.ids, engine.ranks, free, all_)
 
 
 def reason_of(engine: Engine, row: int) -> int:
     """Why a row waits. A policy's walk may end before it reaches a row; the reason of such a row is known all the same."""
     state, t = engine.state, engine.state.tables
-    code = int(t.I[c.REASON, row])
-    if code not in _UNSEEN or int(t.I[c.PHASE, row]) != PENDING or not engine.decided_at >= float(t.F[c.SINCE, row]):
+    code = int(t.I[Job.REASON, row])
+    if code not in _UNSEEN or int(t.I[Job.PHASE, row]) != PENDING or not engine.decided_at >= float(t.F[Job.SINCE, row]):
         return code
-    if not engine.ranks or math.isinf(t.F[c.KEY, row]):
+    if not engine.ranks or math.isinf(t.F[Job.KEY, row]):
         return int(Reason.DEFERRED)
-    return int(Reason.PRIORITY if state.SI[s.S_PREEMPT] else Reason.RESOURCES)
+    return int(Reason.PRIORITY if state.SI[Switch.PREEMPT] else Reason.RESOURCES)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.grant_json import decode_grant, encode_grant
 from gantline.core.inputs import Report, decode_input, encode_input
@@ -84,9 +84,9 @@ def _gang_of_list(values: list[Any], tables: Tables) -> LiveGang:
     """As checkpoints of earlier versions have it: without what was asked of it, and on which terms."""
     row, epoch, devices, node, nodes, started, saved, onto, target, saves, done, *further = values
     revision, rest, suspended = further or (1, False, False)
-    wanted = int(tables.I[c.PHASE, row]) in HOLDS and int(tables.I[c.EPOCH, row]) == epoch
+    wanted = int(tables.I[Job.PHASE, row]) in HOLDS and int(tables.I[Job.EPOCH, row]) == epoch
     return LiveGang(
-        row, epoch, tuple(devices), node, frozenset(nodes), rate=float(tables.F[c.RATE, row]), grant=tables.granted.get(row),
+        row, epoch, tuple(devices), node, frozenset(nodes), rate=float(tables.F[Job.RATE, row]), grant=tables.granted.get(row),
         revision=revision, started=started, saved=saved, onto=onto, target=None if target is None else tuple(target), rest=rest,
         suspended=suspended, saves=saves, saves_done=done, asked=Verb.START if wanted else Verb.STOP,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
@@ -310,7 +310,7 @@ class Scheduler:
         """What the runner needs of a row."""
         t = self.loop.state.tables
         job = self.book[t.ids[row]]
-        return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
+        return Task(job.id, job.launch, int(t.I[Job.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
 
     def _write_down(self, at: float, messages: list[Message]) -> None:
         """Write inputs to the store before they are applied."""

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
@@ -25,7 +25,6 @@ from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.engine import lists as ls
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.live import Live
@@ -33,6 +32,7 @@ from gantline.engine.drivers.message_queue import Clock
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
+from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
 from gantline.engine.state import State
@@ -165,7 +165,7 @@ def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
     while len(tables.ids) < saved["rows"]:
         tables.add_row("")
     for row, (name, phase) in saved["leaving"].items():
-        tables.ids[int(row)], tables.I[c.PHASE, int(row)] = name, phase
+        tables.ids[int(row)], tables.I[Job.PHASE, int(row)] = name, phase
 
 
 def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
@@ -173,14 +173,14 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
     state.gone = instant.left
     held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
-    t.F[c.WORK] = math.inf  # not known
+    t.F[Job.WORK] = math.inf  # not known
     for row in held:
-        t.I[c.PHASE, row] = int(Phase.HELD)
+        t.I[Job.PHASE, row] = int(Phase.HELD)
     state.withheld = {**held}
     state.reserve(instant.reservations, rows)
-    inside = np.array([row for row in rows.tolist() if t.I[c.PHASE, row] != Phase.HELD], dtype=np.int64)
+    inside = np.array([row for row in rows.tolist() if t.I[Job.PHASE, row] != Phase.HELD], dtype=np.int64)
     state.activate(inside)
-    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(t.ids)
+    state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = len(t.ids)
     state.rebuild()
     for row in state.running_rows.tolist():
         set_due(t.F, row)
@@ -191,7 +191,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
     loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
-    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[c.LOCKED]).tolist())  # nothing else locks them here
+    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
 
@@ -204,7 +204,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     state, t = loop.state, loop.state.tables
     if not state.all_arrived:
         raise RefusedError("a submitted job has not arrived yet", where="checkpoint")
-    phases = t.I[c.PHASE, : len(t.ids)]
+    phases = t.I[Job.PHASE, : len(t.ids)]
     kept_out = np.flatnonzero(phases == Phase.HELD).tolist()
     held = [row for row in kept_out if state.withheld.get(row) is Phase.HELD]
     rows = np.array(sorted({*state.rows.tolist(), *kept_out}), dtype=np.int64)
@@ -236,7 +236,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     for job in shown["jobs"]:
         if job.get("phase") == "held":
             del job["phase"]
-    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in loop.reconciler.live if row not in place}
+    leaving = {str(row): [t.ids[row], int(t.I[Job.PHASE, row])] for row in loop.reconciler.live if row not in place}
     return {
         "version": VERSION,
         "agenda": loop.agenda.to_json(),

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, StrictBool, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
-from gantline.core.columns import BESIDE_NAMES
+from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
 from gantline.core.plain_text import is_text
@@ -151,7 +151,7 @@ class Way(Part):
     @property
     def beside(self) -> dict[str, float]:
         """What it asks for beside the devices of a node, as far as it does."""
-        return {name: amount for name in BESIDE_NAMES if (amount := getattr(self, name))}
+        return {name: amount for name in HOST_RESOURCE_NAMES if (amount := getattr(self, name))}
 
 
 class Topology(Part):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job as JobColumn
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
@@ -143,19 +143,19 @@ def _waits_for(job: Job) -> str:
 def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, ...]) -> JobView:
     """The job as its row stands."""
     F, I = tables.F, tables.I
-    phase = Phase(int(I[c.PHASE, row]))
-    ran = max(0.0, now - float(F[c.SINCE, row])) if phase is Phase.RUNNING else 0.0
+    phase = Phase(int(I[JobColumn.PHASE, row]))
+    ran = max(0.0, now - float(F[JobColumn.SINCE, row])) if phase is Phase.RUNNING else 0.0
     grant = tables.granted.get(row)
     batch = grant.assignment.batch if grant is not None else 0
     return JobView(
-        id=job.id, name=str(job.spec.get("name", "")), user=job.user, queue=tables.queues[int(I[c.QUEUE, row])],
+        id=job.id, name=str(job.spec.get("name", "")), user=job.user, queue=tables.queues[int(I[JobColumn.QUEUE, row])],
         state=job.state, reason=job.reason, why=job.why,
-        gpus=int(I[c.GPUS, row]), min_gpus=int(I[c.MIN_GPUS, row]), max_gpus=int(I[c.MAX_GPUS, row]),
-        devices=where, priority=float(F[c.PRIORITY, row]), submitted=job.submitted,
+        gpus=int(I[JobColumn.GPUS, row]), min_gpus=int(I[JobColumn.MIN_GPUS, row]), max_gpus=int(I[JobColumn.MAX_GPUS, row]),
+        devices=where, priority=float(F[JobColumn.PRIORITY, row]), submitted=job.submitted,
         started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
-        exit_code=job.exit_code, epoch=int(I[c.EPOCH, row]), restarts=int(I[c.RESTARTS, row]), failures=job.failures,
-        service=float(F[c.SERVICE, row]) + ran, work=float(F[c.DONE, row]) + ran * float(F[c.RATE, row]),
-        estimate=float(F[c.ESTIMATE, row]) if job.is_estimated and math.isfinite(F[c.ESTIMATE, row]) else None,
+        exit_code=job.exit_code, epoch=int(I[JobColumn.EPOCH, row]), restarts=int(I[JobColumn.RESTARTS, row]), failures=job.failures,
+        service=float(F[JobColumn.SERVICE, row]) + ran, work=float(F[JobColumn.DONE, row]) + ran * float(F[JobColumn.RATE, row]),
+        estimate=float(F[JobColumn.ESTIMATE, row]) if job.is_estimated and math.isfinite(F[JobColumn.ESTIMATE, row]) else None,
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
         stop=phase.terminal or phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.HELD),
         batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.json_reader import Reader
 from gantline.core.option_json import decode_option, encode_option
 from gantline.core.options import Option, OptionTable
@@ -19,7 +19,7 @@ from gantline.engine.option_rows import OptionRows
 def encode_ways(ways: OptionRows, rows: Iterable[int]) -> dict[str, Any]:
     """How many options there were, and the ways derived from those of these rows."""
     t = ways.tables
-    own = {int(t.I[c.OPTION_FIRST, row]) + k for row in rows for k in range(int(t.I[c.OPTION_COUNT, row]))}
+    own = {int(t.I[Job.OPTION_FIRST, row]) + k for row in rows for k in range(int(t.I[Job.OPTION_COUNT, row]))}
     kept = [(key, row) for key, row in ways.derived.items() if _base(key) in own]
     entries = [[list(key), encode_option(t.options[row], t.cluster.types) | {"row": row}] for key, row in kept]
     return {"count": len(t.options), "derived": entries}

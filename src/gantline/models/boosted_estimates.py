@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.tables import Tables
 from gantline.models.additive_boosting import fit_additive
@@ -22,7 +22,7 @@ from gantline.models.additive_boosting import fit_additive
 FEWEST = 16
 """Ended jobs that a first model is fitted to."""
 _HOUR, _DAY, _WEEK = 3600.0, 86_400.0, 604_800.0
-_CODES = (("user", c.USER), ("queue", c.QUEUE), ("app", c.APP), ("model", c.MODEL), ("gpus", c.GPUS))
+_CODES = (("user", Job.USER), ("queue", Job.QUEUE), ("app", Job.APP), ("model", Job.MODEL), ("gpus", Job.GPUS))
 _MADE_HERE = (LOW, HIGH)
 
 
@@ -48,9 +48,9 @@ class BoostedEstimates:
         """Seconds that these rows will take; NaN where too little has ended."""
         if self._run is not tables:  # another run of the same options begins
             self.fitted_to, self.fits, self._run = 0, 0, tables
-        ended = np.flatnonzero(~np.isnan(tables.F[c.FINISH]))
-        ended = ended[np.lexsort((ended, tables.F[c.FINISH][ended]))]
-        count = _examples(tables.F[c.FINISH][ended], now)
+        ended = np.flatnonzero(~np.isnan(tables.F[Job.FINISH]))
+        ended = ended[np.lexsort((ended, tables.F[Job.FINISH][ended]))]
+        count = _examples(tables.F[Job.FINISH][ended], now)
         if count < FEWEST:
             return np.full(len(rows), np.nan)
         if count != self.fitted_to:
@@ -74,7 +74,7 @@ class BoostedEstimates:
             name for name in sorted(tables.metrics) if name not in _MADE_HERE and not np.isnan(tables.metrics[name][ended]).all()
         )
         self.features = (*(name for name, _ in _CODES), "hour", "weekday", *metrics)
-        table, target = _table(tables, ended, self.features), np.log(tables.F[c.WORK][ended])
+        table, target = _table(tables, ended, self.features), np.log(tables.F[Job.WORK][ended])
         self.model, self.kind, self.importances = _fitted(table, target, self.features)
         self.fitted_to, self.fits = len(ended), self.fits + 1
 
@@ -90,7 +90,7 @@ def _examples(finish: Floats, now: float) -> int:
 
 def _table(tables: Tables, rows: Ints, features: tuple[str, ...]) -> Floats:
     """One row per job, one column per feature; what is not known is -1."""
-    arrival, codes = tables.F[c.ARRIVAL][rows], dict(_CODES)
+    arrival, codes = tables.F[Job.ARRIVAL][rows], dict(_CODES)
     columns = []
     for name in features:
         if name in codes:

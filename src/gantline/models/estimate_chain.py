@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import HIGH, LOW, Source
 from gantline.core.rng import stream
@@ -78,34 +78,36 @@ class Estimates:
         """Estimate all rows at once (the modes that do not learn); what differs by device type is filled in by the simulator."""
         F = tables.F
         if self.mode in ("oracle", "declared", "sampled"):
-            F[c.ESTIMATE] = F[c.WORK]
+            F[Job.ESTIMATE] = F[Job.WORK]
         elif self.mode == "noisy":
             factor = np.exp(stream(seed, 0, "estimates").normal(0.0, self.sigma, F.shape[1]))
-            F[c.ESTIMATE] = np.maximum(F[c.WORK] * factor, 1.0)
-            note_range(tables, np.arange(F.shape[1]), F[c.ESTIMATE] * np.exp(-2.0 * self.sigma), F[c.ESTIMATE] * np.exp(2.0 * self.sigma))
+            F[Job.ESTIMATE] = np.maximum(F[Job.WORK] * factor, 1.0)
+            note_range(
+                tables, np.arange(F.shape[1]), F[Job.ESTIMATE] * np.exp(-2.0 * self.sigma), F[Job.ESTIMATE] * np.exp(2.0 * self.sigma)
+            )
         else:
-            F[c.ESTIMATE] = _HOUR
+            F[Job.ESTIMATE] = _HOUR
 
     def on_arrival(self, tables: Tables, rows: Ints) -> None:
         """Estimate newly arrived rows from what has finished so far."""
         F, I = tables.F, tables.I
         if self.mode == "boosted":
-            found = self._boosted.estimate(tables, rows, float(F[c.ARRIVAL][rows].max()))
-            F[c.ESTIMATE, rows] = np.where(np.isnan(found), _HOUR, np.maximum(found, 1.0))
+            found = self._boosted.estimate(tables, rows, float(F[Job.ARRIVAL][rows].max()))
+            F[Job.ESTIMATE, rows] = np.where(np.isnan(found), _HOUR, np.maximum(found, 1.0))
             return
-        ended = np.flatnonzero(~np.isnan(F[c.FINISH]))
+        ended = np.flatnonzero(~np.isnan(F[Job.FINISH]))
         for row in rows.tolist():
             pool = ended
-            same_size = pool[I[c.GPUS][pool] == I[c.GPUS, row]]
-            alike = same_size[(I[c.USER][same_size] == I[c.USER, row]) & (I[c.MODEL][same_size] == I[c.MODEL, row])]
+            same_size = pool[I[Job.GPUS][pool] == I[Job.GPUS, row]]
+            alike = same_size[(I[Job.USER][same_size] == I[Job.USER, row]) & (I[Job.MODEL][same_size] == I[Job.MODEL, row])]
             for candidates in (alike, same_size, pool):
                 if len(candidates):
-                    seen = F[c.WORK][candidates]
-                    F[c.ESTIMATE, row] = seen.mean()
+                    seen = F[Job.WORK][candidates]
+                    F[Job.ESTIMATE, row] = seen.mean()
                     note_range(tables, np.array([row]), seen.min(), seen.max())
                     break
             else:
-                F[c.ESTIMATE, row] = _HOUR
+                F[Job.ESTIMATE, row] = _HOUR
 
     def told(self) -> dict[str, object]:
         """What the summary says of a model that was fitted."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import FREE
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 
@@ -50,9 +50,7 @@ def other_places(snapshot: Snapshot, plan: Plan, movable: Collection[int], count
     cluster, jobs = snapshot.cluster, snapshot.jobs
     fixed = {device for job, held in named.items() if job not in gangs for device in held}
     leaves = {device for job in np.flatnonzero(jobs.running & ~jobs.locked).tolist() for device in jobs.devices(job)} - fixed
-    free = [
-        d for d in np.flatnonzero(cluster.device_open).tolist() if d in leaves or (cluster.device_holder[d] == c.FREE and d not in fixed)
-    ]
+    free = [d for d in np.flatnonzero(cluster.device_open).tolist() if d in leaves or (cluster.device_holder[d] == FREE and d not in fixed)]
     kind = cluster.node_type[cluster.device_node]
     seen = [{job: tuple(sorted(named[job])) for job in gangs}]
     for number in range(1, count + 1):

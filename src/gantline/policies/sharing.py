@@ -15,9 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import FREE, HOST_RESOURCES
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import UsageError
 from gantline.core.facts import NamedRule
 from gantline.core.options import Option
@@ -92,7 +93,7 @@ class _Desk:
         part = (jobs.gpus == 1) & (wanted > 0.0) & (wanted < 1.0)
         self.demand: Floats = np.where(part, wanted, 1.0)
         self.option: Ints = np.where((jobs.option >= 0) & (jobs.option < jobs.option_count), jobs.option, 0)
-        self.amounts: Floats = snapshot.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE, jobs.option_first + self.option]
+        self.amounts: Floats = snapshot.options.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES, jobs.option_first + self.option]
         self.asks = _asks(snapshot, self.demand)
         self.fixed: Bools = jobs.running & jobs.locked
         self.given: Floats = np.zeros(len(self.node))
@@ -108,7 +109,7 @@ class _Desk:
         held = np.zeros(len(self.node), dtype=np.bool_)
         held[device] = True
         self.contested = self.contested or bool((self.behind > 1.0 + _SLACK).any())
-        self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == c.FREE))  # for newcomers
+        self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == FREE))  # for newcomers
 
     def serve(self, ranking: Ranking) -> Assignments:
         """What each job gets, in the order of the ranking; ties fall to the earlier arrival."""
@@ -269,7 +270,7 @@ class _Desk:
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
     jobs, ways = snapshot.jobs, snapshot.options
-    columns = [ways.I[c.O_TYPE], ways.I[c.O_GPUS], *ways.F[c.O_CPUS : c.O_CPUS + c.BESIDE]]
+    columns = [ways.I[OptionColumn.TYPE], ways.I[OptionColumn.GPUS], *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)
     entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
     rows = list(zip(*(column[entry].tolist() for column in columns)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Node
 from gantline.core.tables import Tables
 from gantline.engine.log import Log
 from gantline.models.prices import prices_of
@@ -24,6 +24,6 @@ def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping
 def held_by_type(tables: Tables, log: Log) -> dict[str, float]:
     """Device-seconds held of every type, shared ones once."""
     seconds = busy_by_device(log, tables.D.shape[1], -np.inf, np.inf, np.nan)
-    kind = tables.NI[c.N_TYPE][tables.D[c.D_NODE]]
+    kind = tables.NI[Node.TYPE][tables.D[Device.NODE]]
     by_type = np.bincount(kind, weights=seconds, minlength=len(tables.cluster.types))
     return dict(zip(tables.cluster.types, map(float, by_type)))

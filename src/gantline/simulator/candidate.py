@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.phases import FUTURE
@@ -15,7 +15,7 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.futures.case import FutureBounds, case_of
-from gantline.engine.drivers.futures.places import LOAD_LIMIT, FutureCase
+from gantline.engine.drivers.futures.places import FutureAmount, FutureCase
 from gantline.engine.drivers.python_keys.read import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.from_here import FromHere, private_tables
@@ -87,7 +87,7 @@ class Prepared:
         if case is None or self.load_limit == bounds.load_limit:
             return case
         amount = case.amount.copy()
-        amount[LOAD_LIMIT] = self.load_limit
+        amount[FutureAmount.LOAD_LIMIT] = self.load_limit
         return case._replace(amount=amount)
 
     def _case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
@@ -97,7 +97,7 @@ class Prepared:
             return None
         if BEFORE_ANY_CAME not in known:
             instant, tables = private_tables(self.snapshot)
-            tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
+            tables.I[Job.PHASE], tables.I[Job.LOCKED] = FUTURE, 0
             known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
         rows, tables = known[BEFORE_ANY_CAME]
         found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy)).sums

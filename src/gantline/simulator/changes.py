@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job, Node
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
+from gantline.engine.log import Interval, LogSize
 from gantline.models.model import overrides
 
 if TYPE_CHECKING:
@@ -23,31 +23,33 @@ def changes_of(simulation: Simulation) -> dict[str, object]:
     """
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals
-    row, reason, count = (log.LI[column, :n] for column in (g.L_ROW, g.L_REASON, g.L_COUNT))
+    row, reason, count = (log.LI[column, :n] for column in (Interval.ROW, Interval.REASON, Interval.COUNT))
     found: dict[str, object] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
         "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
     if len(state.tables.cluster.racks) > 1:
-        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[c.N_RACK])
+        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[Node.RACK])
     if (met := _deadlines_met(simulation)) is not None:
         found["deadline_satisfaction"] = met
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
-    found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[g.L_START, :n], log.LF[g.L_END, :n])
+    found["time_lost"] = (
+        None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[Interval.START, :n], log.LF[Interval.END, :n])
+    )
     return found
 
 
 def _deadlines_met(simulation: Simulation) -> float | None:
     """The share of deadlines that were met, of those met or missed by the end of the run; None: there are none."""
     state = simulation.state
-    F, phase = state.tables.F, state.tables.I[c.PHASE]
-    due, ended = F[c.DEADLINE], phase == COMPLETED
+    F, phase = state.tables.F, state.tables.I[Job.PHASE]
+    due, ended = F[Job.DEADLINE], phase == COMPLETED
     if np.isnan(due).all():
         return None
-    met = ended & (F[c.FINISH] <= due)
+    met = ended & (F[Job.FINISH] <= due)
     there = ~np.isnan(due) & (phase != FUTURE)
-    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[c.FINISH], initial=0.0))))
+    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[Job.FINISH], initial=0.0))))
     judged = int((there & met).sum() + missed.sum())
     return float((there & met).sum() / judged) if judged else None
 
@@ -57,12 +59,12 @@ def spanning(simulation: Simulation, place: Any) -> int:
 
     Devices are numbered node by node, so where they rise within an interval, and places with them, its two ends are enough.
     """
-    log, node = simulation.state.log, place[simulation.state.tables.D[c.D_NODE]]
-    row, first, count = (log.LI[column, : log.intervals] for column in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
+    log, node = simulation.state.log, place[simulation.state.tables.D[Device.NODE]]
+    row, first, count = (log.LI[column, : log.intervals] for column in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
     wide = np.flatnonzero(count > 1)
     if not len(wide):
         return 0
-    held, begins, size = log.LD[: log.LN[g.DEVICES]], first[wide], count[wide]
+    held, begins, size = log.LD[: log.LN[LogSize.DEVICES]], first[wide], count[wide]
     spans = node[held[begins]] != node[held[begins + size - 1]]
     jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
     jobs[row[wide[spans]]] = True

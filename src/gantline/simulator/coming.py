@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.inputs import Input, Submit
-from gantline.engine.drivers.futures import places as p
+from gantline.engine.drivers.futures.places import Newcomer
 
 _PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run
 
@@ -24,9 +24,9 @@ class Coming(NamedTuple):
 def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
     """The table; None: some input is more than a job with devices and an amount of work."""
     most = max((len(each) for each in futures), default=0)
-    table = np.zeros((len(futures), p.COMING, most))
-    table[:, p.C_ARRIVAL] = np.inf
-    table[:, p.C_NEED] = 1.0
+    table = np.zeros((len(futures), len(Newcomer), most))
+    table[:, Newcomer.ARRIVAL] = np.inf
+    table[:, Newcomer.NEED] = 1.0
     sizes: set[int] = {1} if most else set()
     for number, each in enumerate(futures):
         for place, one in enumerate(sorted(each, key=lambda value: value.time)):

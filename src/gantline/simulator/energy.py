@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Device, Node, Option
 from gantline.core.grid import PowerGrid
 from gantline.core.tables import Tables
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 
 _JOULES = 3.6e6  # of a kilowatt-hour
 
@@ -47,17 +46,17 @@ def _units(tables: Tables) -> Floats:
 def _use(tables: Tables, log: Log) -> tuple[Ints, Floats, Floats, Floats]:
     """Every spell in which a device, or CPUs alone, were held: type, beginning, end, how many. A device that two share counts once."""
     n = log.intervals
-    start, end, count = log.LF[g.L_START, :n], log.LF[g.L_END, :n], log.LI[g.L_COUNT, :n].astype(np.int64)
-    option, node = log.LI[g.L_OPTION, :n], log.LI[g.L_NODE, :n]
+    start, end, count = log.LF[Interval.START, :n], log.LF[Interval.END, :n], log.LI[Interval.COUNT, :n].astype(np.int64)
+    option, node = log.LI[Interval.OPTION, :n], log.LI[Interval.NODE, :n]
     gang = np.repeat(np.arange(n), count)
     place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    device = log.LD[log.LI[g.L_OFFSET, :n][gang] + place].astype(np.int64)
+    device = log.LD[log.LI[Interval.OFFSET, :n][gang] + place].astype(np.int64)
     begin, finish = _once(device, start[gang], end[gang])
     alone = np.flatnonzero((count == 0) & (node >= 0))
-    cpus = tables.options.F[c.O_CPUS][np.maximum(option[alone], 0)]
-    of_node = tables.NI[c.N_TYPE]
+    cpus = tables.options.F[Option.CPUS][np.maximum(option[alone], 0)]
+    of_node = tables.NI[Node.TYPE]
     return (
-        np.concatenate((of_node[tables.D[c.D_NODE][device]], of_node[node[alone]])).astype(np.int64),
+        np.concatenate((of_node[tables.D[Device.NODE][device]], of_node[node[alone]])).astype(np.int64),
         np.concatenate((begin, start[alone])),
         np.concatenate((finish, end[alone])),
         np.concatenate((np.ones(len(device)), cpus)),

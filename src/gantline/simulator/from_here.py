@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
@@ -22,7 +22,6 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.engine import lists as ls
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.futures.case import LEAST
 from gantline.engine.drivers.simulation import Simulation
@@ -30,7 +29,8 @@ from gantline.engine.drivers.stepping import Driver
 from gantline.engine.drivers.virtual import Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due
-from gantline.engine.log import L_ROW, L_START
+from gantline.engine.lists import RowCount
+from gantline.engine.log import Interval
 from gantline.engine.state import State
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
@@ -63,10 +63,10 @@ class FromHere:
         self.rules, self.policy, self.guard = rules, policy, rules.guard(policy)
         self.admission, self.held_back = admission, self.instant.jobs.rows[list(held)]
         rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
-        F[c.WORK, rows] = F[c.ESTIMATE, rows]
+        F[Job.WORK, rows] = F[Job.ESTIMATE, rows]
         _settle_flights(I, rows)
-        self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
-        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
+        self.done: Floats = F[Job.DONE, rows] + F[Job.RATE, rows] * np.maximum(0.0, self.instant.now - F[Job.SINCE, rows])
+        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[Job.PHASE, rows]], dtype=bool)
 
     def roll(
         self,
@@ -90,11 +90,11 @@ class FromHere:
         if drawn is not None:
             tables.performance = drawn
         if work is not None:
-            F[c.WORK, rows] = work
-        F[c.WORK, rows] = np.maximum(F[c.WORK, rows], self.done + LEAST)
+            F[Job.WORK, rows] = work
+        F[Job.WORK, rows] = np.maximum(F[Job.WORK, rows], self.done + LEAST)
         for row in rows[self.held].tolist():
             set_due(F, row)
-        state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
+        state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = len(tables.ids)
         self._hold_back(state)
         engine = self.rules.engine(state, self.policy, self.guard)
         events = tuple(sorted(inputs, key=lambda value: value.time))
@@ -120,8 +120,8 @@ class FromHere:
             raise RefusedError(text, where="rollout")
         log = state.log
         start = np.full(tables.F.shape[1], np.inf)
-        np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
-        finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
+        np.minimum.at(start, log.LI[Interval.ROW, : log.intervals], log.LF[Interval.START, : log.intervals])
+        finish = tables.F[Job.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
         return Rolled(
             np.where(self.held, now, start[rows]),
             np.where(np.isnan(finish), np.inf, finish),
@@ -139,8 +139,8 @@ class FromHere:
             what = "jobs that admission holds back are not the last that have come"
             raise RefusedError(what, where="rollout", fix="use accept-all")
         state.activate(np.setdiff1d(self.instant.jobs.rows, rows))
-        state.tables.I[c.PHASE, rows], state.tables.I[c.REASON, rows] = HELD_BACK, int(Reason.LOAD_LIMIT)
-        state.lists.number[ls.HELD] = rows[0]
+        state.tables.I[Job.PHASE, rows], state.tables.I[Job.REASON, rows] = HELD_BACK, int(Reason.LOAD_LIMIT)
+        state.lists.number[RowCount.HELD] = rows[0]
         state.rebuild()
 
     def _open_intervals(self, state: State) -> None:
@@ -174,7 +174,7 @@ def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
 def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
     """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
     tables = tables_behind(snapshot)
-    if (tables.I[c.INTERVAL] < 0).all():  # no job has run in them
+    if (tables.I[Job.INTERVAL] < 0).all():  # no job has run in them
         return snapshot, tables.copy()
     instant = copied(snapshot)
     return instant, tables_behind(instant)
@@ -200,7 +200,7 @@ def _driver(engine: Engine) -> Driver:
 
 def _settle_flights(I: Ints, rows: Ints) -> None:
     """Orders in flight count as carried out."""
-    phase = I[c.PHASE, rows]
+    phase = I[Job.PHASE, rows]
     phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
     phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)
-    I[c.PHASE, rows] = phase
+    I[Job.PHASE, rows] = phase

@@ -18,23 +18,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.machine_code import let_go
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.engine import log as g
-from gantline.engine import settings as s
 from gantline.engine.assembly.guard import asked
 from gantline.engine.assembly.provided import provided_needs
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.scaling import scaling_model
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.declared_key import LinearKey
-from gantline.engine.dense import records as r
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.records import Record, Records
 from gantline.engine.drivers.compiled import report_on
 from gantline.engine.drivers.declared import as_priorities, take_order
 from gantline.engine.drivers.dense import at_asked_speed
@@ -42,7 +39,8 @@ from gantline.engine.drivers.python_keys.read import read_key
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.drivers.window import JobWindow
 from gantline.engine.imitations.registry import find_imitation
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
+from gantline.engine.settings import Amount
 from gantline.engine.state import State
 from gantline.simulator.changes import changes_of
 from gantline.simulator.occupancy import Held
@@ -56,8 +54,8 @@ from gantline.traces.write_blocks import write_blocks
 
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
-_FLOATS = (c.ARRIVAL, c.DEADLINE, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE)
-_INTS = (c.PHASE, c.PREEMPTIONS, c.RESTARTS, c.MIN_GPUS, c.MAX_GPUS)
+_FLOATS = (Job.ARRIVAL, Job.DEADLINE, Job.FIRST_START, Job.FINISH, Job.MARK, Job.SERVICE)
+_INTS = (Job.PHASE, Job.PREEMPTIONS, Job.RESTARTS, Job.MIN_GPUS, Job.MAX_GPUS)
 
 
 def simulate_in_blocks(
@@ -136,7 +134,7 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
         del state.tables.lent  # the tables would stay as long as the functions that lend them
         kept.take(state.tables)
         with as_priorities(numbers, state.tables):
-            window.run(state.tables, math.inf if following is None else float(following.tables.F[c.ARRIVAL, 0]))
+            window.run(state.tables, math.inf if following is None else float(following.tables.F[Job.ARRIVAL, 0]))
     assert window is not None
     window.end()
     return window.simulation, policy
@@ -157,7 +155,7 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     simulation.loop = report_on("records")
     key, _ = _key_in(state, policy, guard)
     take_order(state, policy)
-    kept.credit = float(state.SF[s.S_CREDIT])
+    kept.credit = float(state.SF[Amount.CREDIT])
     return policy, JobWindow(simulation, key, kept)
 
 
@@ -181,7 +179,7 @@ class _Kept:
     def __init__(self, folder: Path) -> None:
         self.credit = 0.0
         self.log = SpooledLog(folder)
-        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(c.LOST,))
+        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(Job.LOST,))
         self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
 
     def take(self, block: Tables) -> None:
@@ -193,19 +191,26 @@ class _Kept:
     def begun(self, row: Any, reason: Any, offset: Any, count: Any, node: Any, time: Any, devices: Any) -> None:
         if len(offset) and offset[-1] > np.iinfo(np.int32).max:
             raise RefusedError("two thousand million devices were given out", where="--block", fix="cut the trace in two")
-        entry = {g.L_ROW: row, g.L_OPTION: row, g.L_REASON: reason, g.L_OFFSET: offset, g.L_COUNT: count, g.L_NODE: node}
-        self.log.append(entry, {g.L_START: time[g.L_START], g.L_END: time[g.L_END]}, devices)
+        entry = {
+            Interval.ROW: row,
+            Interval.OPTION: row,
+            Interval.REASON: reason,
+            Interval.OFFSET: offset,
+            Interval.COUNT: count,
+            Interval.NODE: node,
+        }
+        self.log.append(entry, {Interval.START: time[Interval.START], Interval.END: time[Interval.END]}, devices)
 
     def closed(self, intervals: Any, end: Any, reason: Any) -> None:
-        self.log.LF.amend(intervals, {g.L_END: end})
-        self.log.LI.amend(intervals, {g.L_REASON: reason})
+        self.log.LF.amend(intervals, {Interval.END: end})
+        self.log.LI.amend(intervals, {Interval.REASON: reason})
 
     def left(self, rows: Any, jobs: Records) -> None:
         f, i = jobs
-        first, starts = f[:, r.FIRST_START], i[:, r.STARTS]
-        fields = {c.FIRST_START: first, c.FINISH: f[:, r.FINISH], c.MARK: np.where(starts > 0, first + self.credit, np.nan)}
-        self.F.amend(rows, fields | {c.SERVICE: f[:, r.SERVICE]})
-        self.I.amend(rows, {c.PHASE: i[:, r.STATE], c.PREEMPTIONS: i[:, r.STOPS], c.RESTARTS: np.maximum(starts - 1, 0)})
+        first, starts = f[:, Record.FIRST_START], i[:, Record.STARTS]
+        fields = {Job.FIRST_START: first, Job.FINISH: f[:, Record.FINISH], Job.MARK: np.where(starts > 0, first + self.credit, np.nan)}
+        self.F.amend(rows, fields | {Job.SERVICE: f[:, Record.SERVICE]})
+        self.I.amend(rows, {Job.PHASE: i[:, Record.STATE], Job.PREEMPTIONS: i[:, Record.STOPS], Job.RESTARTS: np.maximum(starts - 1, 0)})
 
     def tables(self, block: Tables) -> SimpleNamespace:
         """All jobs as a summary reads them; the cluster is that of any block."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job, Option
 from gantline.core.tables import Tables
 from gantline.core.traffic import Traffic
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 
 
 def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[str, object]:
     """Entries of the summary of a run on a cluster that names links."""
     n = log.intervals
-    row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (g.L_ROW, g.L_COUNT, g.L_OFFSET))
+    row, count, offset = (log.LI[column, :n].astype(np.int64) for column in (Interval.ROW, Interval.COUNT, Interval.OFFSET))
     found: dict[str, object] = {}
     traffic = Traffic.read(tables.lent.metric, np.arange(tables.F.shape[1]))
-    start, end = log.LF[g.L_START, :n], np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
+    start, end = log.LF[Interval.START, :n], np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
     if apart := cluster.routes.apart():
         found["nodes_apart"] = len(apart)
     steps: list[list[tuple[float, float]]] = [[] for _ in cluster.links]
@@ -32,7 +31,7 @@ def link_use(cluster: Cluster, log: Log, tables: Tables, close: float) -> dict[s
     found["links"] = [
         {"a": link.a, "b": link.b, "bandwidth": link.bandwidth} | _loads(steps[number], whole) for number, link in enumerate(cluster.links)
     ]
-    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[g.L_OPTION, :n].astype(np.int64), end - start)
+    found["communication_seconds"] = _communication(tables, traffic, row, log.LI[Interval.OPTION, :n].astype(np.int64), end - start)
     return found
 
 
@@ -50,6 +49,6 @@ def _communication(tables: Tables, traffic: Traffic, row: Ints, option: Ints, se
     """Seconds that jobs held devices beyond what they computed: communication, waiting for links included."""
     held = np.bincount(row, weights=seconds, minlength=tables.F.shape[1])
     rate = np.ones(tables.F.shape[1])
-    rate[row] = np.maximum(tables.options.F[c.O_RATE][option], 1e-300)
+    rate[row] = np.maximum(tables.options.F[Option.RATE][option], 1e-300)
     computes = np.divide(traffic.iteration - traffic.network, traffic.iteration, out=np.ones(len(held)), where=traffic.known)
-    return float(np.maximum(held - tables.F[c.DONE] / rate * computes, 0.0)[traffic.known].sum())
+    return float(np.maximum(held - tables.F[Job.DONE] / rate * computes, 0.0)[traffic.known].sum())

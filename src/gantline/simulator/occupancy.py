@@ -12,8 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints32
 from gantline.core.jit import kernel
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 
 
 class Held(NamedTuple):
@@ -27,7 +26,7 @@ def held_by_job(log: Log | Any, finish: Floats, close: float) -> Held:
     """Seconds and device-seconds of every job; what is still held is held until `close`."""
     n = log.intervals
     found = Held(np.zeros(len(finish)), np.zeros(len(finish)))
-    columns = log.LI[g.L_ROW, :n], log.LI[g.L_COUNT, :n], log.LF[g.L_START, :n], log.LF[g.L_END, :n]
+    columns = log.LI[Interval.ROW, :n], log.LI[Interval.COUNT, :n], log.LF[Interval.START, :n], log.LF[Interval.END, :n]
     _add_up(*columns, np.asarray(finish), close, np.full(len(finish), -np.inf), *found)
     return found
 
@@ -56,14 +55,14 @@ def busy_seconds(log: Log | Any, begin: float, stop: float, close: float) -> flo
     """Device-seconds held between two moments, where no device is shared: a sum over the intervals."""
     n = log.intervals
     start, end = _within(log, begin, stop, close)
-    return float((np.maximum(end - start, 0.0) * log.LI[g.L_COUNT, :n]).sum())
+    return float((np.maximum(end - start, 0.0) * log.LI[Interval.COUNT, :n]).sum())
 
 
 def busy_by_device(log: Log | Any, devices: int, begin: float, stop: float, close: float) -> Floats:
     """Seconds between two moments in which each device had a holder; while it has several it is in use once."""
     n = log.intervals
     start, end = _within(log, begin, stop, close)
-    count, offset = log.LI[g.L_COUNT, :n].astype(np.int64), log.LI[g.L_OFFSET, :n].astype(np.int64)
+    count, offset = log.LI[Interval.COUNT, :n].astype(np.int64), log.LI[Interval.OFFSET, :n].astype(np.int64)
     gang = np.repeat(np.arange(n), count)
     device = log.LD[np.arange(len(gang)) + np.repeat(offset - (np.cumsum(count) - count), count)]
     order = np.lexsort((start[gang], device))
@@ -75,7 +74,7 @@ def busy_by_device(log: Log | Any, devices: int, begin: float, stop: float, clos
 def _within(log: Log | Any, begin: float, stop: float, close: float) -> tuple[Floats, Floats]:
     """Starts and ends of all intervals, as far as they lie between two moments; what is still held is held until `close`."""
     n = log.intervals
-    start, end = log.LF[g.L_START, :n], log.LF[g.L_END, :n]
+    start, end = log.LF[Interval.START, :n], log.LF[Interval.END, :n]
     return np.clip(start, begin, stop), np.clip(np.where(np.isnan(end), close, end), begin, stop)
 
 

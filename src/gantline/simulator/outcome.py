@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Misfit, Plan
@@ -42,7 +42,7 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = 
     state = rules.state(tables, copy.now, copy.decision)
     rows = copy.jobs.rows
     state.activate(rows)
-    tables.I[c.REASON, rows] = int(Reason.NONE)
+    tables.I[Job.REASON, rows] = int(Reason.NONE)
     state.rebuild()
     engine = rules.engine(state, Policy())
     check_plan(copy, plan)
@@ -59,8 +59,8 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = 
 def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> JobOutcome:
     tables = engine.state.tables
     name, held = tables.ids[row], engine.grants.devices(row)
-    reason = Reason(int(tables.I[c.REASON, row]))
-    if not Phase(int(tables.I[c.PHASE, row])).holds_devices:
+    reason = Reason(int(tables.I[Job.REASON, row]))
+    if not Phase(int(tables.I[Job.PHASE, row])).holds_devices:
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
         why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
         why = engine.windows.words(row) if reason == Reason.WINDOW else why
@@ -81,6 +81,6 @@ def _why_it_waits(engine: Engine, plan: Plan, place: int, row: int) -> Reason:
         return Reason.DEFERRED
     rows = state.rows
     ahead = (ranking.key < ranking.key[place]) | ((ranking.key == ranking.key[place]) & (rows < row))
-    if ranking.misfit == Misfit.STOP and (tables.I[c.PHASE, rows[ahead]] == Phase.PENDING).any():
+    if ranking.misfit == Misfit.STOP and (tables.I[Job.PHASE, rows[ahead]] == Phase.PENDING).any():
         return Reason.BLOCKED
     return Reason.PRIORITY if ranking.preempt else Reason.RESOURCES

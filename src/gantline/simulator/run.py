@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Device, Job, Option
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.engine.refusals import Refused
 from gantline.simulator.occupancy import Held, held_by_job
 from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_of_tables, spans_of_log
@@ -82,7 +81,7 @@ class Run:
             {
                 "job": pl.Series(t.ids, dtype=pl.String),
                 "arrival": known.arrival,
-                "first_start": F[c.FIRST_START],
+                "first_start": F[Job.FIRST_START],
                 "finish": known.finish,
                 "jct": known.jct,
                 "gpus": known.gpus,
@@ -90,13 +89,13 @@ class Run:
                 "restarts": known.restarts,
                 "queueing": known.queueing,
                 "responsiveness": known.responsiveness,
-                "service": F[c.SERVICE],
+                "service": F[Job.SERVICE],
                 "held": held.seconds,
                 "gpu_seconds": known.gpu_seconds,
                 "work_lost": known.work_lost,
                 "user": _words(t.users, known.user),
-                "queue": _words(t.queues, I[c.QUEUE]),
-                "app": _words(t.apps, I[c.APP]),
+                "queue": _words(t.queues, I[Job.QUEUE]),
+                "app": _words(t.apps, I[Job.APP]),
                 "duration": known.duration,
                 "deadline": known.deadline,
                 "state": _words(STATES, known.state),
@@ -109,7 +108,7 @@ class Run:
         """The run as arrays, for metrics: the same as the frames say, without making them."""
         summary = self.summary
         jobs = self._job_columns
-        spans = spans_of_log(self.log, self.tables.D[c.D_NODE])
+        spans = spans_of_log(self.log, self.tables.D[Device.NODE])
         series = series_columns(jobs, spans, summary["gpus"], summary["joined_gpus"], summary["down_gpus"])
         return RunColumns(jobs, spans, series, summary)
 
@@ -119,7 +118,7 @@ class Run:
 
     @cached_property
     def _jobs_held(self) -> Held:
-        return held_by_job(self.log, self.tables.F[c.FINISH], self.summary["end"]) if self.held is None else self.held
+        return held_by_job(self.log, self.tables.F[Job.FINISH], self.summary["end"]) if self.held is None else self.held
 
     @property
     def reported(self) -> pl.DataFrame:
@@ -140,17 +139,17 @@ class Run:
             return self._few_allocations(LI, LF)
         reasons = pl.Series([slug(code) for code in Reason], dtype=pl.String)
         types = pl.Series(t.cluster.types, dtype=pl.String)
-        kind = t.options.I[c.O_TYPE][np.maximum(LI[g.L_OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
+        kind = t.options.I[Option.TYPE][np.maximum(LI[Interval.OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
         frame = pl.DataFrame(
             {
                 "gang": np.arange(n),
-                "job": pl.Series(t.ids, dtype=pl.String).gather(LI[g.L_ROW]),
-                "start": LF[g.L_START],
-                "end": LF[g.L_END],
+                "job": pl.Series(t.ids, dtype=pl.String).gather(LI[Interval.ROW]),
+                "start": LF[Interval.START],
+                "end": LF[Interval.END],
                 "type": types.gather(kind),
-                "gpus": LI[g.L_COUNT].astype(np.int32),
-                "reason": reasons.gather(LI[g.L_REASON]),
-                "node": LI[g.L_NODE].astype(np.int32),
+                "gpus": LI[Interval.COUNT].astype(np.int32),
+                "reason": reasons.gather(LI[Interval.REASON]),
+                "node": LI[Interval.NODE].astype(np.int32),
             }
         )
         held = self._held(LI)
@@ -164,33 +163,35 @@ class Run:
 
     def _few_allocations(self, LI: Any, LF: Any) -> pl.DataFrame:
         """The same row by row: for a few rows this is faster than a join in polars."""
-        t, node_of = self.tables, self.tables.D[c.D_NODE]
-        columns = (LI[which].tolist() for which in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT, g.L_REASON, g.L_NODE))
+        t, node_of = self.tables, self.tables.D[Device.NODE]
+        columns = (
+            LI[which].tolist() for which in (Interval.ROW, Interval.OPTION, Interval.OFFSET, Interval.COUNT, Interval.REASON, Interval.NODE)
+        )
         rows, options, offsets, counts, reasons, own = columns
-        kinds = t.options.I[c.O_TYPE].tolist() if len(t.options) else [0]
+        kinds = t.options.I[Option.TYPE].tolist() if len(t.options) else [0]
         held = [self.log.LD[offset : offset + count] for offset, count in zip(offsets, counts)]
         nodes = [sorted(set(node_of[devices].tolist())) or [node] * (node >= 0) for devices, node in zip(held, own)]
         return pl.DataFrame(
             {
                 "job": pl.Series([t.ids[row] for row in rows], dtype=pl.String),
-                "start": LF[g.L_START],
-                "end": LF[g.L_END],
+                "start": LF[Interval.START],
+                "end": LF[Interval.END],
                 "type": pl.Series([t.cluster.types[kinds[max(option, 0)]] for option in options], dtype=pl.String),
                 "nodes": pl.Series(nodes, dtype=pl.List(pl.Int32)),
                 "devices": pl.Series([devices.tolist() for devices in held], dtype=pl.List(pl.Int32)),
-                "gpus": LI[g.L_COUNT].astype(np.int32),
+                "gpus": LI[Interval.COUNT].astype(np.int32),
                 "reason": pl.Series([slug(code) for code in reasons], dtype=pl.String),
             }
         )
 
     def _held(self, LI: Any) -> pl.DataFrame:
         """Devices and nodes of each interval that has devices."""
-        count, offset = LI[g.L_COUNT].astype(np.int64), LI[g.L_OFFSET].astype(np.int64)
+        count, offset = LI[Interval.COUNT].astype(np.int64), LI[Interval.OFFSET].astype(np.int64)
         first = np.cumsum(count) - count
         at = np.repeat(offset - first, count) + np.arange(int(count.sum()))
         device = self.log.LD[at]
         flat = pl.DataFrame({"gang": np.repeat(np.arange(len(count)), count), "devices": device})
-        flat = flat.with_columns(nodes=pl.Series(self.tables.D[c.D_NODE][device].astype(np.int32)))
+        flat = flat.with_columns(nodes=pl.Series(self.tables.D[Device.NODE][device].astype(np.int32)))
         return flat.group_by("gang", maintain_order=True).agg(pl.col("devices"), pl.col("nodes").unique().sort())
 
     @cached_property

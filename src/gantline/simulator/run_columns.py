@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.tables import Tables
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.simulator.occupancy import Held
 
 STATES = ("future", "waiting", "running", "completed", "failed", "cancelled", "rejected")
@@ -112,24 +111,24 @@ def joined(jobs: JobColumns, more: JobColumns) -> JobColumns:
 def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
     """What the tables of a finished simulation say of its jobs."""
     F, I = tables.F, tables.I
-    arrival, finish, work = F[c.ARRIVAL], F[c.FINISH], F[c.WORK]
+    arrival, finish, work = F[Job.ARRIVAL], F[Job.FINISH], F[Job.WORK]
     jct = finish - arrival
     met = tables.verdicts.get("met")
     return JobColumns(
         arrival=arrival,
         finish=finish,
         jct=jct,
-        gpus=I[c.GPUS],
-        preemptions=I[c.PREEMPTIONS],
-        restarts=I[c.RESTARTS],
+        gpus=I[Job.GPUS],
+        preemptions=I[Job.PREEMPTIONS],
+        restarts=I[Job.RESTARTS],
         queueing=jct - held.seconds,
-        responsiveness=F[c.MARK] - arrival,
+        responsiveness=F[Job.MARK] - arrival,
         gpu_seconds=held.device_seconds,
-        work_lost=F[c.LOST],
-        user=I[c.USER],
+        work_lost=F[Job.LOST],
+        user=I[Job.USER],
         duration=work,
-        deadline=F[c.DEADLINE],
-        state=STATE_OF_PHASE[I[c.PHASE]],
+        deadline=F[Job.DEADLINE],
+        state=STATE_OF_PHASE[I[Job.PHASE]],
         met=None if met is None else np.asarray(met) == 1.0,
     )
 
@@ -137,9 +136,9 @@ def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
 def spans_of_log(log: Log | Any, node_of_device: Ints) -> SpanColumns:
     """The intervals in which jobs held devices, from the log of a simulation."""
     n = log.intervals
-    count, offset = log.LI[g.L_COUNT, :n].astype(np.int64), log.LI[g.L_OFFSET, :n].astype(np.int64)
+    count, offset = log.LI[Interval.COUNT, :n].astype(np.int64), log.LI[Interval.OFFSET, :n].astype(np.int64)
     first = np.concatenate(([0], np.cumsum(count)))
     devices = log.LD[np.repeat(offset - first[:-1], count) + np.arange(int(first[-1]))].astype(np.int64)
-    row, reason = (log.LI[which, :n].astype(np.int64) for which in (g.L_ROW, g.L_REASON))
-    start, end = log.LF[g.L_START, :n], log.LF[g.L_END, :n]
+    row, reason = (log.LI[which, :n].astype(np.int64) for which in (Interval.ROW, Interval.REASON))
+    start, end = log.LF[Interval.START, :n], log.LF[Interval.END, :n]
     return SpanColumns(row, start, end, count, reason, first, devices, first, node_of_device[devices])

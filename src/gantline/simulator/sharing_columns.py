@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Device
 from gantline.core.tables import Tables
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 
 
 def sharing_columns(log: Log, tables: Tables) -> dict[str, pl.Series]:
@@ -33,17 +32,17 @@ def _spans(log: Log, tables: Tables, rows: int) -> tuple[list[dict[int, None]], 
     """Per row the nodes that it was on; per device (start, end, row) of the gangs that held it."""
     places: list[dict[int, None]] = [{} for _ in range(rows)]
     spans: dict[int, list[tuple[float, float, int]]] = {}
-    node_of = tables.D[c.D_NODE].tolist()
+    node_of = tables.D[Device.NODE].tolist()
     for at in range(int(log.LN[0])):
-        row, first, count = (int(log.LI[name, at]) for name in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
-        start, end = float(log.LF[g.L_START, at]), float(log.LF[g.L_END, at])
+        row, first, count = (int(log.LI[name, at]) for name in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
+        start, end = float(log.LF[Interval.START, at]), float(log.LF[Interval.END, at])
         if start == end:  # withdrawn before it began
             continue
         for device in log.LD[first : first + count].tolist():
             places[row].setdefault(node_of[device])
             spans.setdefault(device, []).append((start, np.inf if np.isnan(end) else end, row))
-        if count == 0 and log.LI[g.L_NODE, at] >= 0:
-            places[row].setdefault(int(log.LI[g.L_NODE, at]))
+        if count == 0 and log.LI[Interval.NODE, at] >= 0:
+            places[row].setdefault(int(log.LI[Interval.NODE, at]))
     return places, spans
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.engine import log as g
+from gantline.engine.log import INTERVAL_FLOATS, INTERVAL_INTS, Interval
 
 _SHARE = 1 << 24  # bytes read at once
 
@@ -70,14 +70,14 @@ class SpooledLog:
     """The log of a run, on disk. It reads as `engine.log.Log` does."""
 
     def __init__(self, folder: Path) -> None:
-        self.LI = ColumnFiles(folder, "entry", dict.fromkeys(range(g.LI_COLUMNS), np.int32))
-        self.LF = ColumnFiles(folder, "time", dict.fromkeys(range(g.LF_COLUMNS), np.float64))
+        self.LI = ColumnFiles(folder, "entry", dict.fromkeys(range(INTERVAL_INTS), np.int32))
+        self.LF = ColumnFiles(folder, "time", dict.fromkeys(range(INTERVAL_FLOATS), np.float64))
         self._devices = ColumnFiles(folder, "device", {0: np.int32})
 
     def append(self, entry: Mapping[int, Any], time: Mapping[int, Any], devices: NDArray[np.int32]) -> None:
         """Intervals that have begun, and all their devices."""
-        self.LI.append(entry, len(entry[g.L_ROW]))
-        self.LF.append(time, len(entry[g.L_ROW]))
+        self.LI.append(entry, len(entry[Interval.ROW]))
+        self.LF.append(time, len(entry[Interval.ROW]))
         self._devices.append({0: devices}, len(devices))
 
     @property
@@ -95,7 +95,7 @@ class SpooledLog:
     def hash(self) -> str:
         """The hash that the same log has in memory."""
         digest = hashlib.blake2b(digest_size=16)
-        columns = [(self.LI, k) for k in range(g.LI_COLUMNS)] + [(self.LF, k) for k in range(g.LF_COLUMNS)] + [(self._devices, 0)]
+        columns = [(self.LI, k) for k in range(INTERVAL_INTS)] + [(self.LF, k) for k in range(INTERVAL_FLOATS)] + [(self._devices, 0)]
         for files, column in columns:
             for share in files.bytes_of(column):
                 digest.update(share)

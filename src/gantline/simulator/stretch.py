@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import COMPLETED
-from gantline.engine import log as g
+from gantline.engine.log import Interval
 
 if TYPE_CHECKING:
     from gantline.engine.drivers.simulation import Simulation
@@ -21,9 +21,9 @@ def end_of(simulation: Simulation) -> float:
     """
     state = simulation.state
     F, log = state.tables.F, state.log
-    known = np.fmax.reduce(F[c.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[g.L_END, : log.intervals], initial=-np.inf)
+    known = np.fmax.reduce(F[Job.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[Interval.END, : log.intervals], initial=-np.inf)
     last = float(max(known))
-    unfinished = bool((state.tables.I[c.PHASE] < COMPLETED).any())
+    unfinished = bool((state.tables.I[Job.PHASE] < COMPLETED).any())
     return max(state.now, last) if unfinished or last == -np.inf else last
 
 
@@ -33,8 +33,8 @@ def stretch_of(simulation: Simulation, end: float) -> tuple[float, float]:
     if not F.shape[1]:
         return 0.0, end
     if simulation.track is None:
-        return float(F[c.ARRIVAL][0]), end
+        return float(F[Job.ARRIVAL][0]), end
     rows = slice(*simulation.track)
-    last = np.fmax.reduce(F[c.FINISH, rows], initial=-np.inf)
-    unfinished = bool((I[c.PHASE, rows] < COMPLETED).any())
-    return float(F[c.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)
+    last = np.fmax.reduce(F[Job.FINISH, rows], initial=-np.inf)
+    unfinished = bool((I[Job.PHASE, rows] < COMPLETED).any())
+    return float(F[Job.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)

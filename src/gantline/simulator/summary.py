@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gantline
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
@@ -52,11 +52,11 @@ def summarise(
     F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
     rows = slice(low, high)
-    arrival, ended = F[c.ARRIVAL, rows], ~np.isnan(F[c.FINISH, rows])
-    finish, jct = _where(ended, F[c.FINISH, rows]), _where(ended, F[c.FINISH, rows] - arrival)
-    respond = F[c.MARK, rows] - arrival
+    arrival, ended = F[Job.ARRIVAL, rows], ~np.isnan(F[Job.FINISH, rows])
+    finish, jct = _where(ended, F[Job.FINISH, rows]), _where(ended, F[Job.FINISH, rows] - arrival)
+    respond = F[Job.MARK, rows] - arrival
     respond = _where(~np.isnan(respond), respond)
-    finished_all = finish if simulation.track is None else F[c.FINISH][~np.isnan(F[c.FINISH])]
+    finished_all = finish if simulation.track is None else F[Job.FINISH][~np.isnan(F[Job.FINISH])]
     middle, (p95, p99) = percentiles(jct, (95, 99)) if len(jct) else (None, (None, None))
     regime = state.regime
     end = end_of(simulation)
@@ -83,7 +83,7 @@ def summarise(
         "track": list(simulation.track) if simulation.track else None,
         "completed": len(finished_all),
         "completed_tracked": len(jct),
-        "unfinished": int(np.count_nonzero(I[c.PHASE, rows] < COMPLETED)),
+        "unfinished": int(np.count_nonzero(I[Job.PHASE, rows] < COMPLETED)),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(middle),
@@ -96,11 +96,11 @@ def summarise(
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
         "utilization": _utilization(simulation, cluster, joined, end),
         "gpu_hours": float(held.device_seconds[rows].sum()) / 3600.0,
-        "work_lost": float(F[c.LOST].sum()),
-        "preemptions": int(I[c.PREEMPTIONS].sum()),
+        "work_lost": float(F[Job.LOST].sum()),
+        "preemptions": int(I[Job.PREEMPTIONS].sum()),
         "free_stops": state.costs.free,
         **_wholes_for_parts(state.tables, policy),
-        "restarts": int(I[c.RESTARTS].sum()),
+        "restarts": int(I[Job.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
         "loop": simulation.loop.name,
@@ -128,16 +128,16 @@ def _waited(simulation: Simulation, rows: slice) -> int | None:
     """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
     tables = simulation.state.tables
     F, I = tables.F, tables.I
-    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS, rows] < I[c.MAX_GPUS, rows]).any():
+    if len(tables.cluster.types) > 1 or (I[Job.MIN_GPUS, rows] < I[Job.MAX_GPUS, rows]).any():
         return None
-    late = ~(F[c.FIRST_START, rows] - F[c.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
-    return int((late | (I[c.PREEMPTIONS, rows] > 0)).sum())
+    late = ~(F[Job.FIRST_START, rows] - F[Job.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (I[Job.PREEMPTIONS, rows] > 0)).sum())
 
 
 def what_jobs_held(simulation: Simulation) -> Held:
     """Seconds and device-seconds of every job: those of the log, and those that shares of the time were worth."""
     state = simulation.state
-    held = held_by_job(state.log, state.tables.F[c.FINISH], end_of(simulation))
+    held = held_by_job(state.log, state.tables.F[Job.FINISH], end_of(simulation))
     for row, seconds in simulation.engine.grants.fluid.held.items():
         held.device_seconds[row] += seconds
     return held
@@ -167,7 +167,7 @@ def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
     demand = tables.metrics.get("gpu_demand")
     if demand is None or policy.shares_devices:
         return {}
-    count = int(((tables.I[c.GPUS] == 1) & (demand < 1.0)).sum())
+    count = int(((tables.I[Job.GPUS] == 1) & (demand < 1.0)).sum())
     return {"wholes_for_parts": count} if count else {}
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats
+from gantline.core.columns import Device, Job, Option
 from gantline.core.tables import Tables
-from gantline.engine import log as g
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.policies.placement.parts.columns import WHOLE, PartNodes, TypicalMix
 from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
 from gantline.policies.placement.parts.typical import Shape, accepted_models, typical_mix
@@ -19,7 +18,7 @@ def asks_for_parts(tables: Tables) -> Bools:
     """Which jobs ask for a part of one GPU."""
     demand = tables.metrics.get("gpu_demand")
     rows = tables.I.shape[1]
-    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.I[c.GPUS] == 1) & (demand > 0.0) & (demand < 1.0)
+    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.I[Job.GPUS] == 1) & (demand > 0.0) & (demand < 1.0)
 
 
 def typical_fragmentation(tables: Tables, log: Log, shares: bool, begin: float, end: float) -> float:
@@ -44,8 +43,8 @@ def typical_fragments(tables: Tables, log: Log, shares: bool, begin: float, end:
 
 def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
     """The typical mix of all jobs, each by the first of its options; a gang larger than every node asks for a whole one."""
-    first, count = tables.I[c.OPTION_FIRST], tables.I[c.OPTION_COUNT]
-    kinds, gpus, cpus = tables.options.I[c.O_TYPE], tables.options.I[c.O_GPUS], tables.options.F[c.O_CPUS]
+    first, count = tables.I[Job.OPTION_FIRST], tables.I[Job.OPTION_COUNT]
+    kinds, gpus, cpus = tables.options.I[Option.TYPE], tables.options.I[Option.GPUS], tables.options.F[Option.CPUS]
     shapes = []
     for row in np.flatnonzero(count > 0).tolist():
         at = int(first[row])
@@ -58,16 +57,18 @@ def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
 def _changes(tables: Tables, log: Log, part: Floats, close: float) -> PartChanges:
     """What the intervals of the log took and gave back."""
     n = log.intervals
-    row, option, count, offset, own = (log.LI[name, :n].astype(np.int64) for name in (g.L_ROW, g.L_OPTION, g.L_COUNT, g.L_OFFSET, g.L_NODE))
-    end = np.where(np.isnan(log.LF[g.L_END, :n]), close, log.LF[g.L_END, :n])
-    beside = WHOLE * tables.options.F[c.O_CPUS][np.maximum(option, 0)]
+    row, option, count, offset, own = (
+        log.LI[name, :n].astype(np.int64) for name in (Interval.ROW, Interval.OPTION, Interval.COUNT, Interval.OFFSET, Interval.NODE)
+    )
+    end = np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
+    beside = WHOLE * tables.options.F[Option.CPUS][np.maximum(option, 0)]
     alone = np.flatnonzero((count == 0) & (own >= 0))  # CPUs of a node
     of = np.repeat(np.arange(n), count)
     devices = log.LD[np.arange(len(of)) + np.repeat(offset - (np.cumsum(count) - count), count)].astype(np.int64)
-    node = tables.D[c.D_NODE][devices].astype(np.int64)
+    node = tables.D[Device.NODE][devices].astype(np.int64)
     all_of = np.concatenate([of, alone])
     return PartChanges.of(
-        log.LF[g.L_START, :n][all_of],
+        log.LF[Interval.START, :n][all_of],
         end[all_of],
         np.concatenate([node, own[alone]]),
         np.concatenate([devices - tables.cluster.first_device[node], np.full(len(alone), -1)]),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job, Option
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
@@ -21,7 +21,7 @@ from gantline.traces.trace import Trace
 def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, seed: int) -> None:
     """Write what is believed into the tables, in the modes ``declared``, ``sampled`` and ``limit``."""
     if estimates.mode == "limit":
-        tables.F[c.ESTIMATE] = limits_of(trace)
+        tables.F[Job.ESTIMATE] = limits_of(trace)
         return
     if estimates.mode == "declared":
         error = declared_errors(tables, trace)
@@ -30,9 +30,9 @@ def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, se
     else:
         return
     rows = np.arange(tables.I.shape[1])
-    asked = tables.options.I[c.O_TYPE][tables.I[c.OPTION_FIRST]] if len(rows) else rows
+    asked = tables.options.I[Option.TYPE][tables.I[Job.OPTION_FIRST]] if len(rows) else rows
     stretch = 1.0 + error[asked, rows]
-    tables.F[c.ESTIMATE] = tables.F[c.WORK] * stretch
+    tables.F[Job.ESTIMATE] = tables.F[Job.WORK] * stretch
     for code, name in enumerate(tables.cluster.types):
         tables.metrics[f"speed.{name}"] = stretch / (1.0 + error[code])
 
@@ -93,9 +93,11 @@ def sampled_errors(tables: Tables, sigma: float, seed: int) -> Floats:
 
     options, sampler = tables.options, Sampler(shortest=0.0)
     found = np.zeros((len(tables.cluster.types), tables.I.shape[1]))
-    for row, (first, count) in enumerate(zip(tables.I[c.OPTION_FIRST].tolist(), tables.I[c.OPTION_COUNT].tolist())):
+    for row, (first, count) in enumerate(zip(tables.I[Job.OPTION_FIRST].tolist(), tables.I[Job.OPTION_COUNT].tolist())):
         rng = stream(seed, row, "profiling")
-        seconds = {int(options.I[c.O_TYPE, k]): float(tables.F[c.WORK, row] / options.F[c.O_RATE, k]) for k in range(first, first + count)}
+        seconds = {
+            int(options.I[Option.TYPE, k]): float(tables.F[Job.WORK, row] / options.F[Option.RATE, k]) for k in range(first, first + count)
+        }
         runs = sampler.plan_runs([Seat(kind) for kind in seconds])
         made = [sampler.measure(run, seconds[run.seat.type], rng, error=sigma) for run in runs]
         for kind, estimate in sampler.fit(made).items():

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from tests.engine.states import engine_of
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
-from gantline.engine import lists as ls
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.executor import News, Order, Report, Verb
+from gantline.engine.lists import RowCount
 from gantline.policies.registry import make_policy
 
 
@@ -43,7 +43,7 @@ def restarted(*reports: Report) -> tuple[Simulation, Scripted]:
     engine = engine_of(jobs, "1x2")
     engine.policy = make_policy("fifo")
     engine.order_only = True
-    engine.state.lists.number[[ls.NEXT, ls.HELD]] = 2
+    engine.state.lists.number[[RowCount.NEXT, RowCount.HELD]] = 2
     plan = engine.decide()
     assert plan is not None
     engine.commit(plan)
@@ -58,8 +58,8 @@ def test_what_still_runs_is_asked_after_and_goes_on() -> None:
     t = loop.state.tables
 
     assert executor.orders[0] == Order(Verb.START, 0, 1, (0, 1), 0.0, 1.0, revision=1)
-    assert t.F[c.FINISH, 0] == 100.0
-    assert t.F[c.SERVICE, 0] == 100.0
+    assert t.F[Job.FINISH, 0] == 100.0
+    assert t.F[Job.SERVICE, 0] == 100.0
     assert any(order.row == 1 and order.verb is Verb.START for order in executor.orders)
     assert all(order.verb is Verb.START for order in executor.orders)
 
@@ -70,8 +70,8 @@ def test_what_died_meanwhile_starts_again_from_what_was_saved() -> None:
     loop.run()
     t = loop.state.tables
 
-    assert t.F[c.DONE, 0] == 7.0
-    assert t.F[c.LOST, 0] == 14.0
+    assert t.F[Job.DONE, 0] == 7.0
+    assert t.F[Job.LOST, 0] == 14.0
     assert executor.orders[-1] == Order(Verb.START, 0, 2, (0, 1), 7.0, 1.0)
 
 
@@ -88,7 +88,7 @@ def test_a_grant_that_nobody_asked_for_is_stopped_and_its_devices_are_not_given_
     again = [order for order in executor.orders if order.verb is Verb.START and order.epoch == 2]
     assert (stop.row, stop.epoch) == (1, 4)
     assert executor.orders.index(again[0]) > executor.orders.index(stop)
-    assert loop.state.tables.I[c.PHASE, 0] == Phase.STARTING
+    assert loop.state.tables.I[Job.PHASE, 0] == Phase.STARTING
     assert loop.state.now >= 60.0
 
 
@@ -97,8 +97,8 @@ def test_what_is_said_of_another_grant_of_the_same_job_is_no_news_of_this_one() 
     loop, executor = restarted(Report(News.STARTED, 0, 1, 21.0, 0.0, (0, 1)), *said, Report(News.FINISHED, 0, 1, 100.0, 100.0))
     loop.run()
 
-    assert loop.state.tables.F[c.FINISH, 0] == 100.0
-    assert loop.state.tables.I[c.RESTARTS, 0] == 0
+    assert loop.state.tables.F[Job.FINISH, 0] == 100.0
+    assert loop.state.tables.I[Job.RESTARTS, 0] == 0
     assert Order(Verb.STOP, 0, 5) in executor.orders
 
 
@@ -109,4 +109,4 @@ def test_a_gang_that_cannot_save_and_go_on_is_not_stopped_for_a_save() -> None:
     loop.driver.follow(loop)
 
     assert [(order.verb, order.epoch) for order in executor.orders] == [(Verb.START, 1)]
-    assert loop.state.tables.I[c.RESTARTS, 0] == 0
+    assert loop.state.tables.I[Job.RESTARTS, 0] == 0

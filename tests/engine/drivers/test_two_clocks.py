@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulator.workloads import Workload, workloads
 
-from gantline.core import columns as c
 from gantline.core.cluster import Node
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
 from gantline.lab.conformance.scenarios import some_jobs
@@ -87,7 +87,7 @@ def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
     virtual, acknowledged = both(trace, *what, **options)
     assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
     assert charged(acknowledged) == charged(virtual)
-    assert acknowledged.tables.F[c.GPUTIME].tolist() == virtual.tables.F[c.GPUTIME].tolist()
+    assert acknowledged.tables.F[Job.GPUTIME].tolist() == virtual.tables.F[Job.GPUTIME].tolist()
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.engine.assigning import Pairs
 
 from gantline import Assignment, OrderPolicy, Plan, Policy, Snapshot
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.insiders import tables_behind
 from gantline.engine.drivers import stepping
 from gantline.lab.conformance import check_policy, faults, suite
@@ -67,7 +67,7 @@ class ChangesMemory(Policy):
 @dataclass(frozen=True)
 class ChangesTables(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
-        tables_behind(snapshot).F[c.PRIORITY] += 1.0
+        tables_behind(snapshot).F[Job.PRIORITY] += 1.0
         return Plan.rank(snapshot.jobs.arrival)
 
 

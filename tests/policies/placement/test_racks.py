@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_json import decode_cluster, encode_cluster
 from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
+from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
 from gantline.core.plan import Assignment, Plan
@@ -131,7 +131,7 @@ def test_gradients_need_links_and_no_seconds_beside_them() -> None:
 def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] | None:
     """Racks and nodes of a gang by the compiled choice; None: it waits."""
     tables = Tables.empty(parse_cluster(text))
-    tables.NI[c.N_FREE] = free
+    tables.NI[NodeColumn.FREE] = free
     before = tables.NI.copy()
     nodes, counts = np.zeros(20, dtype=np.int64), np.zeros(20, dtype=np.int64)
     supply, picking = Supply(tables.NF, tables.NI, 0, 0.0, 0.0, 0.0, False), fit.Picking(rule, True, False, 0)
@@ -141,7 +141,7 @@ def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] |
         return None
     assert counts[:used].sum() == need
     assert all(count <= free[node] for node, count in zip(nodes[:used], counts[:used]))
-    return len({int(tables.NI[c.N_RACK, node]) for node in nodes[:used]}), used
+    return len({int(tables.NI[NodeColumn.RACK, node]) for node in nodes[:used]}), used
 
 
 @given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.integers(1, 12), st.integers(1, 4))

@@ -27,6 +27,7 @@ from numba.core.typed_passes import NoPythonSupportedFeatureValidation
 from numba.core.typing.templates import Signature, fold_arguments
 from numba.extending import models, register_model, typeof_impl
 
+from gantline.core.constants import ConstantsType
 from gantline.core.machine_code.fingerprint import FROM_ZERO, Source
 from gantline.core.machine_code.folder import file_of, name_of, read_file, write_file
 from gantline.core.machine_code.object_code import load, make_entry, make_object, returned_numbers
@@ -239,6 +240,7 @@ class Whole:
 _LOADED: dict[str, Any] = {}  # what keeps machine code in memory, by symbol
 register_model(KernelType)(models.OpaqueModel)
 register_model(WholeType)(models.OpaqueModel)
+typeof_impl.register(ConstantsType)(lambda constants, c: types.Module(constants))
 typeof_impl.register(Source)(lambda kernel, c: KernelType(kernel))
 typeof_impl.register(Whole)(lambda whole, c: WholeType(whole))
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gantline.core.constants import ConstantsType
+
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic)
 _AS_GOOD_AS_THEIR_VERSION = ("math", "numpy", "numba")
 
@@ -96,11 +98,11 @@ def _describe_names(namespace: dict[str, Any], names: tuple[str, ...], describe:
         namespace = namespaces.pop()
         for name in names:
             value = namespace.get(name)
-            if name in namespace and not isinstance(value, types.ModuleType):
+            if name in namespace and not isinstance(value, types.ModuleType | ConstantsType):
                 words.append(f"{name}={describe(value)}")
-            elif isinstance(value, types.ModuleType) and value.__name__ not in seen:
-                seen.add(value.__name__)
-                words.append(f"{name}=module {value.__name__}")
+            elif isinstance(value, types.ModuleType | ConstantsType) and value not in seen:
+                seen.add(value)
+                words.append(f"{name}={type(value).__name__} {value.__name__}")
                 if value.__name__.partition(".")[0] not in _AS_GOOD_AS_THEIR_VERSION:
                     namespaces.append(vars(value))
     return words

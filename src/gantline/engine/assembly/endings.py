@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
+from gantline.core.columns import Job
 from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
@@ -33,7 +33,7 @@ def end_by_loss(tables: Tables, jobs: Trace, rule: EndingRule) -> Bools | None:
         what = f"a window of {rule.window} reports is never full: a simulated job reports its loss {REPORTS} times"
         raise RefusedError(what, where="--end-by", fix=f"use a window below {REPORTS}, such as {replace(rule, window=WINDOW)}")
     parts = _ends(cells, rule)
-    tables.F[c.WORK, : len(parts)] *= parts
+    tables.F[Job.WORK, : len(parts)] *= parts
     return np.asarray(parts < 1.0)
 
 

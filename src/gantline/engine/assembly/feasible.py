@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
+from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCES, Job, Option
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 
@@ -22,12 +22,12 @@ _SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
 
 def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
     """Whether the cluster, with no other job on it, has the devices, CPUs, memory and storage of each option."""
-    size, kind = table.I[c.O_GPUS], table.I[c.O_TYPE]
-    amounts = table.F[c.O_CPUS : c.O_CPUS + c.BESIDE]
+    size, kind = table.I[Option.GPUS], table.I[Option.TYPE]
+    amounts = table.F[Option.CPUS : Option.CPUS + HOST_RESOURCES]
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     found: Bools = _with_sides(cluster, size, kind, amounts) if amounts.any() else size <= capacity[kind]
-    for at in np.flatnonzero(table.I[c.O_NODES]).tolist():
-        found[at] &= _can_span(cluster, int(kind[at]), int(size[at]), int(table.I[c.O_NODES, at]))
+    for at in np.flatnonzero(table.I[Option.NODES]).tolist():
+        found[at] &= _can_span(cluster, int(kind[at]), int(size[at]), int(table.I[Option.NODES, at]))
     return found
 
 
@@ -40,12 +40,12 @@ def _can_span(cluster: Cluster, kind: int, size: int, span: int) -> bool:
 
 def fits_device_memory(tables: Tables) -> Bools:
     """Whether devices of the type of each option have the memory that its job needs on each, where both are known."""
-    has, need = np.array(tables.cluster.device_memory), tables.metrics.get(c.DEVICE_MEMORY)
-    kind = tables.options.I[c.O_TYPE]
+    has, need = np.array(tables.cluster.device_memory), tables.metrics.get(DEVICE_MEMORY)
+    kind = tables.options.I[Option.TYPE]
     if need is None or not has.any():
         return np.ones(len(kind), dtype=np.bool_)
-    owner = np.repeat(np.arange(tables.I.shape[1]), tables.I[c.OPTION_COUNT])
-    short: Bools = (has[kind] > 0.0) & (need[owner] > has[kind] + _SLACK) & (tables.options.I[c.O_GPUS] > 0)
+    owner = np.repeat(np.arange(tables.I.shape[1]), tables.I[Job.OPTION_COUNT])
+    short: Bools = (has[kind] > 0.0) & (need[owner] > has[kind] + _SLACK) & (tables.options.I[Option.GPUS] > 0)
     return ~short
 
 
@@ -71,27 +71,27 @@ def _times(have: float, each: float) -> int:
 def leave_out(tables: Tables, possible: Bools) -> int:
     """Keep the possible options only; how many are left out. Every job has one left."""
     I, options = tables.I, tables.options
-    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
     tables.options = OptionTable(options.F[:, possible].copy(), options.I[:, possible].copy())
-    I[c.OPTION_COUNT] = np.bincount(owner[possible], minlength=I.shape[1])
-    I[c.OPTION_FIRST] = np.cumsum(I[c.OPTION_COUNT]) - I[c.OPTION_COUNT]
+    I[Job.OPTION_COUNT] = np.bincount(owner[possible], minlength=I.shape[1])
+    I[Job.OPTION_FIRST] = np.cumsum(I[Job.OPTION_COUNT]) - I[Job.OPTION_COUNT]
     return int((~possible).sum())
 
 
 def jobs_without_their_size(tables: Tables) -> Ints:
     """Rows none of whose options has as many devices as the job asks for."""
     I = tables.I
-    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
     has = np.zeros(I.shape[1], dtype=bool)
-    has[owner[tables.options.I[c.O_GPUS, : len(owner)] == I[c.GPUS][owner]]] = True
+    has[owner[tables.options.I[Option.GPUS, : len(owner)] == I[Job.GPUS][owner]]] = True
     return np.flatnonzero(~has)
 
 
 def take_first_size(tables: Tables, row: int) -> None:
     """The job asks for as many devices as the first of its options has."""
-    I, old = tables.I, int(tables.I[c.GPUS, row])
-    size = int(tables.options.I[c.O_GPUS, I[c.OPTION_FIRST, row]])
-    for column in (c.MIN_GPUS, c.MAX_GPUS):
+    I, old = tables.I, int(tables.I[Job.GPUS, row])
+    size = int(tables.options.I[Option.GPUS, I[Job.OPTION_FIRST, row]])
+    for column in (Job.MIN_GPUS, Job.MAX_GPUS):
         if I[column, row] == old:
             I[column, row] = size
-    I[c.GPUS, row] = size
+    I[Job.GPUS, row] = size

@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, Job
+from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
@@ -26,35 +27,35 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
     tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
     tables.names = partial(trace.texts, "job")
-    F[c.ARRIVAL] = trace.numbers("arrival")
-    F[c.WORK] = trace.numbers("duration")
-    F[c.ESTIMATE] = F[c.WORK]
+    F[Job.ARRIVAL] = trace.numbers("arrival")
+    F[Job.WORK] = trace.numbers("duration")
+    F[Job.ESTIMATE] = F[Job.WORK]
     if checkpoint:
-        F[c.CHECKPOINT] = checkpoint
-    I[c.GPUS] = trace.numbers("gpus")
-    for name, column in (("deadline", c.DEADLINE), ("priority", c.PRIORITY), ("weight", c.WEIGHT)):
+        F[Job.CHECKPOINT] = checkpoint
+    I[Job.GPUS] = trace.numbers("gpus")
+    for name, column in (("deadline", Job.DEADLINE), ("priority", Job.PRIORITY), ("weight", Job.WEIGHT)):
         if name in trace.columns:
             values = _floats(trace, name)
             F[column] = np.where(np.isnan(values), F[column], values)
     for names, name, column in (
-        (tables.users, "user", c.USER),
-        (tables.queues, "queue", c.QUEUE),
-        (tables.apps, "app", c.APP),
-        (tables.models, "model", c.MODEL),
+        (tables.users, "user", Job.USER),
+        (tables.queues, "queue", Job.QUEUE),
+        (tables.apps, "app", Job.APP),
+        (tables.models, "model", Job.MODEL),
     ):
         if name in trace.columns and len(trace):
             names[:], I[column] = trace.codes(name)
-    for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
-        I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
+    for name, column in (("min_gpus", Job.MIN_GPUS), ("max_gpus", Job.MAX_GPUS)):
+        I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[Job.GPUS]
     if "reserved" in trace.columns:
-        I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
+        I[Job.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
     if cluster.links:
         _check_traffic(trace, tables)
     one_way = _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
-    I[c.SMALLEST] = I[c.GPUS] if one_way else smallest_options(tables)
+    I[Job.SMALLEST] = I[Job.GPUS] if one_way else smallest_options(tables)
     return tables
 
 
@@ -90,22 +91,22 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         if len(absent):
             raise _absent(trace, int(absent[0]), names[code[absent[0]]], cluster)
     if len(default) == 1:  # one option for every job, the usual case
-        I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
+        I[Job.OPTION_COUNT], I[Job.OPTION_FIRST] = 1, np.arange(rows)
         owner: Ints | slice = slice(None)
         kinds = default if wanted is None else np.where(wanted < 0, default[0], wanted)
     else:
         wanted = np.full(rows, -1, dtype=np.int64) if wanted is None else wanted
         anywhere = wanted < 0
         per_row = np.where(anywhere, len(default), 1)
-        I[c.OPTION_COUNT] = per_row
-        I[c.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
+        I[Job.OPTION_COUNT] = per_row
+        I[Job.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
         owner = np.repeat(np.arange(rows), per_row)
-        place = np.arange(len(owner)) - I[c.OPTION_FIRST][owner]
+        place = np.arange(len(owner)) - I[Job.OPTION_FIRST][owner]
         kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
-    table = OptionTable.rigid(kinds, I[c.GPUS][owner])
-    for k, name in enumerate(c.BESIDE_NAMES):
+    table = OptionTable.rigid(kinds, I[Job.GPUS][owner])
+    for k, name in enumerate(HOST_RESOURCE_NAMES):
         if (each := _per_device(trace, cluster, I, name)) is not None:
-            table.F[c.O_CPUS + k] = each[owner]
+            table.F[OptionColumn.CPUS + k] = each[owner]
     tables.options = table
     return len(default) == 1
 
@@ -114,7 +115,7 @@ def _per_device(trace: Trace, cluster: Cluster, I: Ints, name: str) -> Floats | 
     """The CPUs, memory or storage that jobs ask for beside each device; None where they do not say, or nodes do not."""
     if name not in trace.columns or not any(getattr(node, name) > 0 for node in cluster.nodes):
         return None
-    found: Floats = np.nan_to_num(_floats(trace, name)) / np.maximum(I[c.GPUS], 1)
+    found: Floats = np.nan_to_num(_floats(trace, name)) / np.maximum(I[Job.GPUS], 1)
     return found
 
 
@@ -124,15 +125,15 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     F, I = tables.F, tables.I
     anywhere = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
     types = trace.texts("type") if "type" in trace.columns else [""] * len(trace)
-    sides = [_per_device(trace, cluster, I, name) for name in c.BESIDE_NAMES]
+    sides = [_per_device(trace, cluster, I, name) for name in HOST_RESOURCE_NAMES]
     for row, text in enumerate(trace.frame["options"].to_list()):
-        I[c.OPTION_FIRST, row] = len(listed)
+        I[Job.OPTION_FIRST, row] = len(listed)
         if not text:
             beside = [0.0 if each is None else float(each[row]) for each in sides]
             codes = [cluster.type_code(types[row])] if types[row] else anywhere
             if codes == [-1]:
                 raise _absent(trace, row, types[row], cluster)
-            listed += [_option(code, int(I[c.GPUS, row]), 1.0, beside) for code in codes]
+            listed += [_option(code, int(I[Job.GPUS, row]), 1.0, beside) for code in codes]
         else:
             ways = parse_options(text)
             if all(cluster.type_code(way.type) < 0 for way in ways):
@@ -148,8 +149,8 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                     )
                 per = max(way.gpus, 1)
                 beside = [way.cpus / per, way.memory / per, way.storage / per]
-                listed.append(_option(code, way.gpus, F[c.WORK, row] / way.duration, beside, way.span))
-        I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
+                listed.append(_option(code, way.gpus, F[Job.WORK, row] / way.duration, beside, way.span))
+        I[Job.OPTION_COUNT, row] = len(listed) - I[Job.OPTION_FIRST, row]
     tables.options = OptionTable.build(listed)
 
 
@@ -162,13 +163,15 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Leave out options that cannot be had (`feasible`); refuse jobs without any."""
     I = tables.I
     possible = can_hold(cluster, tables.options) & fits_device_memory(tables)
-    if not (possible.all() and I[c.OPTION_COUNT].all()):
-        owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    if not (possible.all() and I[Job.OPTION_COUNT].all()):
+        owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
         able = np.zeros(I.shape[1], dtype=bool)
         able[owner[possible]] = True
         if not able.all():
             raise _impossible(trace, cluster, tables, able, owner)
-        possible |= (I[c.MIN_GPUS] < I[c.MAX_GPUS])[owner]  # a curve reaches beyond the cluster: policies that size jobs look at its end
+        possible |= (I[Job.MIN_GPUS] < I[Job.MAX_GPUS])[
+            owner
+        ]  # a curve reaches beyond the cluster: policies that size jobs look at its end
         tables.left_out = 0 if possible.all() else leave_out(tables, possible)
     if "options" in trace.columns:
         for row in jobs_without_their_size(tables).tolist():
@@ -183,25 +186,25 @@ def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, own
     more = f" ({count} such jobs)" if count > 1 else ""
     if not fits_device_memory(tables)[owner == row].any():
         has = ", ".join(f"{name} {memory:g}" for name, memory in zip(cluster.types, cluster.device_memory) if memory)
-        need = float(tables.metrics[c.DEVICE_MEMORY][row])
+        need = float(tables.metrics[DEVICE_MEMORY][row])
         what = f"needs {need:g} GB of device memory and can never run on '{cluster}': devices have {has} GB{more}"
-        return _row_error(trace, row, c.DEVICE_MEMORY, what, "use larger devices, such as v100:4x8/32d, or drop the job from the trace")
-    if (OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]])[owner == row].any():
+        return _row_error(trace, row, DEVICE_MEMORY, what, "use larger devices, such as v100:4x8/32d, or drop the job from the trace")
+    if (OI[OptionColumn.GPUS] <= capacity[OI[OptionColumn.TYPE]])[owner == row].any():
         field = "options" if "options" in trace.frame.columns else "memory"
         what = f"can never run on '{cluster}': no node has the CPUs, the memory and the storage that it asks for{more}"
         return _row_error(trace, row, field, what, "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace")
-    what = f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {int(capacity.max(initial=0))} of a kind{more}"
+    what = f"asks for {int(I[Job.GPUS, row])} GPUs and can never run on '{cluster}' with {int(capacity.max(initial=0))} of a kind{more}"
     return _row_error(trace, row, "gpus", what, "use a larger --cluster, or drop the job from the trace")
 
 
 def smallest_options(tables: Tables) -> Ints:
     """Devices of each job's smallest option."""
     I = tables.I
-    if len(tables.options) == I.shape[1] and (I[c.OPTION_COUNT] == 1).all() and (I[c.OPTION_FIRST] == np.arange(I.shape[1])).all():
-        return tables.options.I[c.O_GPUS, : I.shape[1]]
-    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    if len(tables.options) == I.shape[1] and (I[Job.OPTION_COUNT] == 1).all() and (I[Job.OPTION_FIRST] == np.arange(I.shape[1])).all():
+        return tables.options.I[OptionColumn.GPUS, : I.shape[1]]
+    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
     smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
-    np.minimum.at(smallest, owner, tables.options.I[c.O_GPUS])
+    np.minimum.at(smallest, owner, tables.options.I[OptionColumn.GPUS])
     return smallest
 
 

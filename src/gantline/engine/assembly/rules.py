@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import HOST_RESOURCES, Option
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
@@ -90,7 +90,7 @@ class RunRules:
         """The rule as it is on this cluster; one that picks devices is refused where it would have to be ignored."""
         if rule.device_rule is None:
             return rule
-        if (tables.options.F[c.O_CPUS : c.O_CPUS + c.BESIDE] > 0).any():
+        if (tables.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES] > 0).any():
             what = f"placement '{rule.name}' picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"
             raise RefusedError(what, where="--placement", fix="use another placement, or jobs without cpus, memory and storage")
         if self.stops.min_run > 0 and not rule.sticky:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.engine.assembly.load import load_tables
@@ -16,7 +16,7 @@ def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> l
     tables = load_tables(trace, cluster, checkpoint=checkpoint)
     found = []
     for row in range(len(tables.ids)):
-        arrival = float(tables.F[c.ARRIVAL, row])
-        job = encode_job(tables, row, arrival, int(tables.I[c.OPTION_FIRST, row]))
-        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[c.WORK, row])))
+        arrival = float(tables.F[Job.ARRIVAL, row])
+        job = encode_job(tables, row, arrival, int(tables.I[Job.OPTION_FIRST, row]))
+        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[Job.WORK, row])))
     return found

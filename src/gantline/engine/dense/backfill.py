@@ -15,17 +15,14 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine import settings as s
-from gantline.engine.dense import devices as d
-from gantline.engine.dense import queues as q
-from gantline.engine.dense import records as r
 from gantline.engine.dense.clearing import find_free
-from gantline.engine.dense.devices import Devices
+from gantline.engine.dense.devices import Devices, Total
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, start
 from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, pop, push, put
-from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
-from gantline.engine.dense.queues import Lanes, next_lane, remove, restart
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
+from gantline.engine.dense.queues import Lane, Lanes, next_lane, place_in_ring, remove, restart
+from gantline.engine.dense.records import Record, Records
+from gantline.engine.settings import Switch
 
 INSTANT = 1e-6  # seconds that a gang takes at least
 FREE, NEXT, INSTANTS = range(3)
@@ -53,7 +50,7 @@ def forecast(promises: float, rows: int, devices: int, stands: bool) -> Promises
 @kernel
 def _length(jobs: Records, row: int) -> float:
     """How long a row that waits takes, by its estimate."""
-    return float(max(jobs.f[row, r.ESTIMATE] - jobs.f[row, r.DONE], INSTANT))
+    return float(max(jobs.f[row, Record.ESTIMATE] - jobs.f[row, Record.DONE], INSTANT))
 
 
 @kernel
@@ -62,31 +59,31 @@ def _expect_ends(jobs: Records, h: Heaps, work: Pass, now: float) -> None:
     f = jobs.f
     for place in range(h.size[DUE]):
         row = h.row[DUE, place]
-        ran = max(0.0, now - f[row, r.SINCE])
-        left = max(0.0, f[row, r.ESTIMATE] - (f[row, r.DONE] + f[row, r.RATE] * ran))
-        push(h, now + max(left, INSTANT) / (f[row, r.RATE] if f[row, r.RATE] > 0.0 else 1.0), row)
-    work.number[EVALUATED] += h.size[DUE]
+        ran = max(0.0, now - f[row, Record.SINCE])
+        left = max(0.0, f[row, Record.ESTIMATE] - (f[row, Record.DONE] + f[row, Record.RATE] * ran))
+        push(h, now + max(left, INSTANT) / (f[row, Record.RATE] if f[row, Record.RATE] > 0.0 else 1.0), row)
+    work.number[PassCount.EVALUATED] += h.size[DUE]
 
 
 @kernel
 def _choose(work: Pass, row: int) -> None:
-    work.line[BEGUN, work.number[AT_BEGUN]] = row
-    work.number[AT_BEGUN] += 1
+    work.line[PassLine.BEGUN, work.number[PassCount.AT_BEGUN]] = row
+    work.number[PassCount.AT_BEGUN] += 1
 
 
 @kernel
 def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: float) -> None:
     """Choose which rows start: in order while they fit, then those that do not delay the first that does not fit."""
-    free, blocked = ds.total[d.FREE_IN_ALL], -1
+    free, blocked = ds.total[Total.FREE_IN_ALL], -1
     while blocked < 0:
         lane = next_lane(qs, 1 << 60)
         if lane < 0:
             return
-        row = qs.row[q.place(qs, lane, qs.lane[q.CURSOR, lane])]
-        work.number[LOOKED] += 1
-        qs.lane[q.CURSOR, lane] += 1
-        if jobs.i[row, r.NEED] <= free:
-            free -= jobs.i[row, r.NEED]
+        row = qs.row[place_in_ring(qs, lane, qs.lane[Lane.CURSOR, lane])]
+        work.number[PassCount.LOOKED] += 1
+        qs.lane[Lane.CURSOR, lane] += 1
+        if jobs.i[row, Record.NEED] <= free:
+            free -= jobs.i[row, Record.NEED]
             _choose(work, row)
         else:
             blocked = row
@@ -94,24 +91,24 @@ def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: floa
         return
     # when the blocked one can start, and what is left over then
     _expect_ends(jobs, h, work, now)
-    for place in range(work.number[AT_BEGUN]):
-        row = work.line[BEGUN, place]
+    for place in range(work.number[PassCount.AT_BEGUN]):
+        row = work.line[PassLine.BEGUN, place]
         push(h, now + _length(jobs, row), row)
-    spare, begins = free - jobs.i[blocked, r.NEED], np.inf
+    spare, begins = free - jobs.i[blocked, Record.NEED], np.inf
     while h.size[FRONT] > 0 and (spare < 0 or h.key[FRONT, 0] == begins):
         begins, row = h.key[FRONT, 0], h.row[FRONT, 0]
-        spare += jobs.i[row, r.NEED]
+        spare += jobs.i[row, Record.NEED]
         pop(h)
     h.size[FRONT] = 0
     while True:
         lane = _next_harmless(jobs, qs, work, free, spare, begins, now)
         if lane < 0:
             return
-        row = qs.row[q.place(qs, lane, qs.lane[q.CURSOR, lane])]
-        qs.lane[q.CURSOR, lane] += 1
-        free -= jobs.i[row, r.NEED]
+        row = qs.row[place_in_ring(qs, lane, qs.lane[Lane.CURSOR, lane])]
+        qs.lane[Lane.CURSOR, lane] += 1
+        free -= jobs.i[row, Record.NEED]
         if begins < now + _length(jobs, row):
-            spare -= jobs.i[row, r.NEED]
+            spare -= jobs.i[row, Record.NEED]
         _choose(work, row)
 
 
@@ -119,17 +116,17 @@ def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: floa
 def _next_harmless(jobs: Records, qs: Lanes, work: Pass, free: int, spare: int, begins: float, now: float) -> int:
     """The lane with the first next job in order that fits now and does not delay the promise; the others' cursors stand at theirs."""
     for lane in range(qs.lane.shape[1]):
-        need = qs.lane[q.SIZE, lane]
+        need = qs.lane[Lane.SIZE, lane]
         if need > free:
             break
         if need > spare:
-            at, count = qs.lane[q.CURSOR, lane], qs.lane[q.COUNT, lane]
-            while at < count and begins < now + qs.length[q.place(qs, lane, at)]:
+            at, count = qs.lane[Lane.CURSOR, lane], qs.lane[Lane.COUNT, lane]
+            while at < count and begins < now + qs.length[place_in_ring(qs, lane, at)]:
                 at += 1
-                work.number[LOOKED] += 1
-                if at < count and begins < now + qs.least[q.place(qs, lane, at)]:
+                work.number[PassCount.LOOKED] += 1
+                if at < count and begins < now + qs.least[place_in_ring(qs, lane, at)]:
                     at = count  # all the others are too long as well
-            qs.lane[q.CURSOR, lane] = at
+            qs.lane[Lane.CURSOR, lane] = at
     return next_lane(qs, free)
 
 
@@ -139,12 +136,12 @@ def _anybody_yet(qs: Lanes, plan: Promises, now: float) -> bool:
     time, link = plan.time, plan.link
     at = 0
     for lane in range(qs.lane.shape[1] - 1, -1, -1):
-        number = qs.lane[q.CURSOR, lane]
-        if number >= qs.lane[q.COUNT, lane]:
+        number = qs.lane[Lane.CURSOR, lane]
+        if number >= qs.lane[Lane.COUNT, lane]:
             continue
-        while at >= 0 and link[FREE, at] >= qs.lane[q.SIZE, lane]:
+        while at >= 0 and link[FREE, at] >= qs.lane[Lane.SIZE, lane]:
             at = link[NEXT, at]
-        if at < 0 or now + qs.least[q.place(qs, lane, number)] <= time[at]:
+        if at < 0 or now + qs.least[place_in_ring(qs, lane, number)] <= time[at]:
             return True
     return False
 
@@ -164,11 +161,11 @@ def _add(plan: Promises, after: int, at: float) -> int:
 @kernel
 def _promise(qs: Lanes, plan: Promises, lane: int, length: float) -> float:
     """The earliest time at which a gang of that lane has room for so long; the room is taken."""
-    time, link, need = plan.time, plan.link, qs.lane[q.SIZE, lane]
-    begin = qs.lane[q.HINT, lane]
+    time, link, need = plan.time, plan.link, qs.lane[Lane.SIZE, lane]
+    begin = qs.lane[Lane.HINT, lane]
     while link[FREE, begin] < need:
         begin = link[NEXT, begin]
-    qs.lane[q.HINT, lane] = begin
+    qs.lane[Lane.HINT, lane] = begin
     before, end = begin, time[begin] + length  # the last instant inside; all of them have room
     while True:
         after = link[NEXT, before]
@@ -195,16 +192,16 @@ def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan
     """Choose which rows start, by promising each a time, in order, until none is left that could start now."""
     time, link = plan.time, plan.link
     _expect_ends(jobs, h, work, now)
-    time[0], link[FREE, 0], link[NEXT, 0], plan.mark[USED] = now, ds.total[d.FREE_IN_ALL], -1, 1
+    time[0], link[FREE, 0], link[NEXT, 0], plan.mark[USED] = now, ds.total[Total.FREE_IN_ALL], -1, 1
     last = 0
     while h.size[FRONT] > 0:
         at, row = h.key[FRONT, 0], h.row[FRONT, 0]
         pop(h)
         if at != time[last]:
             last = _add(plan, last, at)
-        link[FREE, last] += jobs.i[row, r.NEED]
+        link[FREE, last] += jobs.i[row, Record.NEED]
     for lane in range(qs.lane.shape[1]):
-        qs.lane[q.HINT, lane] = 0
+        qs.lane[Lane.HINT, lane] = 0
     promised, check = 0, 0
     while True:
         if promised == check:  # seldom, as looking costs too
@@ -215,9 +212,9 @@ def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan
         lane = next_lane(qs, 1 << 60)
         if lane < 0:
             return
-        at = q.place(qs, lane, qs.lane[q.CURSOR, lane])
-        qs.lane[q.CURSOR, lane] += 1
-        work.number[LOOKED] += 1
+        at = place_in_ring(qs, lane, qs.lane[Lane.CURSOR, lane])
+        qs.lane[Lane.CURSOR, lane] += 1
+        work.number[PassCount.LOOKED] += 1
         if _promise(qs, plan, lane, qs.length[at]) <= now:
             _choose(work, qs.row[at])
 
@@ -230,21 +227,21 @@ def _keep_promises(jobs: Records, h: Heaps, qs: Lanes, work: Pass, plan: Promise
         mark[PRESENT] = link[NEXT, mark[PRESENT]]
     time[mark[PRESENT]] = now
     for row in range(mark[PROMISED], entered):
-        lane = jobs.i[row, r.LANE]
-        if time[qs.lane[q.HINT, lane]] <= now:
-            qs.lane[q.HINT, lane] = mark[PRESENT]
+        lane = jobs.i[row, Record.LANE]
+        if time[qs.lane[Lane.HINT, lane]] <= now:
+            qs.lane[Lane.HINT, lane] = mark[PRESENT]
         put(h, LEVEL, row, _promise(qs, plan, lane, _length(jobs, row)))
-        work.number[LOOKED] += 1
+        work.number[PassCount.LOOKED] += 1
     mark[PROMISED] = entered
     while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= now:
         row = h.row[LEVEL, 0]
         drop(h, LEVEL, row)
-        at = work.number[AT_BEGUN]
-        while at > 0 and work.line[BEGUN, at - 1] > row:
-            work.line[BEGUN, at] = work.line[BEGUN, at - 1]
+        at = work.number[PassCount.AT_BEGUN]
+        while at > 0 and work.line[PassLine.BEGUN, at - 1] > row:
+            work.line[PassLine.BEGUN, at] = work.line[PassLine.BEGUN, at - 1]
             at -= 1
-        work.line[BEGUN, at] = row
-        work.number[AT_BEGUN] += 1
+        work.line[PassLine.BEGUN, at] = row
+        work.number[PassCount.AT_BEGUN] += 1
 
 
 @kernel
@@ -262,7 +259,7 @@ def fill_gaps(
 ) -> None:
     """Start the rows that may, as far as placement has devices for them; rows below `entered` have been let in."""
     restart(qs)
-    work.number[AT_BEGUN] = 0
+    work.number[PassCount.AT_BEGUN] = 0
     if plan.promises <= 1.0:
         _easy(jobs, h, qs, ds, work, now)
     elif plan.mark[STANDS] == 1:
@@ -270,17 +267,17 @@ def fill_gaps(
     else:
         _plan_anew(jobs, h, qs, ds, work, plan, now)
     tried = 1 << 60
-    one_node = setting.SI[s.S_ONE_NODE] == 1
-    apart = ds.total[d.APART] if one_node else 0  # up to this size, larger gangs may fit where one does not
-    for place in range(work.number[AT_BEGUN]):
-        row = work.line[BEGUN, place]
-        need = jobs.i[row, r.NEED]
-        if need > ds.total[d.FREE_IN_ALL] or need >= tried:
+    one_node = setting.SI[Switch.ONE_NODE] == 1
+    apart = ds.total[Total.APART] if one_node else 0  # up to this size, larger gangs may fit where one does not
+    for place in range(work.number[PassCount.AT_BEGUN]):
+        row = work.line[PassLine.BEGUN, place]
+        need = jobs.i[row, Record.NEED]
+        if need > ds.total[Total.FREE_IN_ALL] or need >= tried:
             continue
-        chain = find_free(ds, need, one_node, setting.SI[s.S_WHOLE] == 1)
+        chain = find_free(ds, need, one_node, setting.SI[Switch.WHOLE] == 1)
         if chain < 0:
             tried = need if need > apart else tried
             continue
-        remove(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row)
+        remove(qs, jobs.i[row, Record.LANE], jobs.f[row, Record.KEY], row)
         start(jobs, h, ds, log, setting, row, chain, False, now)
-        work.number[STARTED] += 1
+        work.number[PassCount.STARTED] += 1

@@ -10,19 +10,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Node
+from gantline.core.constants import Constants
 from gantline.core.jit import kernel_from_zero as kernel
 
-# rows of `node`: mask of its free devices, how many, devices in all, number of the first, gain of a trial, room in a trial
-FREE, COUNT, SIZE, FIRST, GAIN, ROOM, CHOSEN, PART, NODE_ROWS = range(9)
-# columns of `chain`: node, mask, devices, next link; of the first link: how many there are, the last of them; a link is a cache line
-NODE, MASK, HELD, NEXT, LINKS, LAST = range(6)
+
+class NodeRow(Constants):
+    """Rows of `node`: mask of its free devices, how many, devices in all, number of the first, gain of a trial,
+    room in a trial."""
+
+    FREE, COUNT, SIZE, FIRST, GAIN, ROOM, CHOSEN, PART = range(8)
+
+
+class ChainLink(Constants):
+    """Columns of `chain`: node, mask, devices, next link; of the first link: how many there are, the last of them;
+    a link is a cache line."""
+
+    NODE, MASK, HELD, NEXT, LINKS, LAST = range(6)
+
+
 CHAIN_COLUMNS = 8
-# places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes differ in size, else 0;
-# whether nodes are sought by how many they have free
-FREE_IN_ALL, SPARE, LARGEST, APART, SOUGHT, TOTALS = range(6)
-MOST = 62  # devices of a node that a mask holds
+
+
+class Total(Constants):
+    """Places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes
+    differ in size, else 0; whether nodes are sought by how many they have free."""
+
+    FREE_IN_ALL, SPARE, LARGEST, APART, SOUGHT = range(5)
+
+
+MOST_DEVICES = 62  # devices of a node that a mask holds
 
 _DE_BRUIJN = 0x03F79D71B4CB0A89
 _BIT = np.zeros(64, dtype=np.int64)
@@ -40,20 +58,20 @@ class Devices(NamedTuple):
 
 def devices(NI: Ints, sought: bool) -> Devices:
     """All devices free; `sought`: nodes are looked up by how many devices they have free."""
-    n, largest = NI.shape[1], int(NI[c.N_GPUS].max(initial=0))
-    node = np.zeros((NODE_ROWS, n), dtype=np.int64)
-    node[SIZE], node[FIRST], node[COUNT] = NI[c.N_GPUS], NI[c.N_FIRST], NI[c.N_GPUS]
-    node[FREE] = (1 << NI[c.N_GPUS]) - 1
+    n, largest = NI.shape[1], int(NI[Node.GPUS].max(initial=0))
+    node = np.zeros((len(NodeRow), n), dtype=np.int64)
+    node[NodeRow.SIZE], node[NodeRow.FIRST], node[NodeRow.COUNT] = NI[Node.GPUS], NI[Node.FIRST], NI[Node.GPUS]
+    node[NodeRow.FREE] = (1 << NI[Node.GPUS]) - 1
     by_count = np.zeros((largest + 1, (n + 63) // 64), dtype=np.uint64)
-    for k in np.flatnonzero(NI[c.N_GPUS]).tolist():
-        by_count[NI[c.N_GPUS, k], k // 64] |= np.uint64(1 << (k % 64))
+    for k in np.flatnonzero(NI[Node.GPUS]).tolist():
+        by_count[NI[Node.GPUS, k], k // 64] |= np.uint64(1 << (k % 64))
         by_count[0, k // 64] |= np.uint64(1 << (k % 64))
-    links = 2 * int(NI[c.N_GPUS].sum()) + 2
+    links = 2 * int(NI[Node.GPUS].sum()) + 2
     chain = np.zeros((links, CHAIN_COLUMNS), dtype=np.int64)
-    chain[:, NEXT] = np.arange(1, links + 1)
-    differ = bool(((NI[c.N_GPUS] > 0) & (NI[c.N_GPUS] < largest)).any())
-    total = np.array([NI[c.N_GPUS].sum(), 0, largest, largest if differ else 0, int(sought)], dtype=np.int64)
-    return Devices(node, by_count.view(np.int64), np.bincount(NI[c.N_GPUS], minlength=largest + 1), chain, total)
+    chain[:, ChainLink.NEXT] = np.arange(1, links + 1)
+    differ = bool(((NI[Node.GPUS] > 0) & (NI[Node.GPUS] < largest)).any())
+    total = np.array([NI[Node.GPUS].sum(), 0, largest, largest if differ else 0, int(sought)], dtype=np.int64)
+    return Devices(node, by_count.view(np.int64), np.bincount(NI[Node.GPUS], minlength=largest + 1), chain, total)
 
 
 @kernel
@@ -65,13 +83,13 @@ def lowest(mask: int) -> int:
 @kernel
 def _count(d: Devices, node: int, now: int) -> None:
     """The node has so many free devices from now on."""
-    before = d.node[COUNT, node]
+    before = d.node[NodeRow.COUNT, node]
     word, bit = node >> 6, 1 << (node & 63)
-    d.node[COUNT, node] = now
-    d.total[FREE_IN_ALL] += now - before
+    d.node[NodeRow.COUNT, node] = now
+    d.total[Total.FREE_IN_ALL] += now - before
     if before == 0 or now == 0:
         d.by_count[0, word] ^= bit
-    if d.total[SOUGHT] == 1:
+    if d.total[Total.SOUGHT] == 1:
         d.nodes_with[before] -= 1
         d.nodes_with[now] += 1
         if before > 0:
@@ -83,28 +101,28 @@ def _count(d: Devices, node: int, now: int) -> None:
 @kernel
 def _link(d: Devices, last: int, node: int, count: int) -> int:
     """Take the lowest `count` free devices of the node as one more link behind `last`."""
-    at = d.total[SPARE]
-    d.total[SPARE] = d.chain[at, NEXT]
-    free = d.node[FREE, node]
+    at = d.total[Total.SPARE]
+    d.total[Total.SPARE] = d.chain[at, ChainLink.NEXT]
+    free = d.node[NodeRow.FREE, node]
     mask = 0
-    if count == d.node[COUNT, node]:
+    if count == d.node[NodeRow.COUNT, node]:
         mask = free
     else:
         left = free
         for _ in range(count):
             left &= left - 1
         mask = free ^ left
-    d.node[FREE, node] = free ^ mask
-    _count(d, node, d.node[COUNT, node] - count)
-    d.chain[at, NODE] = node
-    d.chain[at, MASK] = mask
-    d.chain[at, HELD] = count
-    d.chain[at, NEXT] = -1
+    d.node[NodeRow.FREE, node] = free ^ mask
+    _count(d, node, d.node[NodeRow.COUNT, node] - count)
+    d.chain[at, ChainLink.NODE] = node
+    d.chain[at, ChainLink.MASK] = mask
+    d.chain[at, ChainLink.HELD] = count
+    d.chain[at, ChainLink.NEXT] = -1
     if last >= 0:
-        d.chain[last, NEXT] = at
+        d.chain[last, ChainLink.NEXT] = at
     else:
-        d.chain[at, LINKS] = 1
-        d.chain[at, LAST] = at
+        d.chain[at, ChainLink.LINKS] = 1
+        d.chain[at, ChainLink.LAST] = at
     return int(at)
 
 
@@ -117,15 +135,15 @@ def take_first_free(d: Devices, need: int) -> int:
         while nodes != 0:
             node = 64 * word + lowest(nodes)
             nodes &= nodes - 1
-            count = min(need, d.node[COUNT, node])
+            count = min(need, d.node[NodeRow.COUNT, node])
             last = _link(d, last, node, count)
             if first < 0:
                 first = last
             links += 1
             need -= count
             if need == 0:
-                d.chain[first, LINKS] = links
-                d.chain[first, LAST] = last
+                d.chain[first, ChainLink.LINKS] = links
+                d.chain[first, ChainLink.LAST] = last
                 return first
     return first
 
@@ -133,7 +151,7 @@ def take_first_free(d: Devices, need: int) -> int:
 @kernel
 def take_tightest(d: Devices, need: int) -> int:
     """Devices of the one node that fits with least to spare, the first of these; -1: none fits."""
-    for count in range(need, d.total[LARGEST] + 1):
+    for count in range(need, d.total[Total.LARGEST] + 1):
         if d.nodes_with[count] > 0:
             for word in range(d.by_count.shape[1]):
                 if d.by_count[count, word] != 0:
@@ -149,12 +167,12 @@ def choose_many(d: Devices, room: int, need: int, whole: bool) -> int:
     """
     used, left = 0, need
     for node in range(d.node.shape[1]):
-        size = d.node[SIZE, node]
+        size = d.node[NodeRow.SIZE, node]
         if size == 0 or (left < size and not whole) or d.node[room, node] < size:
             continue
-        d.node[CHOSEN, used] = node
-        d.node[PART, used] = min(size, left)
-        left -= d.node[PART, used]
+        d.node[NodeRow.CHOSEN, used] = node
+        d.node[NodeRow.PART, used] = min(size, left)
+        left -= d.node[NodeRow.PART, used]
         used += 1
         if left == 0:
             return used
@@ -165,13 +183,13 @@ def choose_many(d: Devices, room: int, need: int, whole: bool) -> int:
         if left <= d.node[room, node] < best_room:
             taken = False
             for k in range(used):
-                taken = taken or d.node[CHOSEN, k] == node
+                taken = taken or d.node[NodeRow.CHOSEN, k] == node
             if not taken:
                 best, best_room = node, d.node[room, node]
-    if best < 0 or left > d.total[LARGEST]:
+    if best < 0 or left > d.total[Total.LARGEST]:
         return 0
-    d.node[CHOSEN, used] = best
-    d.node[PART, used] = left
+    d.node[NodeRow.CHOSEN, used] = best
+    d.node[NodeRow.PART, used] = left
     return used + 1
 
 
@@ -180,11 +198,11 @@ def take_chosen(d: Devices, used: int) -> int:
     """The devices that `choose_many` has found."""
     first, last = -1, -1
     for k in range(used):
-        last = _link(d, last, d.node[CHOSEN, k], d.node[PART, k])
+        last = _link(d, last, d.node[NodeRow.CHOSEN, k], d.node[NodeRow.PART, k])
         if first < 0:
             first = last
-    d.chain[first, LINKS] = used
-    d.chain[first, LAST] = last
+    d.chain[first, ChainLink.LINKS] = used
+    d.chain[first, ChainLink.LAST] = last
     return first
 
 
@@ -192,10 +210,10 @@ def take_chosen(d: Devices, used: int) -> int:
 def lend(d: Devices, link: int) -> None:
     """Let others have the devices of a chain, which stays as it is."""
     while link >= 0:
-        node = d.chain[link, NODE]
-        d.node[FREE, node] |= d.chain[link, MASK]
-        _count(d, node, d.node[COUNT, node] + d.chain[link, HELD])
-        link = d.chain[link, NEXT]
+        node = d.chain[link, ChainLink.NODE]
+        d.node[NodeRow.FREE, node] |= d.chain[link, ChainLink.MASK]
+        _count(d, node, d.node[NodeRow.COUNT, node] + d.chain[link, ChainLink.HELD])
+        link = d.chain[link, ChainLink.NEXT]
 
 
 @kernel
@@ -203,20 +221,20 @@ def reclaim(d: Devices, first: int) -> bool:
     """Take exactly the devices of a chain that was lent, if all of them are free."""
     link = first
     while link >= 0:
-        if d.node[FREE, d.chain[link, NODE]] & d.chain[link, MASK] != d.chain[link, MASK]:
+        if d.node[NodeRow.FREE, d.chain[link, ChainLink.NODE]] & d.chain[link, ChainLink.MASK] != d.chain[link, ChainLink.MASK]:
             return False
-        link = d.chain[link, NEXT]
+        link = d.chain[link, ChainLink.NEXT]
     link = first
     while link >= 0:
-        node = d.chain[link, NODE]
-        d.node[FREE, node] ^= d.chain[link, MASK]
-        _count(d, node, d.node[COUNT, node] - d.chain[link, HELD])
-        link = d.chain[link, NEXT]
+        node = d.chain[link, ChainLink.NODE]
+        d.node[NodeRow.FREE, node] ^= d.chain[link, ChainLink.MASK]
+        _count(d, node, d.node[NodeRow.COUNT, node] - d.chain[link, ChainLink.HELD])
+        link = d.chain[link, ChainLink.NEXT]
     return True
 
 
 @kernel
 def forget(d: Devices, first: int) -> None:
     """The links of a chain may be used again; its devices have been lent already."""
-    d.chain[d.chain[first, LAST], NEXT] = d.total[SPARE]
-    d.total[SPARE] = first
+    d.chain[d.chain[first, ChainLink.LAST], ChainLink.NEXT] = d.total[Total.SPARE]
+    d.total[Total.SPARE] = first

@@ -6,20 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.columns import Option
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
-from gantline.engine import settings as s
-from gantline.engine.dense import devices as d
-from gantline.engine.dense import records as r
-from gantline.engine.dense.devices import Devices, forget, lend, lowest
+from gantline.engine.dense.devices import ChainLink, Devices, NodeRow, forget, lend, lowest
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put, put_no_later
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.records import Record, Records
 from gantline.engine.gang import price
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
+from gantline.engine.settings import Amount
 
 _FINISHED = int(Reason.FINISHED)
 
@@ -49,12 +46,12 @@ def set_due(jobs: Records, h: Heaps, row: int) -> None:
     """When the row, left alone, is done or its estimate proves too low."""
     f = jobs.f
     at = np.inf
-    if f[row, r.RATE] > 0.0:
-        goal = f[row, r.WORK]
-        if f[row, r.DONE] < f[row, r.ESTIMATE] < goal:
-            goal = f[row, r.ESTIMATE]
-        at = f[row, r.SINCE] + (goal - f[row, r.DONE]) / f[row, r.RATE]
-    f[row, r.DUE] = at
+    if f[row, Record.RATE] > 0.0:
+        goal = f[row, Record.WORK]
+        if f[row, Record.DONE] < f[row, Record.ESTIMATE] < goal:
+            goal = f[row, Record.ESTIMATE]
+        at = f[row, Record.SINCE] + (goal - f[row, Record.DONE]) / f[row, Record.RATE]
+    f[row, Record.DUE] = at
     put_no_later(h, DUE, row, at)
 
 
@@ -66,10 +63,10 @@ def next_due(jobs: Records, h: Heaps) -> float:
     """
     while h.size[DUE] > 0:
         row = h.row[DUE, 0]
-        if jobs.i[row, r.STATE] != RUNNING:
+        if jobs.i[row, Record.STATE] != RUNNING:
             drop(h, DUE, row)
-        elif jobs.f[row, r.DUE] > h.key[DUE, 0]:
-            put(h, DUE, row, jobs.f[row, r.DUE])
+        elif jobs.f[row, Record.DUE] > h.key[DUE, 0]:
+            put(h, DUE, row, jobs.f[row, Record.DUE])
         else:
             return float(h.key[DUE, 0])
     return np.inf
@@ -79,43 +76,43 @@ def next_due(jobs: Records, h: Heaps) -> float:
 def settle(jobs: Records, row: int, now: float) -> None:
     """Bring what moves with time up to `now`."""
     f = jobs.f
-    ran = now - f[row, r.SINCE]
+    ran = now - f[row, Record.SINCE]
     if ran > 0.0:
-        f[row, r.DONE] += f[row, r.RATE] * ran
-        f[row, r.SERVICE] += ran
-        f[row, r.GPUTIME] += jobs.i[row, r.NEED] * ran
-        f[row, r.SINCE] = now
+        f[row, Record.DONE] += f[row, Record.RATE] * ran
+        f[row, Record.SERVICE] += ran
+        f[row, Record.GPUTIME] += jobs.i[row, Record.NEED] * ran
+        f[row, Record.SINCE] = now
 
 
 @kernel
 def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
-    need, spread = i[row, r.NEED], ds.chain[link, d.LINKS]
-    option = i[row, r.OPTION]
-    rate = setting.OF[c.O_RATE, option]
+    need, spread = i[row, Record.NEED], ds.chain[link, ChainLink.LINKS]
+    option = i[row, Record.OPTION]
+    rate = setting.OF[Option.RATE, option]
     if spread > 1:  # on more nodes than it must?
-        i[row, r.SPANNED] = 1
-        size = ds.node[d.SIZE, ds.chain[link, d.NODE]]
+        i[row, Record.SPANNED] = 1
+        size = ds.node[NodeRow.SIZE, ds.chain[link, ChainLink.NODE]]
         if spread > (need + size - 1) // size:
-            rate = setting.OF[c.O_RATE_SPREAD, option]
-    waited = now - f[row, r.SINCE]
+            rate = setting.OF[Option.RATE_SPREAD, option]
+    waited = now - f[row, Record.SINCE]
     if waited > 0.0:
-        f[row, r.WAITED] += waited
-    cost = setting.SF[s.S_RESUME]
-    if i[row, r.STARTS] == 0:
-        cost = setting.SF[s.S_START]
-        f[row, r.FIRST_START] = now
+        f[row, Record.WAITED] += waited
+    cost = setting.SF[Amount.RESUME]
+    if i[row, Record.STARTS] == 0:
+        cost = setting.SF[Amount.START]
+        f[row, Record.FIRST_START] = now
     if moved:
-        cost = setting.SF[s.S_MOVE]
-    i[row, r.STARTS] += 1
-    i[row, r.STATE] = RUNNING
-    i[row, r.SEGMENT] = link
-    i[row, r.SPREAD] = spread
-    i[row, r.WHY] = 0
-    f[row, r.LAST_START] = now
-    f[row, r.RATE] = rate
-    f[row, r.SINCE] = now + price(cost, need, setting.SF)
+        cost = setting.SF[Amount.MOVE]
+    i[row, Record.STARTS] += 1
+    i[row, Record.STATE] = RUNNING
+    i[row, Record.SEGMENT] = link
+    i[row, Record.SPREAD] = spread
+    i[row, Record.WHY] = 0
+    f[row, Record.LAST_START] = now
+    f[row, Record.RATE] = rate
+    f[row, Record.SINCE] = now + price(cost, need, setting.SF)
     set_due(jobs, h, row)
     _open(jobs, ds, log, row, now)
 
@@ -125,33 +122,33 @@ def _open(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float) -> Non
     """Log that the row holds its devices from now on."""
     at, end = log.LN[0], log.LN[1]
     i = jobs.i
-    i[row, r.INTERVAL] = at
-    log.LI[g.L_ROW, at] = row
-    log.LI[g.L_OPTION, at] = i[row, r.OPTION]
-    log.LI[g.L_REASON, at] = 0
-    log.LI[g.L_OFFSET, at] = end
-    log.LI[g.L_COUNT, at] = i[row, r.NEED]
-    log.LI[g.L_NODE, at] = -1
-    log.LF[g.L_START, at] = now
-    log.LF[g.L_END, at] = np.nan
-    link = i[row, r.SEGMENT]
+    i[row, Record.INTERVAL] = at
+    log.LI[Interval.ROW, at] = row
+    log.LI[Interval.OPTION, at] = i[row, Record.OPTION]
+    log.LI[Interval.REASON, at] = 0
+    log.LI[Interval.OFFSET, at] = end
+    log.LI[Interval.COUNT, at] = i[row, Record.NEED]
+    log.LI[Interval.NODE, at] = -1
+    log.LF[Interval.START, at] = now
+    log.LF[Interval.END, at] = np.nan
+    link = i[row, Record.SEGMENT]
     while link >= 0:
-        mask, first = ds.chain[link, d.MASK], ds.node[d.FIRST, ds.chain[link, d.NODE]]
+        mask, first = ds.chain[link, ChainLink.MASK], ds.node[NodeRow.FIRST, ds.chain[link, ChainLink.NODE]]
         while mask != 0:
             log.LD[end] = first + lowest(mask)
             mask &= mask - 1
             end += 1
-        link = ds.chain[link, d.NEXT]
+        link = ds.chain[link, ChainLink.NEXT]
     log.LN[0] = at + 1
     log.LN[1] = end
 
 
 @kernel
 def _close(jobs: Records, log: LoopLog, row: int, now: float, reason: int) -> None:
-    at = jobs.i[row, r.INTERVAL]
-    log.LF[g.L_END, at] = now
-    log.LI[g.L_REASON, at] = reason
-    jobs.i[row, r.INTERVAL] = -1
+    at = jobs.i[row, Record.INTERVAL]
+    log.LF[Interval.END, at] = now
+    log.LI[Interval.REASON, at] = reason
+    jobs.i[row, Record.INTERVAL] = -1
 
 
 @kernel
@@ -159,14 +156,14 @@ def halt(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float, reason:
     """The row stops on purpose, with its work saved; its devices have been lent already. The heaps are left to the caller."""
     settle(jobs, row, now)
     _close(jobs, log, row, now, reason)
-    forget(ds, jobs.i[row, r.SEGMENT])
-    jobs.f[row, r.RATE] = 0.0
-    jobs.f[row, r.SINCE] = now
-    jobs.i[row, r.STATE] = PENDING
-    jobs.i[row, r.STOPS] += 1
-    jobs.i[row, r.WHY] = reason
-    jobs.i[row, r.SEGMENT] = -1
-    jobs.i[row, r.SPREAD] = 0
+    forget(ds, jobs.i[row, Record.SEGMENT])
+    jobs.f[row, Record.RATE] = 0.0
+    jobs.f[row, Record.SINCE] = now
+    jobs.i[row, Record.STATE] = PENDING
+    jobs.i[row, Record.STOPS] += 1
+    jobs.i[row, Record.WHY] = reason
+    jobs.i[row, Record.SEGMENT] = -1
+    jobs.i[row, Record.SPREAD] = 0
 
 
 @kernel
@@ -174,15 +171,15 @@ def complete(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, row: int, at: f
     """The row has finished."""
     settle(jobs, row, at)
     f = jobs.f
-    f[row, r.DONE] = f[row, r.WORK]
-    f[row, r.FINISH] = at
-    f[row, r.RATE] = 0.0
+    f[row, Record.DONE] = f[row, Record.WORK]
+    f[row, Record.FINISH] = at
+    f[row, Record.RATE] = 0.0
     _close(jobs, log, row, at, _FINISHED)
-    link = jobs.i[row, r.SEGMENT]
+    link = jobs.i[row, Record.SEGMENT]
     lend(ds, link)
     forget(ds, link)
-    jobs.i[row, r.SEGMENT] = -1
-    jobs.i[row, r.STATE] = COMPLETED
+    jobs.i[row, Record.SEGMENT] = -1
+    jobs.i[row, Record.STATE] = COMPLETED
     drop(h, DUE, row)
     if h.size[RANK] > 0:  # the heaps of a policy that never stops a gang are empty
         drop(h, RANK, row)

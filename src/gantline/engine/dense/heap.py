@@ -12,7 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine.dense.records import AT, Records
+from gantline.engine.dense.records import Record, Records
 
 #: when it is done; how low it ranks (lowest on top); when it reaches its next level; where a search through the ranks stands
 DUE, RANK, LEVEL, FRONT = range(4)
@@ -41,11 +41,11 @@ def _rise(h: Heaps, which: int, at: int, key: float, row: int) -> None:
         moved = h.row[which, parent]
         h.key[which, at] = h.key[which, parent]
         h.row[which, at] = moved
-        h.at[moved, AT + which] = at
+        h.at[moved, Record.AT + which] = at
         at = parent
     h.key[which, at] = key
     h.row[which, at] = row
-    h.at[row, AT + which] = at
+    h.at[row, Record.AT + which] = at
 
 
 @kernel
@@ -62,17 +62,17 @@ def _sink(h: Heaps, which: int, at: int, key: float, row: int) -> None:
         moved = h.row[which, child]
         h.key[which, at] = h.key[which, child]
         h.row[which, at] = moved
-        h.at[moved, AT + which] = at
+        h.at[moved, Record.AT + which] = at
         at = child
     h.key[which, at] = key
     h.row[which, at] = row
-    h.at[row, AT + which] = at
+    h.at[row, Record.AT + which] = at
 
 
 @kernel
 def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
     """Put the row into the heap with this key, or leave it there with a smaller one, which is corrected when it comes to the top."""
-    at = h.at[row, AT + which]
+    at = h.at[row, Record.AT + which]
     if at < 0:
         at = h.size[which]
         h.size[which] += 1
@@ -84,7 +84,7 @@ def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
 @kernel
 def put(h: Heaps, which: int, row: int, key: float) -> None:
     """Put the row into the heap with this key, or change its key if it is there."""
-    at = h.at[row, AT + which]
+    at = h.at[row, Record.AT + which]
     if at < 0 or key < h.key[which, at]:
         put_no_later(h, which, row, key)
     else:
@@ -94,10 +94,10 @@ def put(h: Heaps, which: int, row: int, key: float) -> None:
 @kernel
 def drop(h: Heaps, which: int, row: int) -> None:
     """Take the row out, if it is there."""
-    at = h.at[row, AT + which]
+    at = h.at[row, Record.AT + which]
     if at < 0:
         return
-    h.at[row, AT + which] = -1
+    h.at[row, Record.AT + which] = -1
     h.size[which] -= 1
     last = h.size[which]
     if at == last:
@@ -112,12 +112,12 @@ def drop(h: Heaps, which: int, row: int) -> None:
 @kernel
 def replace(h: Heaps, which: int, row: int, other: int, key: float) -> None:
     """Replace a row in the heap by another, which may be in the heap already."""
-    if h.at[other, AT + which] >= 0:
+    if h.at[other, Record.AT + which] >= 0:
         drop(h, which, row)
         put(h, which, other, key)
         return
-    at = h.at[row, AT + which]
-    h.at[row, AT + which] = -1
+    at = h.at[row, Record.AT + which]
+    h.at[row, Record.AT + which] = -1
     if key < h.key[which, at]:
         _rise(h, which, at, key, other)
     else:

@@ -11,11 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.constants import Constants
 from gantline.core.jit import kernel_from_zero as kernel
 
-# rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it, jobs, why the last one waits;
-# for backfilling: the next job to look at, the instant before which no row of this size can start
-SIZE, BASE, MASK, HEAD, COUNT, WHY, CURSOR, HINT, LANE_ROWS = range(9)
+
+class Lane(Constants):
+    """Rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it,
+    jobs, why the last one waits; for backfilling: the next job to look at, the instant before which no row of this
+    size can start."""
+
+    SIZE, BASE, MASK, HEAD, COUNT, WHY, CURSOR, HINT = range(8)
 
 
 class Lanes(NamedTuple):
@@ -34,9 +39,9 @@ def queues(needs: Ints, lengths: bool = False) -> tuple[Lanes, Ints]:
     sizes = np.flatnonzero(of_size)
     members, lane_of = of_size[sizes], (np.cumsum(of_size > 0) - 1)[needs]
     ring = 1 << np.ceil(np.log2(np.maximum(members, 2))).astype(np.int64)
-    lane = np.zeros((LANE_ROWS, len(sizes)), dtype=np.int64)
-    lane[SIZE], lane[MASK] = sizes, ring - 1
-    lane[BASE] = np.cumsum(ring) - ring
+    lane = np.zeros((len(Lane), len(sizes)), dtype=np.int64)
+    lane[Lane.SIZE], lane[Lane.MASK] = sizes, ring - 1
+    lane[Lane.BASE] = np.cumsum(ring) - ring
     room = int(ring.sum())
     length, least = np.empty((2, room if lengths else 0))
     first = np.full(len(sizes), np.inf)
@@ -53,8 +58,8 @@ def _is_before(q: Lanes, at: int, key: float, row: int) -> bool:
 @kernel
 def first_behind(q: Lanes, lane: int, key: float, row: int) -> int:
     """How many of the lane rank before (key, row)."""
-    base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
-    low, high = 0, q.lane[COUNT, lane]
+    base, mask, head = q.lane[Lane.BASE, lane], q.lane[Lane.MASK, lane], q.lane[Lane.HEAD, lane]
+    low, high = 0, q.lane[Lane.COUNT, lane]
     while low < high:
         middle = (low + high) >> 1
         at = base + ((head + middle) & mask)
@@ -66,9 +71,9 @@ def first_behind(q: Lanes, lane: int, key: float, row: int) -> int:
 
 
 @kernel
-def place(q: Lanes, lane: int, number: int) -> int:
+def place_in_ring(q: Lanes, lane: int, number: int) -> int:
     """Where the ring keeps the job of that number, counted from the first."""
-    return int(q.lane[BASE, lane] + ((q.lane[HEAD, lane] + number) & q.lane[MASK, lane]))
+    return int(q.lane[Lane.BASE, lane] + ((q.lane[Lane.HEAD, lane] + number) & q.lane[Lane.MASK, lane]))
 
 
 @kernel
@@ -83,7 +88,7 @@ def _move(q: Lanes, here: int, there: int, lengths: bool) -> None:
 @kernel
 def _shift(q: Lanes, lane: int, first: int, last: int, by: int) -> None:
     """Move the jobs from number `first` to `last` (not included) one place on (by 1) or back (by -1)."""
-    base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
+    base, mask, head = q.lane[Lane.BASE, lane], q.lane[Lane.MASK, lane], q.lane[Lane.HEAD, lane]
     lengths = q.length.shape[0] > 0
     at = first if by < 0 else last - 1
     for _ in range(last - first):
@@ -95,9 +100,9 @@ def _shift(q: Lanes, lane: int, first: int, last: int, by: int) -> None:
 def _mind_the_least(q: Lanes, lane: int, number: int) -> None:
     """The job of that number is new, or those behind it have changed: what is shortest from there on, back to where nothing changes."""
     while number >= 0:
-        at, least = place(q, lane, number), np.inf
-        if number + 1 < q.lane[COUNT, lane]:
-            least = q.least[place(q, lane, number + 1)]
+        at, least = place_in_ring(q, lane, number), np.inf
+        if number + 1 < q.lane[Lane.COUNT, lane]:
+            least = q.least[place_in_ring(q, lane, number + 1)]
         least = min(least, q.length[at])
         if q.least[at] == least:
             break
@@ -108,7 +113,7 @@ def _mind_the_least(q: Lanes, lane: int, number: int) -> None:
 @kernel
 def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
     """Put a row where it belongs in its lane."""
-    base, mask, head, count = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane], q.lane[COUNT, lane]
+    base, mask, head, count = q.lane[Lane.BASE, lane], q.lane[Lane.MASK, lane], q.lane[Lane.HEAD, lane], q.lane[Lane.COUNT, lane]
     lengths = q.length.shape[0] > 0
     number, at = count, base + ((head + count) & mask)
     if count > 0 and _is_before(q, base + ((head + (count >> 1)) & mask), key, row):  # rows after it move on
@@ -120,7 +125,7 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
             number, at = number - 1, other
     elif count > 0:  # rows before it move up
         head = (head - 1) & mask
-        q.lane[HEAD, lane] = head
+        q.lane[Lane.HEAD, lane] = head
         number, at = 0, base + head
         while True:
             other = base + ((head + number + 1) & mask)
@@ -130,7 +135,7 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
             number, at = number + 1, other
     q.key[at] = key
     q.row[at] = row
-    q.lane[COUNT, lane] = count + 1
+    q.lane[Lane.COUNT, lane] = count + 1
     if number == 0:
         q.first[lane] = key
     if lengths:
@@ -143,14 +148,14 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
 @kernel
 def _look_first(q: Lanes, lane: int) -> None:
     """Another may be the first of the lane now."""
-    q.first[lane] = q.key[q.lane[BASE, lane] + q.lane[HEAD, lane]] if q.lane[COUNT, lane] > 0 else np.inf
+    q.first[lane] = q.key[q.lane[Lane.BASE, lane] + q.lane[Lane.HEAD, lane]] if q.lane[Lane.COUNT, lane] > 0 else np.inf
 
 
 @kernel
 def leave(q: Lanes, lane: int) -> None:
     """Take the first of the lane out."""
-    q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
-    q.lane[COUNT, lane] -= 1
+    q.lane[Lane.HEAD, lane] = (q.lane[Lane.HEAD, lane] + 1) & q.lane[Lane.MASK, lane]
+    q.lane[Lane.COUNT, lane] -= 1
     q.waiting[0] -= 1
     _look_first(q, lane)
 
@@ -158,13 +163,13 @@ def leave(q: Lanes, lane: int) -> None:
 @kernel
 def remove(q: Lanes, lane: int, key: float, row: int) -> None:
     """Take a row out of its lane, wherever it is."""
-    number, count = first_behind(q, lane, key, row), q.lane[COUNT, lane]
+    number, count = first_behind(q, lane, key, row), q.lane[Lane.COUNT, lane]
     if number < count - number:
         _shift(q, lane, 0, number, 1)
-        q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
+        q.lane[Lane.HEAD, lane] = (q.lane[Lane.HEAD, lane] + 1) & q.lane[Lane.MASK, lane]
     else:
         _shift(q, lane, number + 1, count, -1)
-    q.lane[COUNT, lane] = count - 1
+    q.lane[Lane.COUNT, lane] = count - 1
     q.waiting[0] -= 1
     _look_first(q, lane)
     if q.length.shape[0] > 0:
@@ -176,10 +181,10 @@ def first_lane(q: Lanes, hope: int, low: int, high: int) -> int:
     """The lane, among gangs of at most `hope` devices and not from `low` to `high`, with the best-ranked first row; -1: none."""
     best, best_key = -1, np.inf
     for lane in range(q.lane.shape[1]):
-        size, key = q.lane[SIZE, lane], q.first[lane]
+        size, key = q.lane[Lane.SIZE, lane], q.first[lane]
         if size > hope:
             break
-        if key > best_key or low <= size <= high or (key == np.inf and q.lane[COUNT, lane] == 0):
+        if key > best_key or low <= size <= high or (key == np.inf and q.lane[Lane.COUNT, lane] == 0):
             continue
         if best < 0 or key < best_key or _first_row(q, lane) < _first_row(q, best):
             best, best_key = lane, key
@@ -188,7 +193,7 @@ def first_lane(q: Lanes, hope: int, low: int, high: int) -> int:
 
 @kernel
 def _first_row(q: Lanes, lane: int) -> int:
-    return int(q.row[q.lane[BASE, lane] + q.lane[HEAD, lane]])
+    return int(q.row[q.lane[Lane.BASE, lane] + q.lane[Lane.HEAD, lane]])
 
 
 @kernel
@@ -196,13 +201,13 @@ def key_behind(q: Lanes, key: float, row: int) -> float:
     """The key of the first waiting row that ranks behind (key, row); infinity: none."""
     found = np.inf
     for lane in range(q.lane.shape[1]):
-        count = q.lane[COUNT, lane]
+        count = q.lane[Lane.COUNT, lane]
         if q.first[lane] > key:
             found = min(found, q.first[lane])
-        elif count > 0 and q.key[place(q, lane, count - 1)] >= key:
+        elif count > 0 and q.key[place_in_ring(q, lane, count - 1)] >= key:
             number = first_behind(q, lane, key, row)
             if number < count:
-                found = min(found, q.key[place(q, lane, number)])
+                found = min(found, q.key[place_in_ring(q, lane, number)])
     return found
 
 
@@ -210,7 +215,7 @@ def key_behind(q: Lanes, key: float, row: int) -> float:
 def restart(q: Lanes) -> None:
     """All cursors to the first of their lanes."""
     for lane in range(q.lane.shape[1]):
-        q.lane[CURSOR, lane] = 0
+        q.lane[Lane.CURSOR, lane] = 0
 
 
 @kernel
@@ -219,11 +224,11 @@ def next_lane(q: Lanes, hope: int) -> int:
     best = -1
     best_key, best_row = 0.0, 0
     for lane in range(q.lane.shape[1]):
-        if q.lane[SIZE, lane] > hope:
+        if q.lane[Lane.SIZE, lane] > hope:
             break
-        if q.lane[CURSOR, lane] >= q.lane[COUNT, lane]:
+        if q.lane[Lane.CURSOR, lane] >= q.lane[Lane.COUNT, lane]:
             continue
-        at = place(q, lane, q.lane[CURSOR, lane])
+        at = place_in_ring(q, lane, q.lane[Lane.CURSOR, lane])
         if best < 0 or q.key[at] < best_key or (q.key[at] == best_key and q.row[at] < best_row):
             best, best_key, best_row = lane, q.key[at], q.row[at]
     return best

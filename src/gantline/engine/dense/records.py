@@ -8,17 +8,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gantline.core.arrays import Floats, Ints32
+from gantline.core.constants import Constants
 
-# f: numbers; named as the columns of the tables
-(WORK, DONE, SINCE, RATE, ESTIMATE, SERVICE, GPUTIME, ARRIVAL) = range(8)
-(KEY, FIRST_START, LAST_START, WAITED, FINISH, ADMITTED, PRIORITY, DUE) = range(8, 16)
-F_COUNT = 16  # whole cache lines
-# i: whole numbers
-(STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
-(STOPS, VICTIM, WHY) = range(8, 11)
-AT = 11  # and the next two: its places in the heaps, see `heap`; -1: not there
-SPANNED = 14  # 1: it has held devices of several nodes at once
-I_COUNT = 16
+
+class Record(Constants):
+    """Places in a row's own line."""
+
+    (WORK, DONE, SINCE, RATE, ESTIMATE, SERVICE, GPUTIME, ARRIVAL) = range(8)
+    (KEY, FIRST_START, LAST_START, WAITED, FINISH, ADMITTED, PRIORITY, DUE) = range(8, 16)
+    # i: whole numbers
+    (STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
+    (STOPS, VICTIM, WHY) = range(8, 11)
+    AT = 11  # and the next two: its places in the heaps, see `heap`; -1: not there
+    SPANNED = 14  # 1: it has held devices of several nodes at once
+
+
+RECORD_FLOATS = 16  # whole cache lines
+RECORD_INTS = 16
 
 
 class Records(NamedTuple):

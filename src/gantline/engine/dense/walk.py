@@ -12,36 +12,16 @@ import numpy as np
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
 from gantline.core.reasons import Reason
-from gantline.engine import declared_key as k
-from gantline.engine import settings as s
-from gantline.engine.dense import devices as d
-from gantline.engine.dense import queues as q
-from gantline.engine.dense import records as r
+from gantline.engine.declared_key import Coefficient
 from gantline.engine.dense.clearing import clear_any, clear_node, clear_nodes, find_free
-from gantline.engine.dense.devices import Devices, reclaim
+from gantline.engine.dense.devices import Devices, Total, reclaim
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, halt, start
 from gantline.engine.dense.heap import FRONT, LEVEL, RANK, Heaps, drop, put, replace
 from gantline.engine.dense.keys import Key, next_level
-from gantline.engine.dense.low_ranks import (
-    AT_BEGUN,
-    AT_LOW,
-    AT_TURNS,
-    AT_VICTIMS,
-    BACK,
-    BEGUN,
-    LOOKED,
-    SEARCHING,
-    STARTED,
-    STOPPED,
-    TURNS,
-    VICTIMS,
-    Pass,
-    rank_key,
-    rank_of,
-    search,
-)
-from gantline.engine.dense.queues import Lanes, enter, first_lane, leave
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine, rank_key, rank_of, search
+from gantline.engine.dense.queues import Lane, Lanes, enter, first_lane, leave
+from gantline.engine.dense.records import Record, Records
+from gantline.engine.settings import Amount, Switch
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY = (
     int(reason) for reason in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY)
@@ -54,47 +34,54 @@ PREEMPTS = True  # whether gangs may be stopped; known when a loop is compiled (
 def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     SI, n = setting.SI, work.number
-    one_node, whole, min_run = SI[s.S_ONE_NODE] == 1, SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
-    n[AT_LOW], n[AT_VICTIMS], n[AT_TURNS], n[AT_BEGUN], n[BACK], n[SEARCHING] = 0, 0, 0, 0, 0, 0
-    in_order = SI[s.S_MISFIT] == _STOP  # no row passes one that does not fit
+    one_node, whole, min_run = SI[Switch.ONE_NODE] == 1, SI[Switch.WHOLE] == 1, setting.SF[Amount.MIN_RUN]
+    (
+        n[PassCount.AT_LOW],
+        n[PassCount.AT_VICTIMS],
+        n[PassCount.AT_TURNS],
+        n[PassCount.AT_BEGUN],
+        n[PassCount.BACK],
+        n[PassCount.SEARCHING],
+    ) = 0, 0, 0, 0, 0, 0
+    in_order = SI[Switch.MISFIT] == _STOP  # no row passes one that does not fit
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
     # where nodes differ, a gang that must sit on one of them may find no place where those that take several idle ones do
-    apart, tried_one = ds.total[d.APART] if one_node else 0, 1 << 60
+    apart, tried_one = ds.total[Total.APART] if one_node else 0, 1 << 60
     lane, known = -1, False  # the lane with the next waiting row at its front
     while True:
-        hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
-        if not known or (lane >= 0 and qs.lane[q.SIZE, lane] > hope):
+        hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[Total.FREE_IN_ALL])
+        if not known or (lane >= 0 and qs.lane[Lane.SIZE, lane] > hope):
             lane, known = first_lane(qs, hope, tried_one, apart), True
         row, mark = -1, np.inf
         if lane >= 0:
-            at = qs.lane[q.BASE, lane] + qs.lane[q.HEAD, lane]
+            at = qs.lane[Lane.BASE, lane] + qs.lane[Lane.HEAD, lane]
             row, mark = qs.row[at], qs.key[at]
         again = False
-        if PREEMPTS and n[AT_TURNS] > 0:
-            other = work.line[TURNS, n[AT_TURNS] - 1]
-            if row < 0 or jobs.f[other, r.KEY] < mark or (jobs.f[other, r.KEY] == mark and other < row):
-                again, row, mark = True, other, jobs.f[other, r.KEY]
+        if PREEMPTS and n[PassCount.AT_TURNS] > 0:
+            other = work.line[PassLine.TURNS, n[PassCount.AT_TURNS] - 1]
+            if row < 0 or jobs.f[other, Record.KEY] < mark or (jobs.f[other, Record.KEY] == mark and other < row):
+                again, row, mark = True, other, jobs.f[other, Record.KEY]
         if row < 0:
             break
-        n[LOOKED] += 1
+        n[PassCount.LOOKED] += 1
         if PREEMPTS and again:
-            n[AT_TURNS] -= 1
-            if reclaim(ds, jobs.i[row, r.SEGMENT]):
-                jobs.i[row, r.VICTIM] = 0
+            n[PassCount.AT_TURNS] -= 1
+            if reclaim(ds, jobs.i[row, Record.SEGMENT]):
+                jobs.i[row, Record.VICTIM] = 0
                 continue
-        need, link = jobs.i[row, r.NEED], -1
-        enough, on_one = need <= ds.total[d.FREE_IN_ALL], need <= apart
+        need, link = jobs.i[row, Record.NEED], -1
+        enough, on_one = need <= ds.total[Total.FREE_IN_ALL], need <= apart
         hopeful = need < (tried_one if on_one else tried_all)
         if enough and hopeful and (on_one or need < tried):
             link = find_free(ds, need, one_node, whole)
             if link < 0 and not on_one:
                 tried = min(tried, need)
         if PREEMPTS and link < 0 and hopeful:
-            if n[SEARCHING] == 0:
+            if n[PassCount.SEARCHING] == 0:
                 search(jobs, h, key, work, now)
             if not one_node:
                 link = clear_any(jobs, h, ds, key, work, row, mark, now, min_run)
-            elif need <= ds.total[d.LARGEST]:
+            elif need <= ds.total[Total.LARGEST]:
                 link = clear_node(jobs, h, ds, key, work, row, mark, now, min_run)
             else:
                 link = clear_nodes(jobs, h, ds, key, work, row, mark, now, min_run, whole)
@@ -106,22 +93,22 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
             else:
                 tried_all = min(tried_all, need)
             why = _FRAGMENTED if enough else (_PRIORITY if PREEMPTS else _RESOURCES)
-            jobs.i[row, r.WHY] = why
-            qs.lane[q.WHY, jobs.i[row, r.LANE]] = why
+            jobs.i[row, Record.WHY] = why
+            qs.lane[Lane.WHY, jobs.i[row, Record.LANE]] = why
             if in_order or (PREEMPTS and tried_all <= 1 and apart == 0 and _nothing_is_left(jobs, qs, ds, work)):
                 break
             continue
         if PREEMPTS and again:
             halt(jobs, ds, log, row, now, _MOVED)
-            n[STOPPED] += 1
-            jobs.i[row, r.VICTIM] = 0
+            n[PassCount.STOPPED] += 1
+            jobs.i[row, Record.VICTIM] = 0
         else:
             leave(qs, lane)
             known = False
         start(jobs, h, ds, log, setting, row, link, again, now)
-        n[STARTED] += 1
-        work.line[BEGUN, n[AT_BEGUN]] = row
-        n[AT_BEGUN] += 1
+        n[PassCount.STARTED] += 1
+        work.line[PassLine.BEGUN, n[PassCount.AT_BEGUN]] = row
+        n[PassCount.AT_BEGUN] += 1
     if PREEMPTS:
         _afterwards(jobs, h, qs, ds, log, key, work, now)
 
@@ -129,10 +116,10 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
 @kernel
 def _nothing_is_left(jobs: Records, qs: Lanes, ds: Devices, work: Pass) -> bool:
     """Whether no device is free and not even the smallest gang could stop another: then all rows still to come wait as well."""
-    if ds.total[d.FREE_IN_ALL] > 0:
+    if ds.total[Total.FREE_IN_ALL] > 0:
         return False
-    for place in range(work.number[AT_TURNS]):
-        qs.lane[q.WHY, jobs.i[work.line[TURNS, place], r.LANE]] = _PRIORITY
+    for place in range(work.number[PassCount.AT_TURNS]):
+        qs.lane[Lane.WHY, jobs.i[work.line[PassLine.TURNS, place], Record.LANE]] = _PRIORITY
     return True
 
 
@@ -142,35 +129,35 @@ def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, k
     n = work.number
     h.size[FRONT] = 0
     begun = 0
-    for place in range(n[AT_VICTIMS]):
-        row = work.line[VICTIMS, place]
-        if jobs.i[row, r.VICTIM] != 0:
-            jobs.i[row, r.VICTIM] = 0
+    for place in range(n[PassCount.AT_VICTIMS]):
+        row = work.line[PassLine.VICTIMS, place]
+        if jobs.i[row, Record.VICTIM] != 0:
+            jobs.i[row, Record.VICTIM] = 0
             halt(jobs, ds, log, row, now, _PREEMPTED)
-            n[STOPPED] += 1
-            if begun < n[AT_BEGUN]:  # a row that has begun instead takes its place among the ranks
-                other = work.line[BEGUN, begun]
+            n[PassCount.STOPPED] += 1
+            if begun < n[PassCount.AT_BEGUN]:  # a row that has begun instead takes its place among the ranks
+                other = work.line[PassLine.BEGUN, begun]
                 replace(h, RANK, row, other, _rank(jobs, other, key, work, now))
                 begun += 1
             else:
                 drop(h, RANK, row)
             drop(h, LEVEL, row)
-            enter(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row, 0.0)
-    for place in range(begun, n[AT_BEGUN]):
-        row = work.line[BEGUN, place]
+            enter(qs, jobs.i[row, Record.LANE], jobs.f[row, Record.KEY], row, 0.0)
+    for place in range(begun, n[PassCount.AT_BEGUN]):
+        row = work.line[PassLine.BEGUN, place]
         put(h, RANK, row, _rank(jobs, row, key, work, now))
     if key.thresholds.shape[0] > 0:
-        for place in range(n[AT_BEGUN]):
-            row = work.line[BEGUN, place]
+        for place in range(n[PassCount.AT_BEGUN]):
+            row = work.line[PassLine.BEGUN, place]
             put(h, LEVEL, row, next_level(jobs, row, key, now))
 
 
 @kernel
 def _rank(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
     """The rank number of a row that begins. Having started can change its key; nothing else does in this instant."""
-    if key.weight[k.FIRST_START] != 0.0:
+    if key.weight[Coefficient.FIRST_START] != 0.0:
         return rank_key(jobs, row, key, work, now)
-    return rank_of(row, jobs.f[row, r.KEY], work, now)
+    return rank_of(row, jobs.f[row, Record.KEY], work, now)
 
 
 walk_without_stops = variant(walk, "walk_without_stops", PREEMPTS=False)

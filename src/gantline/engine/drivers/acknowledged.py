@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import HELD_BACK, RUNNING
 from gantline.core.reasons import Reason
-from gantline.engine import lists as ls
 from gantline.engine.advance import next_finish
 from gantline.engine.drivers.prompt import Prompt
 from gantline.engine.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor
 from gantline.engine.gang import set_due
+from gantline.engine.lists import RowCount
 from gantline.engine.reconcile import Reconciler
 from gantline.engine.state import State
 
@@ -107,25 +107,25 @@ class Acknowledged:
 def _is_over(loop: Stepping) -> bool:
     """Whether no job is left and none is to come; machines may still send reports."""
     count = loop.state.lists.number
-    if count[ls.ACTIVE] or count[ls.NEXT] < len(loop.state.tables.ids) or loop.inputs:
+    if count[RowCount.ACTIVE] or count[RowCount.NEXT] < len(loop.state.tables.ids) or loop.inputs:
         return False
     return not (loop.agenda.touched and _keeps_out(loop.state))
 
 
 def _keeps_out(state: State) -> bool:
     """Whether admission keeps jobs out: an end that has not been looked at yet may let them in."""
-    I, came = state.tables.I, int(state.lists.number[ls.NEXT])
-    reason = I[c.REASON, :came]
-    return bool(((I[c.PHASE, :came] == HELD_BACK) & ((reason == Reason.QUOTA) | (reason == Reason.LOAD_LIMIT))).any())
+    I, came = state.tables.I, int(state.lists.number[RowCount.NEXT])
+    reason = I[Job.REASON, :came]
+    return bool(((I[Job.PHASE, :came] == HELD_BACK) & ((reason == Reason.QUOTA) | (reason == Reason.LOAD_LIMIT))).any())
 
 
 def _raise_estimates(state: State) -> None:
     """A gang that was due by now and has not finished was estimated too low: as long again (as in `advance.finish_due`)."""
     F, I, rows, now = state.tables.F, state.tables.I, state.running_rows, state.now
-    for row in rows[(I[c.PHASE][rows] == RUNNING) & (F[c.DUE][rows] <= now)].tolist():
-        done = float(F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row]))
-        F[c.ESTIMATE, row] = 2.0 * done
+    for row in rows[(I[Job.PHASE][rows] == RUNNING) & (F[Job.DUE][rows] <= now)].tolist():
+        done = float(F[Job.DONE, row] + F[Job.RATE, row] * max(0.0, now - F[Job.SINCE, row]))
+        F[Job.ESTIMATE, row] = 2.0 * done
         set_due(F, row)
-        if F[c.DUE, row] <= now:  # it has done all the work in the trace; only the executor can report more
-            F[c.ESTIMATE, row] = max(2.0 * done, done + float(F[c.RATE, row]))
-            F[c.DUE, row] = F[c.SINCE, row] + (F[c.ESTIMATE, row] - F[c.DONE, row]) / F[c.RATE, row]
+        if F[Job.DUE, row] <= now:  # it has done all the work in the trace; only the executor can report more
+            F[Job.ESTIMATE, row] = max(2.0 * done, done + float(F[Job.RATE, row]))
+            F[Job.DUE, row] = F[Job.SINCE, row] + (F[Job.ESTIMATE, row] - F[Job.DONE, row]) / F[Job.RATE, row]

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from gantline.core.policy import OrderPolicy, runs_by_key
-from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.declared import as_priorities
 from gantline.engine.drivers.dense import run_on_records
-from gantline.engine.drivers.loop_clock import LoopEnd
+from gantline.engine.drivers.loop_clock import LoopBounds, LoopEnd
 from gantline.engine.drivers.python_keys.hint import Within
 from gantline.engine.drivers.python_keys.read import plainly, read_key
 from gantline.engine.engine import Engine
@@ -46,7 +45,7 @@ def report_on(name: str, *whys: str) -> LoopReport:
     return LoopReport(name, {loop: whys[min(place, len(whys) - 1)] for place, loop in enumerate(faster)})
 
 
-def run_compiled(engine: Engine, bounds: lc.LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
+def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
     """Run to the end, or as far as compiled code supports this policy and this run; None: not at all.
 
     `obstacle` is what has to be done in Python between two decisions of this run.

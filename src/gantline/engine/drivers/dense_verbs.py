@@ -14,24 +14,21 @@ from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
-from gantline.engine import declared_key as k
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
-from gantline.engine.dense import low_ranks as w
-from gantline.engine.dense import records as r
+from gantline.engine.declared_key import Coefficient
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, next_due, set_due
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, put
 from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
-from gantline.engine.dense.low_ranks import Pass, rank_key
+from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
 from gantline.engine.dense.queues import Lanes, enter, key_behind
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.records import Record, Records
 from gantline.engine.dense.walk import walk, walk_without_stops
-from gantline.engine.drivers import loop_clock as lc
-from gantline.engine.drivers.loop_clock import LoopClock
+from gantline.engine.drivers.loop_clock import LoopClock, LoopCount, LoopTime, Outcome
 from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.instants import next_look
+from gantline.engine.lists import RowCount
+from gantline.engine.settings import Amount, Switch
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
@@ -60,14 +57,14 @@ def has_room(on: OnRecords, number: Ints, clock: LoopClock) -> bool:
 
 @kernel
 def has_ended(on: OnRecords, row: int) -> bool:
-    return not np.isnan(on.jobs.f[row, r.FINISH])
+    return not np.isnan(on.jobs.f[row, Record.FINISH])
 
 
 @kernel
 def due(on: OnRecords, number: Ints) -> float:
     """When the next row arrives."""
     f = on.jobs.f
-    return float(f[number[ls.NEXT], r.ARRIVAL]) if number[ls.NEXT] < f.shape[0] else np.inf
+    return float(f[number[RowCount.NEXT], Record.ARRIVAL]) if number[RowCount.NEXT] < f.shape[0] else np.inf
 
 
 @kernel
@@ -81,20 +78,20 @@ def finish(on: OnRecords, number: Ints, now: float) -> None:
     """Complete every gang that has done its work by `now`, and raise estimates that turned out too low."""
     jobs, h, ds, log, setting, key, work = on.jobs, on.h, on.ds, on.log, on.setting, on.key, on.work
     f = jobs.f
-    number[ls.FINISHED] = 0
+    number[RowCount.FINISHED] = 0
     while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= now:
         row = h.row[DUE, 0]
-        at = f[row, r.SINCE] + (f[row, r.WORK] - f[row, r.DONE]) / f[row, r.RATE]
+        at = f[row, Record.SINCE] + (f[row, Record.WORK] - f[row, Record.DONE]) / f[row, Record.RATE]
         if at <= now:
-            complete(jobs, h, ds, log, row, now if setting.SI[s.S_BOUNDARY] == 1 else at)
-            number[ls.ACTIVE] -= 1
-            number[DEMAND] -= jobs.i[row, r.NEED]
-            number[ls.FINISHED] += 1
+            complete(jobs, h, ds, log, row, now if setting.SI[Switch.BOUNDARY] == 1 else at)
+            number[RowCount.ACTIVE] -= 1
+            number[DEMAND] -= jobs.i[row, Record.NEED]
+            number[RowCount.FINISHED] += 1
             continue
         # its estimate was too low. Mean residual life of a heavy tail: as long again
-        f[row, r.ESTIMATE] = 2.0 * (f[row, r.DONE] + f[row, r.RATE] * max(0.0, now - f[row, r.SINCE]))
+        f[row, Record.ESTIMATE] = 2.0 * (f[row, Record.DONE] + f[row, Record.RATE] * max(0.0, now - f[row, Record.SINCE]))
         set_due(jobs, h, row)
-        put(h, DUE, row, f[row, r.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
+        put(h, DUE, row, f[row, Record.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
         if PREEMPTS:
             put(h, RANK, row, rank_key(jobs, row, key, work, now))
 
@@ -105,24 +102,24 @@ def arrive(on: OnRecords, number: Ints, now: float, load_limit: float) -> None:
     jobs, key = on.jobs, on.key
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
-    while number[ls.NEXT] < rows and f[number[ls.NEXT], r.ARRIVAL] <= now:
-        row = number[ls.NEXT]
-        number[ls.NEXT] += 1
-        i[row, r.STATE] = HELD_BACK
-        i[row, r.WHY] = _LOAD_LIMIT
-        f[row, r.SINCE] = f[row, r.ARRIVAL]
-    number[ls.ADMITTED] = 0
-    while number[ls.HELD] < number[ls.NEXT] and number[DEMAND] <= load_limit:
-        row = number[ls.HELD]
-        number[ls.HELD] += 1
-        number[DEMAND] += i[row, r.NEED]
-        number[ls.ACTIVE] += 1
-        number[ls.ADMITTED] += 1
-        i[row, r.STATE] = PENDING
-        i[row, r.WHY] = _ARRIVED
-        f[row, r.ADMITTED] = now
-        f[row, r.KEY] = key_of(jobs, row, key, 0.0)
-        enter(on.qs, i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
+    while number[RowCount.NEXT] < rows and f[number[RowCount.NEXT], Record.ARRIVAL] <= now:
+        row = number[RowCount.NEXT]
+        number[RowCount.NEXT] += 1
+        i[row, Record.STATE] = HELD_BACK
+        i[row, Record.WHY] = _LOAD_LIMIT
+        f[row, Record.SINCE] = f[row, Record.ARRIVAL]
+    number[RowCount.ADMITTED] = 0
+    while number[RowCount.HELD] < number[RowCount.NEXT] and number[DEMAND] <= load_limit:
+        row = number[RowCount.HELD]
+        number[RowCount.HELD] += 1
+        number[DEMAND] += i[row, Record.NEED]
+        number[RowCount.ACTIVE] += 1
+        number[RowCount.ADMITTED] += 1
+        i[row, Record.STATE] = PENDING
+        i[row, Record.WHY] = _ARRIVED
+        f[row, Record.ADMITTED] = now
+        f[row, Record.KEY] = key_of(jobs, row, key, 0.0)
+        enter(on.qs, i[row, Record.LANE], f[row, Record.KEY], row, max(f[row, Record.ESTIMATE], INSTANT))
 
 
 @kernel
@@ -133,10 +130,10 @@ def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) ->
     while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= until:
         row = h.row[LEVEL, 0]
         drop(h, LEVEL, row)
-        work.line[w.BEGUN, count] = row
+        work.line[PassLine.BEGUN, count] = row
         count += 1
     for place in range(count):
-        row = work.line[w.BEGUN, place]
+        row = work.line[PassLine.BEGUN, place]
         put(h, LEVEL, row, next_level(jobs, row, key, now))
         put(h, RANK, row, rank_key(jobs, row, key, work, now))
 
@@ -145,20 +142,20 @@ def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) ->
 def _next_change(jobs: Records, h: Heaps, qs: Lanes, key: Key, work: Pass, now: float, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`."""
     soonest, size = np.inf, h.size[RANK]
-    place = work.number[w.CROSSED]  # the row that came first last time often does so again
+    place = work.number[PassCount.CROSSED]  # the row that came first last time often does so again
     for _ in range(size):
         place = place + 1 if place + 1 < size else 0
         row = h.row[RANK, place]
         rise = slope(jobs, row, key)
         if rise <= 0.0:
             continue
-        mark = jobs.f[row, r.KEY] if jobs.f[row, r.LAST_START] == now else key_at(jobs, row, key, now)
-        work.number[w.EVALUATED] += 1
+        mark = jobs.f[row, Record.KEY] if jobs.f[row, Record.LAST_START] == now else key_at(jobs, row, key, now)
+        work.number[PassCount.EVALUATED] += 1
         behind = key_behind(qs, mark, row)
         if behind < np.inf:
             soonest = min(soonest, now + (behind - mark) / rise)
             if soonest <= enough:  # the next look is at `enough` at the earliest, so it does not matter which comes first
-                work.number[w.CROSSED] = place - 1
+                work.number[PassCount.CROSSED] = place - 1
                 break
     return max(soonest, now)
 
@@ -169,7 +166,7 @@ def _next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
     soonest = np.inf
     if min_run > 0.0:
         for place in range(h.size[RANK]):
-            at = jobs.f[h.row[RANK, place], r.LAST_START] + min_run
+            at = jobs.f[h.row[RANK, place], Record.LAST_START] + min_run
             if now < at < soonest:
                 soonest = at
     return soonest
@@ -180,15 +177,15 @@ def decide(on: OnRecords, number: Ints, clock: LoopClock, now: float) -> int:
     """Nothing is to be decided while nothing waits."""
     if on.qs.waiting[0] > 0:
         count, work = clock.number, on.work
-        count[lc.DECISIONS] += 1
+        count[LoopCount.DECISIONS] += 1
         if PREEMPTS and on.key.thresholds.shape[0] > 0:
             _change_levels(on.jobs, on.h, on.key, work, now)
         if PROMISES:
-            fill_gaps(on.jobs, on.h, on.qs, on.ds, on.log, on.setting, work, on.plan, number[ls.HELD], now)
+            fill_gaps(on.jobs, on.h, on.qs, on.ds, on.log, on.setting, work, on.plan, number[RowCount.HELD], now)
         else:
             walk(on.jobs, on.h, on.qs, on.ds, on.log, on.setting, on.key, work, now)
-        count[lc.STARTED], count[lc.STOPPED] = work.number[w.STARTED], work.number[w.STOPPED]
-    return lc.GO_ON
+        count[LoopCount.STARTED], count[LoopCount.STOPPED] = work.number[PassCount.STARTED], work.number[PassCount.STOPPED]
+    return Outcome.GO_ON
 
 
 @kernel
@@ -196,10 +193,10 @@ def wake(on: OnRecords, number: Ints, clock: LoopClock, now: float) -> float:
     """When the order of what runs and waits may change by itself, or a gang may be stopped that may not yet."""
     if not PREEMPTS or on.qs.waiting[0] == 0:
         return np.inf
-    jobs, h, key, length, quantum = on.jobs, on.h, on.key, clock.time[lc.ROUND], clock.time[lc.QUANTUM]
+    jobs, h, key, length, quantum = on.jobs, on.h, on.key, clock.time[LoopTime.ROUND], clock.time[LoopTime.QUANTUM]
     change, level = np.inf, np.inf
-    if key.weight[k.MOVES] == 1.0:
-        if on.work.motion[w.RISES] == 1.0:
+    if key.weight[Coefficient.MOVES] == 1.0:
+        if on.work.motion[Motion.RISES] == 1.0:
             enough = now + length if length > 0.0 else next_look(now, now, quantum)
             change = _next_change(jobs, h, on.qs, key, on.work, now, enough)
         if h.size[LEVEL] > 0:
@@ -208,7 +205,7 @@ def wake(on: OnRecords, number: Ints, clock: LoopClock, now: float) -> float:
             change = next_look(change, now, quantum)
             if level <= now:
                 level = next_look(now, now, quantum)
-    return min(min(change, level), _next_movable(jobs, h, now, on.setting.SF[s.S_MIN_RUN]))
+    return min(min(change, level), _next_movable(jobs, h, now, on.setting.SF[Amount.MIN_RUN]))
 
 
 def _compiled(name: str, **known: Any) -> Any:
@@ -225,7 +222,7 @@ run_with_both = _compiled("with_both", PROMISES=True)
 
 def run_records(on: OnRecords, number: Ints, clock: LoopClock) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
-    if on.setting.SI[s.S_PREEMPT] == 1:
+    if on.setting.SI[Switch.PREEMPT] == 1:
         loop = run_with_both if on.plan.promises > 0.0 else run_with_stops
     else:
         loop = run_with_promises if on.plan.promises > 0.0 else run_in_order

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.rng import stream
 from gantline.registry import Register
@@ -78,7 +78,7 @@ def faulty(state: State, option: str) -> Executor:
 
     if not option.isdigit():
         raise UsageError(f"'{option}' is not a seed", where="--executor", fix="write faulty:1")
-    return FaultyExecutor(state.tables.F[c.WORK].copy(), faults_of(int(option)), int(option))
+    return FaultyExecutor(state.tables.F[Job.WORK].copy(), faults_of(int(option)), int(option))
 
 
 def faults_of(seed: int) -> Faults:

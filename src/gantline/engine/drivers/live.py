@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.inputs import Input, JobRequest, Report, Submit
 from gantline.core.node_events import NodeEvent
 from gantline.engine.drivers.acknowledged import Acknowledged
@@ -88,7 +88,7 @@ class Live:
 
     def _has_not_saved(self, row: int) -> bool:
         """Whether a job could save while it runs and has not yet reported a save."""
-        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
+        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[Job.SAFE, row] <= 0.0)
 
     def run(self) -> None:
         """Run until `messages` are stopped."""

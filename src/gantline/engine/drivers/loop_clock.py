@@ -10,24 +10,43 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constants import Constants
 from gantline.core.plan import Plan
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 
-# places of `time`: seconds, GPUs at which admission stops, whether every round is looked at, and until when the last answer of a policy
-# holds although nothing happens (NaN: it does not say)
-NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, STEP_ALL, VALID, TIMES = range(9)
-# places of `number`: what the loop counts (decisions, starts, stops, instants, instants in a row at which nothing changed), the rows with
-# which it ends, whether it has looked at all, and how far this instant has come
-DECISIONS, STARTED, STOPPED, INSTANTS, IDLE, TRACK_LOW, TRACK_HIGH, LOOKED, READY, NUMBERS = range(10)
-# of READY: the instant is to come; it is here, and the order of its jobs is known
-BEFORE, KNOWN = range(2)
+
+class LoopTime(Constants):
+    """Places of `time`: seconds, GPUs at which admission stops, whether every round is looked at, and until when
+    the last answer of a policy holds although nothing happens (NaN: it does not say)."""
+
+    NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, STEP_ALL, VALID = range(8)
+
+
+class LoopCount(Constants):
+    """Places of `number`: what the loop counts (decisions, starts, stops, instants, instants in a row at which
+    nothing changed), the rows with which it ends, whether it has looked at all, and how far this instant has
+    come."""
+
+    DECISIONS, STARTED, STOPPED, INSTANTS, IDLE, TRACK_LOW, TRACK_HIGH, LOOKED, READY = range(9)
+
+
+class Stage(Constants):
+    """Of READY: the instant is to come; it is here, and the order of its jobs is known."""
+
+    BEFORE, KNOWN = range(2)
+
 
 STALL = 1000  # decisions without any change, with jobs waiting and nothing else to come, after which a run is given up
-# what a loop comes back with: everything has ended; it must be given room in the log, or a look at alarms; the bound in time is reached;
-# the policy is to say the keys of this instant; these keys are to be held against the policy's; the policy must be asked from this
-# decision on; jobs wait, and nothing is to come. The last is no end: a decision was made, or there was nothing to decide
-DONE, NEED_LOG, CUT, KEYS, CHECK, ASK, STALLED, GO_ON = range(8)
+
+
+class Outcome(Constants):
+    """What a loop comes back with: everything has ended; it must be given room in the log, or a look at alarms; the
+    bound in time is reached; the policy is to say the keys of this instant; these keys are to be held against the
+    policy's; the policy must be asked from this decision on; jobs wait, and nothing is to come. The last is no end:
+    a decision was made, or there was nothing to decide."""
+
+    DONE, NEED_LOG, CUT, KEYS, CHECK, ASK, STALLED, GO_ON = range(8)
 
 
 @dataclass(frozen=True)
@@ -57,17 +76,22 @@ class LoopClock(NamedTuple):
 
 def clock(regime: Regime, bounds: LoopBounds) -> LoopClock:
     """The clock of a loop that has not begun."""
-    time = np.zeros(TIMES)
-    time[ROUND], time[QUANTUM], time[UNTIL], time[LOAD_LIMIT] = regime.round, regime.quantum, bounds.until, bounds.load_limit
-    time[WAKE], time[STEP_ALL], time[VALID] = np.inf, float(bounds.step_all), np.inf
-    number = np.zeros(NUMBERS, dtype=np.int64)
-    number[TRACK_LOW], number[TRACK_HIGH] = bounds.track or (0, -1)
+    time = np.zeros(len(LoopTime))
+    time[LoopTime.ROUND], time[LoopTime.QUANTUM], time[LoopTime.UNTIL], time[LoopTime.LOAD_LIMIT] = (
+        regime.round,
+        regime.quantum,
+        bounds.until,
+        bounds.load_limit,
+    )
+    time[LoopTime.WAKE], time[LoopTime.STEP_ALL], time[LoopTime.VALID] = np.inf, float(bounds.step_all), np.inf
+    number = np.zeros(len(LoopCount), dtype=np.int64)
+    number[LoopCount.TRACK_LOW], number[LoopCount.TRACK_HIGH] = bounds.track or (0, -1)
     return LoopClock(time, number)
 
 
 def count_in(engine: Engine, clock: LoopClock) -> None:
     """Let the engine know what time it is, and what a loop has done that counts by itself."""
-    engine.state.now = float(clock.time[NOW])
-    engine.decisions += int(clock.number[DECISIONS])
-    engine.started += int(clock.number[STARTED])
-    engine.stopped += int(clock.number[STOPPED])
+    engine.state.now = float(clock.time[LoopTime.NOW])
+    engine.decisions += int(clock.number[LoopCount.DECISIONS])
+    engine.started += int(clock.number[LoopCount.STARTED])
+    engine.stopped += int(clock.number[LoopCount.STOPPED])

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.tables import Tables
 from gantline.engine.drivers.faults import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
@@ -27,7 +27,7 @@ class TrueWork:
     tables: Tables
 
     def __getitem__(self, row: int) -> float:
-        return float(self.tables.F[c.WORK, row])
+        return float(self.tables.F[Job.WORK, row])
 
 
 Leave = Callable[[int, tuple[int, ...], float], float]  # of a row on these devices, from that instant on
@@ -58,19 +58,19 @@ class MeasuredExecutor(FaultyExecutor):
             if t.performance is None or not devices:
                 return 0.0
             kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
-            return float(t.performance.leave(t.ids[row], t.models[t.I[c.MODEL, row]], kind, len(devices), now))
+            return float(t.performance.leave(t.ids[row], t.models[t.I[Job.MODEL, row]], kind, len(devices), now))
 
         def truth(order: Order) -> Order:
-            job, model = t.ids[order.row], t.models[t.I[c.MODEL, order.row]]
+            job, model = t.ids[order.row], t.models[t.I[Job.MODEL, order.row]]
             kind = t.cluster.nodes[int(t.cluster.device_node[order.devices[0]])].type
             rate = t.performance.goes(job, model, kind, len(order.devices), order.rate)
             return replace(order, rate=rate, pause=t.performance.takes(job, order.pause))
 
         does_otherwise = t.performance is not None and t.performance.does_otherwise
         found = cls(TrueWork(t), leave=leave, truth=truth if does_otherwise else None)
-        found._saved = {row: float(t.F[c.SAFE, row]) for row in state.rows.tolist()}
+        found._saved = {row: float(t.F[Job.SAFE, row]) for row in state.rows.tolist()}
         for row in state.running_rows.tolist():
-            found.running[row] = int(t.I[c.EPOCH, row]), float(t.F[c.DONE, row]), float(t.F[c.SINCE, row])
+            found.running[row] = int(t.I[Job.EPOCH, row]), float(t.F[Job.DONE, row]), float(t.F[Job.SINCE, row])
         return found
 
     def send(self, order: Order, now: float) -> None:

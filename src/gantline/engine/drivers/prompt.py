@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.engine.state import State
@@ -52,7 +52,7 @@ class Prompt:
         found, self._reports = self._reports, []
         for row, seen, at in zip(*self._ends()):
             if seen <= now:
-                end = Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[c.WORK, row]))
+                end = Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[Job.WORK, row]))
                 self._ended[int(row)] = end
                 found.append(end)
                 self._alive[row] = -1
@@ -71,6 +71,6 @@ class Prompt:
         """Rows that run, when the end of each is seen (when it is due, and done), and when it is."""
         self._make_room()
         F, I, rows = self.state.tables.F, self.state.tables.I, self.state.running_rows
-        rows = rows[(I[c.PHASE][rows] == RUNNING) & (self._alive[rows] == I[c.EPOCH][rows]) & (F[c.RATE][rows] > 0.0)]
-        at = F[c.SINCE][rows] + (F[c.WORK][rows] - F[c.DONE][rows]) / F[c.RATE][rows]
-        return rows, np.maximum(F[c.DUE][rows], at), at
+        rows = rows[(I[Job.PHASE][rows] == RUNNING) & (self._alive[rows] == I[Job.EPOCH][rows]) & (F[Job.RATE][rows] > 0.0)]
+        at = F[Job.SINCE][rows] + (F[Job.WORK][rows] - F[Job.DONE][rows]) / F[Job.RATE][rows]
+        return rows, np.maximum(F[Job.DUE][rows], at), at

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gantline.engine import beside_reasons
-from gantline.engine import lists as ls
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.compiled import LoopReport, report_on, run_compiled
-from gantline.engine.drivers.loop_clock import ASK, CUT, DONE, STALLED, LoopBounds
+from gantline.engine.drivers.loop_clock import LoopBounds, Outcome
 from gantline.engine.drivers.stepping import Driver, Stepping
 from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.lists import RowCount
 
 
 @dataclass
@@ -38,13 +38,13 @@ class Simulation(Stepping):
             self.run_stepwise()
         else:
             self._observed = self.state.now
-            if ending.code == CUT:
+            if ending.code == Outcome.CUT:
                 self.cut()
-            elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self.stalled() and not self.tracked_ended():
+            elif ending.code == Outcome.DONE and self.state.lists.number[RowCount.WAITING] and self.stalled() and not self.tracked_ended():
                 self.give_up("jobs wait that the policy never lets run")
-            elif ending.code == STALLED:
+            elif ending.code == Outcome.STALLED:
                 self.give_up()
-            elif ending.code == ASK:
+            elif ending.code == Outcome.ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
         beside_reasons.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only

@@ -15,10 +15,9 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine import lists as ls
-from gantline.engine.drivers import loop_clock as lc
-from gantline.engine.drivers.loop_clock import LoopClock
+from gantline.engine.drivers.loop_clock import STALL, LoopClock, LoopCount, LoopTime, Outcome, Stage
 from gantline.engine.instants import next_instant
+from gantline.engine.lists import RowCount
 
 
 class Verbs(NamedTuple):
@@ -44,44 +43,48 @@ def loop_over(verbs: Verbs, name: str, module: str) -> Callable[[Any, Ints, Loop
     def six_steps(store: Any, number: Ints, clock: LoopClock) -> int:
         time, count = clock.time, clock.number
         while True:
-            if count[lc.READY] == lc.BEFORE:
-                count[lc.INSTANTS] += 1
+            if count[LoopCount.READY] == Stage.BEFORE:
+                count[LoopCount.INSTANTS] += 1
                 if not has_room(store, number, clock):
-                    return lc.NEED_LOG
+                    return Outcome.NEED_LOG
                 # 1. the next instant
-                soonest = min(time[lc.WAKE], due(store, number))
+                soonest = min(time[LoopTime.WAKE], due(store, number))
                 if soonest == np.inf:
-                    return lc.DONE
-                at = next_instant(soonest, time[lc.NOW], time[lc.ROUND], count[lc.LOOKED] == 1, time[lc.STEP_ALL] == 1.0)
-                if at > time[lc.UNTIL]:
-                    return lc.CUT
-                time[lc.NOW] = at
-                count[lc.LOOKED] = 1
+                    return Outcome.DONE
+                at = next_instant(
+                    soonest, time[LoopTime.NOW], time[LoopTime.ROUND], count[LoopCount.LOOKED] == 1, time[LoopTime.STEP_ALL] == 1.0
+                )
+                if at > time[LoopTime.UNTIL]:
+                    return Outcome.CUT
+                time[LoopTime.NOW] = at
+                count[LoopCount.LOOKED] = 1
                 # 2. what has finished, 3. what has arrived
                 finish(store, number, at)
-                arrive(store, number, at, time[lc.LOAD_LIMIT])
-                if number[ls.FINISHED] > 0 and count[lc.TRACK_HIGH] >= 0:
-                    row = count[lc.TRACK_LOW]
-                    while row < count[lc.TRACK_HIGH] and has_ended(store, row):
+                arrive(store, number, at, time[LoopTime.LOAD_LIMIT])
+                if number[RowCount.FINISHED] > 0 and count[LoopCount.TRACK_HIGH] >= 0:
+                    row = count[LoopCount.TRACK_LOW]
+                    while row < count[LoopCount.TRACK_HIGH] and has_ended(store, row):
                         row += 1
-                    if row >= count[lc.TRACK_HIGH]:
-                        return lc.DONE
+                    if row >= count[LoopCount.TRACK_HIGH]:
+                        return Outcome.DONE
             # 4. order, 5. walk
-            now, moved = time[lc.NOW], count[lc.STARTED] + count[lc.STOPPED]
+            now, moved = time[LoopTime.NOW], count[LoopCount.STARTED] + count[LoopCount.STOPPED]
             code = decide(store, number, clock, now)
-            if code != lc.GO_ON:
+            if code != Outcome.GO_ON:
                 return code
-            count[lc.READY] = lc.BEFORE
+            count[LoopCount.READY] = Stage.BEFORE
             # 6. when to look again
             soonest = next_end(store, number)
-            changed = number[ls.FINISHED] + number[ls.ADMITTED] > 0 or count[lc.STARTED] + count[lc.STOPPED] > moved
-            count[lc.IDLE] = 0 if changed else count[lc.IDLE] + 1
-            if count[lc.IDLE] > lc.STALL and soonest == np.inf and due(store, number) == np.inf:
-                return lc.STALLED
+            changed = (
+                number[RowCount.FINISHED] + number[RowCount.ADMITTED] > 0 or count[LoopCount.STARTED] + count[LoopCount.STOPPED] > moved
+            )
+            count[LoopCount.IDLE] = 0 if changed else count[LoopCount.IDLE] + 1
+            if count[LoopCount.IDLE] > STALL and soonest == np.inf and due(store, number) == np.inf:
+                return Outcome.STALLED
             soonest = min(soonest, wake(store, number, clock, now))
-            if number[ls.HELD] < number[ls.NEXT] and number[ls.ADMITTED] > 0 and time[lc.ROUND] > 0.0:
-                soonest = min(soonest, now + time[lc.ROUND])  # more may be let in at the next boundary
-            time[lc.WAKE] = soonest
+            if number[RowCount.HELD] < number[RowCount.NEXT] and number[RowCount.ADMITTED] > 0 and time[LoopTime.ROUND] > 0.0:
+                soonest = min(soonest, now + time[LoopTime.ROUND])  # more may be let in at the next boundary
+            time[LoopTime.WAKE] = soonest
 
     six_steps.__name__ = six_steps.__qualname__ = name
     six_steps.__module__ = module

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
-from gantline.engine import lists as ls
+from gantline.core.columns import Job
 from gantline.engine.engine import Engine
+from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
 
 MOVES = 400  # starts and stops between two looks
@@ -40,10 +40,10 @@ class Standstill:
         state = self.state
         if attained is None:
             F, rows = state.tables.F, state.running_rows
-            attained = F[c.SERVICE].copy()
-            attained[rows] += np.maximum(0.0, now - F[c.SINCE][rows])
+            attained = F[Job.SERVICE].copy()
+            attained[rows] += np.maximum(0.0, now - F[Job.SINCE][rows])
         if to_come is None:
-            to_come = bool(state.lists.number[ls.NEXT] < state.tables.count)
+            to_come = bool(state.lists.number[RowCount.NEXT] < state.tables.count)
         before, self._attained = self._attained, attained
         if to_come or before is None or len(before) != len(attained) or (attained > before).any():
             return False

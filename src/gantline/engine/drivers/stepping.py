@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import DOWN, Device, Job
 from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
-from gantline.engine import lists as ls
 from gantline.engine.advance import arrive, next_finish
 from gantline.engine.agenda import Agenda
 from gantline.engine.drivers.loop_clock import STALL
 from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
+from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
 from gantline.engine.quota_gate import CommonQuotas
 from gantline.engine.state import State
@@ -118,7 +118,7 @@ class Stepping:
             self._ended = False
             # 5. decide, 6. commit; an order need not be asked while nothing waits
             engine.next_finish = math.nan
-            if state.lists.number[ls.WAITING] or engine.asks_always:
+            if state.lists.number[RowCount.WAITING] or engine.asks_always:
                 if answer:
                     plan, answer = answer[0], ()
                 else:
@@ -136,7 +136,7 @@ class Stepping:
             if driver.gives_up and self._is_stuck(changed, standstill):
                 return
             if self.on_progress is not None:
-                self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
+                self.on_progress(now, int(state.lists.number[RowCount.NEXT]), int(state.lists.number[RowCount.ACTIVE]))
 
     def run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:
         """All of them, see `steps`."""
@@ -155,7 +155,7 @@ class Stepping:
         if engine.grants.speeds_until <= state.now:
             engine.grants.refresh()
         count = state.lists.number
-        entered = state.lists.active[count[ls.ACTIVE] - count[ls.ADMITTED] : count[ls.ACTIVE]]
+        entered = state.lists.active[count[RowCount.ACTIVE] - count[RowCount.ADMITTED] : count[RowCount.ACTIVE]]
         if state.withheld:
             engine.inputs.requests.keep_out()
         if self.estimates.learns and len(entered):
@@ -211,7 +211,7 @@ class Stepping:
 
     def _note_down(self) -> None:
         """Devices that are out of use from now on; those of a node that drains or is released count when their gangs are gone."""
-        down = int((self.state.tables.D[c.D_HOLDER] == c.DOWN).sum())
+        down = int((self.state.tables.D[Device.HOLDER] == DOWN).sum())
         if down != (self.down[-1][1] if self.down else 0):
             self.down.append((self.state.now, down))
 
@@ -219,18 +219,18 @@ class Stepping:
     def tracked_ended(self) -> bool:
         """Whether all rows have ended with which the run does."""
         rows = slice(*self.track) if self.track is not None else self.watched
-        return rows is not None and not np.isnan(self.state.tables.F[c.FINISH, rows]).any()
+        return rows is not None and not np.isnan(self.state.tables.F[Job.FINISH, rows]).any()
 
     def stalled(self) -> bool:
         """Whether nothing runs and nothing is to come."""
         state = self.state
         nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.lists))
-        return nothing_runs and state.lists.number[ls.NEXT] >= state.tables.count and not self.inputs
+        return nothing_runs and state.lists.number[RowCount.NEXT] >= state.tables.count and not self.inputs
 
     def give_up(self, why: str = f"jobs wait, but nothing changed in {STALL} decisions") -> None:
         """The run ends although jobs are left; its incidents say why, and which jobs were to have what cannot be."""
         t, rows = self.state.tables, self.state.rows
-        never = rows[t.I[c.REASON][rows] == int(Reason.INFEASIBLE)]
+        never = rows[t.I[Job.REASON][rows] == int(Reason.INFEASIBLE)]
         if len(never):
             more = f" and {len(never) - 1} more" if len(never) > 1 else ""
             why = f"{why}; the plan asks for what the cluster cannot give job '{t.ids[never[0]]}'{more}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish
 from gantline.engine.drivers.stepping import Stepping
+from gantline.engine.lists import RowCount
 
 if TYPE_CHECKING:
     from gantline.core.inputs import Input
@@ -50,7 +50,7 @@ class Virtual:
     def _finish_due(self, loop: Stepping) -> bool:
         state, grants = loop.state, loop.engine.grants
         finish_due(state.matrices, state.lists, state.now, state.rules, state.log.columns)
-        ended = int(state.lists.number[ls.FINISHED]) > 0
+        ended = int(state.lists.number[RowCount.FINISHED]) > 0
         if ended and grants.minds_changes:
             grants.forget_finished()
         return ended

@@ -11,30 +11,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import OPTION_FLOATS, Job, Node, Option
 from gantline.core.phases import COMPLETED
 from gantline.core.tables import Tables
-from gantline.engine import declared_key as k
-from gantline.engine import log as g
-from gantline.engine.declared_key import LinearKey
-from gantline.engine.dense import low_ranks as w
-from gantline.engine.dense import queues as q
-from gantline.engine.dense import records as r
+from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
 from gantline.engine.dense.gangs import LoopSetting, loop_log
 from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
-from gantline.engine.dense.low_ranks import Pass
-from gantline.engine.dense.queues import Lanes, queues
-from gantline.engine.dense.records import Records
+from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
+from gantline.engine.dense.queues import Lane, Lanes, queues
+from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
 from gantline.engine.dense.transfer import to_lines
-from gantline.engine.drivers import loop_clock as lc
 from gantline.engine.drivers.dense import aligned, motion
 from gantline.engine.drivers.dense_verbs import OnRecords, run_records
-from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
-from gantline.engine.log import Log
+from gantline.engine.drivers.loop_clock import LoopTime, Outcome, clock, count_in
+from gantline.engine.lists import RowCount
+from gantline.engine.log import Interval, Log, LogSize
 
 if TYPE_CHECKING:
     from gantline.engine.drivers.simulation import Simulation
@@ -58,14 +53,14 @@ class JobWindow:
 
     def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
         state, NI = simulation.state, simulation.state.tables.NI
-        gpus = int(NI[c.N_GPUS].sum())
+        gpus = int(NI[Node.GPUS].sum())
         self.simulation, self.kept = simulation, kept
-        self.clock = lc.clock(state.regime, simulation.bounds)
+        self.clock = clock(state.regime, simulation.bounds)
         self.declared = key
-        self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
-        self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
+        self.key = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
+        self.work = Pass(np.zeros((len(PassLine), gpus + 1), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion(state, key))
         self.plan = forecast(0.0, 0, gpus, False)
-        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(COUNTS + 1, dtype=np.int64)
+        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(len(RowCount) + 1, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
         self.jobs = _blank(0)
         self.heaps = heaps(self.jobs)
@@ -79,37 +74,37 @@ class JobWindow:
     def run(self, block: Tables, until: float) -> None:
         """Let the jobs of a block in, and run as long as no other job matters: to just before `until`, when the next block begins."""
         self._take(block)
-        self.clock.time[lc.UNTIL] = np.nextafter(until, -np.inf)
-        rates = np.zeros((c.OF_COLUMNS, len(self.rows)))
-        rates[c.O_RATE] = rates[c.O_RATE_SPREAD] = 1.0
-        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates), lc.NEED_LOG
-        while code == lc.NEED_LOG:
+        self.clock.time[LoopTime.UNTIL] = np.nextafter(until, -np.inf)
+        rates = np.zeros((OPTION_FLOATS, len(self.rows)))
+        rates[Option.RATE] = rates[Option.RATE_SPREAD] = 1.0
+        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates), Outcome.NEED_LOG
+        while code == Outcome.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)
             on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, loop_log(log), setting, self.key, self.work, self.plan)
             code = run_records(on, self.number, self.clock)
             self._tell_log()
-        gone = self.jobs.i[:, r.STATE] == COMPLETED
+        gone = self.jobs.i[:, Record.STATE] == COMPLETED
         self.kept.left(self.rows[gone], Records(self.jobs.f[gone], self.jobs.i[gone]))
         self._let_go(gone)
         if self.simulation.on_progress is not None:
-            self.simulation.on_progress(float(self.clock.time[lc.NOW]), self._arrived, int(self.number[ACTIVE]))
+            self.simulation.on_progress(float(self.clock.time[LoopTime.NOW]), self._arrived, int(self.number[RowCount.ACTIVE]))
 
     def end(self) -> None:
         """No job is to come: report which are left, and what the run came to."""
         assert not len(self.open), "every gang that runs has an end"
         self.kept.left(self.rows, self.jobs)
-        lc.count_in(self.simulation.engine, self.clock)
+        count_in(self.simulation.engine, self.clock)
 
     def _take(self, block: Tables) -> None:
         """Put the rows of a block behind those that are here."""
         old, fresh = len(self.rows), block.F.shape[1]
         jobs = _blank(old + fresh)
         jobs.f[:old], jobs.i[:old] = self.jobs.f, self.jobs.i
-        needs = np.concatenate([self.jobs.i[:, r.NEED].astype(np.int64), block.I[c.GPUS]])
+        needs = np.concatenate([self.jobs.i[:, Record.NEED].astype(np.int64), block.I[Job.GPUS]])
         lanes, lane_of = queues(needs)
         to_lines(block.F, block.I, lane_of[old:], jobs.f[old:], jobs.i[old:])
-        jobs.i[:, r.LANE], jobs.i[:, r.OPTION] = lane_of, np.arange(old + fresh)
+        jobs.i[:, Record.LANE], jobs.i[:, Record.OPTION] = lane_of, np.arange(old + fresh)
         _move_queues(self.queues, lanes)
         self.queues, self.heaps, self.jobs = lanes, _moved_heaps(self.heaps, np.arange(old), jobs), jobs
         self.rows = np.concatenate([self.rows, self._arrived + np.arange(fresh)])
@@ -119,12 +114,12 @@ class JobWindow:
         """Only jobs that are not gone stay, in the same order."""
         stay = ~gone
         place = np.cumsum(stay) - 1
-        self.number[HELD] = np.count_nonzero(stay[: self.number[HELD]])
-        self.number[NEXT] = np.count_nonzero(stay[: self.number[NEXT]])
+        self.number[RowCount.HELD] = np.count_nonzero(stay[: self.number[RowCount.HELD]])
+        self.number[RowCount.NEXT] = np.count_nonzero(stay[: self.number[RowCount.NEXT]])
         for lane in range(self.queues.lane.shape[1]):
             at = _ring(self.queues, lane)
             self.queues.row[at] = place[self.queues.row[at]]
-        held = self.log.LI[g.L_ROW, : len(self.open)]
+        held = self.log.LI[Interval.ROW, : len(self.open)]
         held[:] = place[held]
         self.jobs, self.rows = Records(self.jobs.f[stay], self.jobs.i[stay]), self.rows[stay]
         self.heaps = _moved_heaps(self.heaps, place, self.jobs)
@@ -132,25 +127,27 @@ class JobWindow:
     def _tell_log(self) -> None:
         """Report the new intervals of the log; only those that have not ended stay in it."""
         log, held = self.log, len(self.open)
-        n, d = int(log.LN[g.INTERVALS]), int(log.LN[g.DEVICES])
+        n, d = int(log.LN[LogSize.INTERVALS]), int(log.LN[LogSize.DEVICES])
         LI, LF = log.LI[:, :n], log.LF[:, :n]
-        ended = ~np.isnan(LF[g.L_END])
-        self.kept.closed(self.open[ended[:held]], LF[g.L_END, :held][ended[:held]], LI[g.L_REASON, :held][ended[:held]])
+        ended = ~np.isnan(LF[Interval.END])
+        self.kept.closed(self.open[ended[:held]], LF[Interval.END, :held][ended[:held]], LI[Interval.REASON, :held][ended[:held]])
         new = LI[:, held:]
-        offset = new[g.L_OFFSET].astype(np.int64) + self.reported[1]
-        self.kept.begun(self.rows[new[g.L_ROW]], new[g.L_REASON], offset, new[g.L_COUNT], new[g.L_NODE], LF[:, held:], log.LD[:d])
+        offset = new[Interval.OFFSET].astype(np.int64) + self.reported[1]
+        self.kept.begun(
+            self.rows[new[Interval.ROW]], new[Interval.REASON], offset, new[Interval.COUNT], new[Interval.NODE], LF[:, held:], log.LD[:d]
+        )
         numbers = np.concatenate([self.open, self.reported[0] + np.arange(n - held)])[~ended]
         self.reported[0] += n - held
         self.reported[1] += d
         stay = np.flatnonzero(~ended)
-        self.jobs.i[LI[g.L_ROW, stay], r.INTERVAL] = np.arange(len(stay))
+        self.jobs.i[LI[Interval.ROW, stay], Record.INTERVAL] = np.arange(len(stay))
         log.LI[:, : len(stay)], log.LF[:, : len(stay)] = LI[:, stay], LF[:, stay]
-        log.LN[g.INTERVALS], log.LN[g.DEVICES], self.open = len(stay), 0, numbers
+        log.LN[LogSize.INTERVALS], log.LN[LogSize.DEVICES], self.open = len(stay), 0, numbers
 
 
 def _blank(rows: int) -> Records:
-    f, i = np.zeros(rows * r.F_COUNT + 8), np.zeros(rows * r.I_COUNT + 16, dtype=np.int32)
-    return Records(aligned(f, r.F_COUNT), aligned(i, r.I_COUNT))
+    f, i = np.zeros(rows * RECORD_FLOATS + 8), np.zeros(rows * RECORD_INTS + 16, dtype=np.int32)
+    return Records(aligned(f, RECORD_FLOATS), aligned(i, RECORD_INTS))
 
 
 def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
@@ -166,19 +163,19 @@ def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
 
 def _ring(queues: Lanes, lane: int) -> Ints:
     """The places of a lane's rows, the first one first."""
-    base, mask, head, count = (queues.lane[what, lane] for what in (q.BASE, q.MASK, q.HEAD, q.COUNT))
+    base, mask, head, count = (queues.lane[what, lane] for what in (Lane.BASE, Lane.MASK, Lane.HEAD, Lane.COUNT))
     return np.asarray(base + ((head + np.arange(count)) & mask))
 
 
 def _move_queues(old: Lanes, new: Lanes) -> None:
     """Jobs that wait, into other lanes of the same sizes."""
-    lane_of = {int(size): lane for lane, size in enumerate(new.lane[q.SIZE])}
+    lane_of = {int(size): lane for lane, size in enumerate(new.lane[Lane.SIZE])}
     new.waiting[:] = old.waiting
-    for lane, size in enumerate(old.lane[q.SIZE].tolist()):
-        count = int(old.lane[q.COUNT, lane])
+    for lane, size in enumerate(old.lane[Lane.SIZE].tolist()):
+        count = int(old.lane[Lane.COUNT, lane])
         if size in lane_of:
             other = lane_of[size]
             at = _ring(old, lane)
-            first = int(new.lane[q.BASE, other])
+            first = int(new.lane[Lane.BASE, other])
             new.key[first : first + count], new.row[first : first + count] = old.key[at], old.row[at]
-            new.lane[q.COUNT, other], new.lane[q.WHY, other], new.first[other] = count, old.lane[q.WHY, lane], old.first[lane]
+            new.lane[Lane.COUNT, other], new.lane[Lane.WHY, other], new.first[other] = count, old.lane[Lane.WHY, lane], old.first[lane]

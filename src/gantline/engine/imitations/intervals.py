@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gantline.core import columns as c
-from gantline.engine import log as g
+from gantline.core.columns import Job
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.log import Interval
 
 
 class DeviceSeats:
@@ -42,9 +42,9 @@ def write_log(
     held = np.asarray(devices, dtype=np.int64)
     n, total = len(sizes), len(held)
     log.reserve(n, total)
-    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_REASON, :n] = row, option, reason
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
-    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = begin, end
+    log.LI[Interval.ROW, :n], log.LI[Interval.OPTION, :n], log.LI[Interval.REASON, :n] = row, option, reason
+    log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LI[Interval.NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
+    log.LF[Interval.START, :n], log.LF[Interval.END, :n] = begin, end
     log.LD[:total] = held
     log.LN[:] = n, total
 
@@ -67,7 +67,12 @@ def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
     seats = DeviceSeats(t.D.shape[1])
     row = np.array([one.row for one in ordered], dtype=np.int64)
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=[one.reason for one in ordered], begin=[one.begin for one in ordered],
-        end=[one.end for one in ordered], gpus=[one.gpus for one in ordered],
+        simulation,
+        row=row,
+        option=t.I[Job.OPTION_FIRST][row],
+        reason=[one.reason for one in ordered],
+        begin=[one.begin for one in ordered],
+        end=[one.end for one in ordered],
+        gpus=[one.gpus for one in ordered],
         devices=[device for one in ordered for device in seats.take(one.gpus, one.begin, one.end)],
-    )  # fmt: skip
+    )

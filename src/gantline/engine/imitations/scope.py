@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, Option
 from gantline.core.errors import RefusedError, listed
 from gantline.core.policy import Policy, changed
 from gantline.core.tables import Tables
@@ -67,11 +67,11 @@ class Scope:
 
     def check_jobs(self, regime: str, tables: Tables) -> None:
         """Refuse jobs that ask for CPUs, memory, storage or device memory which the original would not count."""
-        for k, name in enumerate(c.BESIDE_NAMES):
-            if (tables.options.F[c.O_CPUS + k] > 0).any():
+        for k, name in enumerate(HOST_RESOURCE_NAMES):
+            if (tables.options.F[Option.CPUS + k] > 0).any():
                 self._check_counted(regime, name)
-        if any(tables.cluster.device_memory) and (tables.metrics.get(c.DEVICE_MEMORY, _NOTHING) > 0).any():
-            self._check_counted(regime, c.DEVICE_MEMORY)
+        if any(tables.cluster.device_memory) and (tables.metrics.get(DEVICE_MEMORY, _NOTHING) > 0).any():
+            self._check_counted(regime, DEVICE_MEMORY)
 
     def _check_counted(self, regime: str, name: str) -> None:
         if name not in self.resources:

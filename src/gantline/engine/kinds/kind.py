@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from gantline.core import columns as c
+from gantline.core.columns import Option
 from gantline.core.grant import Grant, Worker
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, Change
@@ -63,5 +63,5 @@ class Kind(ABC):
     def why_not(self, w: Wanted) -> Reason:
         """Why devices were not found: there are too few, or not where they should be."""
         OI = self.state.tables.options.I
-        free = self.books.free_of(int(OI[c.O_TYPE, w.option]))
-        return Reason.FRAGMENTED if free >= int(OI[c.O_GPUS, w.option]) else Reason.RESOURCES
+        free = self.books.free_of(int(OI[Option.TYPE, w.option]))
+        return Reason.FRAGMENTED if free >= int(OI[Option.GPUS, w.option]) else Reason.RESOURCES

@@ -5,7 +5,7 @@ The usual case, a gang without such requirements, is compiled (`gang_turns`); th
 
 from __future__ import annotations
 
-from gantline.core import columns as c
+from gantline.core.columns import ASKED_TOGETHER, Job, Option
 from gantline.core.grant import Grant
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change, Manner
@@ -22,19 +22,19 @@ class PlacedGang(Kind):
         if grant is not None and (grant.workers or grant.fluid):
             return LEAVES
         OI, nodes = self.state.tables.options.I, self.books.nodes(held.devices) or [held.node]
-        need, spread = int(OI[c.O_GPUS, w.option]), int(OI[c.O_NODES, w.option])
-        same_kind = OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option] and (need == 0) == (held.node >= 0)
+        need, spread = int(OI[Option.GPUS, w.option]), int(OI[Option.NODES, w.option])
+        same_kind = OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option] and (need == 0) == (held.node >= 0)
         if not same_kind or not keeps_within(self.state, nodes, w.item) or (spread and spread != len(nodes)):
             return LEAVES
         if need == len(held.devices):
             return STAYS
-        if spread and self.state.tables.I[c.CONSOLIDATE, w.row] != c.ASKED_TOGETHER:
+        if spread and self.state.tables.I[Job.CONSOLIDATE, w.row] != ASKED_TOGETHER:
             return LEAVES
         return Change(Manner.KEEPS, self.books.gang(held.option, held.devices[:need], held.shared))
 
     def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
         t, item = self.state.tables, w.item
-        need = int(t.options.I[c.O_GPUS, w.option])
+        need = int(t.options.I[Option.GPUS, w.option])
         if need == 0:
             node = choose_node(self.state, w.row, w.option, item)
             return Placed(Holding(w.option, node=node)) if node >= 0 else Reason.RESOURCES
@@ -64,7 +64,7 @@ class PlacedGang(Kind):
     def _elsewhere(self, w: Wanted, keep: Holding, chosen: list[int] | None) -> list[int] | None:
         """A place for the whole gang on fewer nodes than growing where it is would need; None: there is none, or it may not move yet."""
         state = self.state
-        if state.now < state.tables.F[c.LAST_START, w.row] + state.min_run:
+        if state.now < state.tables.F[Job.LAST_START, w.row] + state.min_run:
             return None
         spans = len(self.books.nodes(chosen)) if chosen is not None else len(state.tables.cluster.nodes) + 1
         if spans == 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.facts import Facts
 from gantline.core.grid import PowerGrid
 from gantline.core.node_events import NodeEvent
@@ -46,8 +46,8 @@ def run_faulty_story(policy: Policy, seed: int, performance: object = None, budg
     tables.performance = performance
     guard = rules.guard(policy)
     engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
-    executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
+    executor = FaultyExecutor(tables.F[Job.WORK].copy(), _FAULTS, seed)
     driver = Acknowledged(engine, executor)
     Simulation(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, driver=driver).run()
-    left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
+    left = np.flatnonzero(np.isnan(tables.F[Job.FINISH]))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))

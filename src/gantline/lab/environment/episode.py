@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.ended import Ended
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
@@ -97,15 +97,15 @@ def ended_by_now(simulation: Simulation) -> Ended:
     tables, n = simulation.state.tables, simulation.state.tables.count
     F, I = tables.F[:, :n], tables.I[:, :n]
     return Ended(
-        arrival=F[c.ARRIVAL],
-        first_start=F[c.MARK],
-        finish=F[c.FINISH],
-        duration=F[c.WORK],
-        gpus=I[c.GPUS].astype(np.float64),
+        arrival=F[Job.ARRIVAL],
+        first_start=F[Job.MARK],
+        finish=F[Job.FINISH],
+        duration=F[Job.WORK],
+        gpus=I[Job.GPUS].astype(np.float64),
         end=simulation.state.now,
         devices=float(tables.cluster.gpus),
-        deadline=F[c.DEADLINE],
-        lost=np.isin(I[c.PHASE], _LOST),
+        deadline=F[Job.DEADLINE],
+        lost=np.isin(I[Job.PHASE], _LOST),
     )
 
 

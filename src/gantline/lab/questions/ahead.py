@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job, Option
 from gantline.core.insiders import tables_behind
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
@@ -44,10 +44,10 @@ def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> l
 
 def _types(tables: Tables, rows: Ints) -> Bools:
     """Which types of devices each job may have, by (job, type)."""
-    count = tables.I[c.OPTION_COUNT, rows]
-    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[c.OPTION_FIRST, rows], count)])
+    count = tables.I[Job.OPTION_COUNT, rows]
+    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[Job.OPTION_FIRST, rows], count)])
     found = np.zeros((len(rows), len(tables.cluster.types)), dtype=np.bool_)
-    found[np.repeat(np.arange(len(rows)), count), tables.options.I[c.O_TYPE, option]] = True
+    found[np.repeat(np.arange(len(rows)), count), tables.options.I[Option.TYPE, option]] = True
     return found
 
 

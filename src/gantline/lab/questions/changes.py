@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest, SetJob
 from gantline.core.policy import Policy
@@ -52,16 +52,16 @@ class Changed:
             return False  # such a job cannot be meant here
 
     def sized(self, size: int) -> bool:
-        least = min(size, int(self.tables.I[c.MIN_GPUS, self.row]))
+        least = min(size, int(self.tables.I[Job.MIN_GPUS, self.row]))
         return self.starts(lambda engine: engine.apply(JobRequest(self.instant.now, Action.RESIZE, self.job, size, least, size)))
 
     def typed(self, kind: str) -> bool:
         def change(engine: Engine) -> None:
             t = engine.state.tables
-            like = t.options[int(t.I[c.OPTION_FIRST, self.row])]
-            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[c.GPUS, self.row]), rate_spread=None, nodes=0)
-            t.I[c.OPTION_FIRST, self.row], t.I[c.OPTION_COUNT, self.row] = t.options.append(only), 1
-            t.I[c.SMALLEST, self.row] = only.gpus
+            like = t.options[int(t.I[Job.OPTION_FIRST, self.row])]
+            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[Job.GPUS, self.row]), rate_spread=None, nodes=0)
+            t.I[Job.OPTION_FIRST, self.row], t.I[Job.OPTION_COUNT, self.row] = t.options.append(only), 1
+            t.I[Job.SMALLEST, self.row] = only.gpus
             engine.state.rebuild()
 
         return self.starts(change)
@@ -94,6 +94,6 @@ def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: Give
 
 
 def _other_types(tables: Tables, row: int) -> list[str]:
-    first, count = int(tables.I[c.OPTION_FIRST, row]), int(tables.I[c.OPTION_COUNT, row])
+    first, count = int(tables.I[Job.OPTION_FIRST, row]), int(tables.I[Job.OPTION_COUNT, row])
     listed = {tables.cluster.types[tables.options[option].type] for option in range(first, first + count)}
     return [kind for kind in tables.cluster.types if kind not in listed]

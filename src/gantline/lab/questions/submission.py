@@ -10,9 +10,9 @@ from typing import Any
 from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.engine import lists as ls
 from gantline.engine.advance import arrive
 from gantline.engine.assembly.rules import RunRules
+from gantline.engine.lists import RowCount
 from gantline.lab.questions.changes import RUNS
 from gantline.lab.questions.explain import explain
 from gantline.lab.questions.forecast import Setup
@@ -28,7 +28,7 @@ def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], plac
     tables = tables.copy()
     rules = RunRules.at(instant, placement)
     state = state_on(tables, instant, rules)
-    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = tables.count
+    state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = tables.count
     rules.engine(state, rules.policy(policy)).apply(Submit(instant.now, dict(job)))
     arrive(tables.F[:, : tables.count], tables.I, state.lists, instant.now, math.inf)
     state.rebuild()

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Option
 from gantline.core.jit import kernel
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.held_devices import HeldDevices, NamedDevices
@@ -155,11 +155,11 @@ class TypeLayout:
             return float(found)
         first, count = int(snapshot.jobs.option_first[job]), int(snapshot.jobs.option_count[job])
         OI, OF = snapshot.options.I[:, first : first + count], snapshot.options.F[:, first : first + count]
-        same = np.flatnonzero((OI[c.O_TYPE] == self.kind) & (OI[c.O_GPUS] == size))
+        same = np.flatnonzero((OI[Option.TYPE] == self.kind) & (OI[Option.GPUS] == size))
         if not len(same):
             return 0.0
         few = len(nodes) <= -(-size // int(snapshot.cluster.node_gpus[nodes[0]]))
-        return float(OF[c.O_RATE if few else c.O_RATE_SPREAD, same[0]])
+        return float(OF[Option.RATE if few else Option.RATE_SPREAD, same[0]])
 
 
 @kernel

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import FREE, Option
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
@@ -83,7 +83,7 @@ def free_or_held_by(snapshot: Snapshot, jobs: Ints) -> Bools:
     held = holder >= 0
     mine = np.zeros(max(int(rows.max(initial=0)), int(holder.max(initial=0))) + 1, dtype=np.bool_)
     mine[rows] = True
-    found: Bools = np.where(held, mine[np.where(held, holder, 0)], holder == c.FREE)
+    found: Bools = np.where(held, mine[np.where(held, holder, 0)], holder == FREE)
     return found
 
 
@@ -129,8 +129,8 @@ def _mark_possible(first: Ints, count: Ints, OI: Ints, capacity: Ints, possible:
     """Which types some option of each job names, if there are devices of them."""
     for i in range(first.size):
         for o in range(first[i], first[i] + count[i]):
-            if OI[c.O_GPUS, o] > 0 and capacity[OI[c.O_TYPE, o]] > 0:
-                possible[i, OI[c.O_TYPE, o]] = True
+            if OI[Option.GPUS, o] > 0 and capacity[OI[Option.TYPE, o]] > 0:
+                possible[i, OI[Option.TYPE, o]] = True
 
 
 SeatsOf = Callable[[Pool, Ints], dict[int, tuple[int, ...]]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Node, Option
 from gantline.core.jit import kernel
 
 HIDDEN = -1  # in place of 1 for nodes that are up, while a question is about other racks
@@ -26,7 +26,7 @@ class Supply(NamedTuple):
 @kernel
 def supply_for(NF: Floats, NI: Ints, OF: Floats, OI: Ints, option: int, reclaim: bool) -> Supply:
     """What nodes have for gangs with this option."""
-    return Supply(NF, NI, OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OF[c.O_STORAGE, option], reclaim)
+    return Supply(NF, NI, OI[Option.TYPE, option], OF[Option.CPUS, option], OF[Option.MEMORY, option], OF[Option.STORAGE, option], reclaim)
 
 
 class NodeCounts(NamedTuple):
@@ -40,17 +40,17 @@ class NodeCounts(NamedTuple):
 def room(supply: Supply, node: int) -> int:
     """Devices that the node could give to such a gang."""
     NI = supply.NI
-    if NI[c.N_TYPE, node] != supply.kind or NI[c.N_UP, node] != 1:
+    if NI[Node.TYPE, node] != supply.kind or NI[Node.UP, node] != 1:
         return 0
-    count = NI[c.N_FREE, node]
+    count = NI[Node.FREE, node]
     if supply.reclaim:
-        return int(count + NI[c.N_RECLAIM, node])
+        return int(count + NI[Node.RECLAIM, node])
     if count > 0 and supply.cpus > 0.0:
-        count = min(count, int((supply.NF[c.N_CPUS, node] + 1e-9) / supply.cpus))
+        count = min(count, int((supply.NF[Node.CPUS, node] + 1e-9) / supply.cpus))
     if count > 0 and supply.memory > 0.0:
-        count = min(count, int((supply.NF[c.N_MEMORY, node] + 1e-9) / supply.memory))
+        count = min(count, int((supply.NF[Node.MEMORY, node] + 1e-9) / supply.memory))
     if count > 0 and supply.storage > 0.0:
-        count = min(count, int((supply.NF[c.N_STORAGE, node] + 1e-9) / supply.storage))
+        count = min(count, int((supply.NF[Node.STORAGE, node] + 1e-9) / supply.storage))
     return int(count)
 
 
@@ -59,8 +59,8 @@ def largest_node(NI: Ints, kind: int) -> int:
     """Devices of the largest node of a type that is up."""
     largest = 0
     for node in range(NI.shape[1]):
-        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1 and NI[c.N_GPUS, node] > largest:
-            largest = NI[c.N_GPUS, node]
+        if NI[Node.TYPE, node] == kind and NI[Node.UP, node] == 1 and NI[Node.GPUS, node] > largest:
+            largest = NI[Node.GPUS, node]
     return int(largest)
 
 
@@ -90,7 +90,7 @@ def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: No
     used = 0
     left = need
     for node in range(NI.shape[1]):
-        size = NI[c.N_GPUS, node]
+        size = NI[Node.GPUS, node]
         if size == 0 or (left < size and not whole) or room(supply, node) < size:
             continue
         nodes[used] = node
@@ -156,8 +156,8 @@ def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool
 def _show(NI: Ints, rack: int, shown: bool) -> None:
     """Hide the nodes of a rack (below zero: of all), or show them again; hidden ones have no room."""
     for node in range(NI.shape[1]):
-        if NI[c.N_UP, node] != 0 and (rack < 0 or NI[c.N_RACK, node] == rack):
-            NI[c.N_UP, node] = 1 if shown else HIDDEN
+        if NI[Node.UP, node] != 0 and (rack < 0 or NI[Node.RACK, node] == rack):
+            NI[Node.UP, node] = 1 if shown else HIDDEN
 
 
 @kernel
@@ -166,21 +166,21 @@ def _next_rack(supply: Supply, sign: int, before: int, rack: int) -> tuple[int, 
     NI = supply.NI
     best, best_key = -1, 1 << 60
     for node in range(NI.shape[1]):
-        other = NI[c.N_RACK, node]
+        other = NI[Node.RACK, node]
         first = True
         for mate in range(node - 1, -1, -1):
-            if NI[c.N_RACK, mate] == other:
+            if NI[Node.RACK, mate] == other:
                 first = False
                 break
         if not first:
             continue
         key = 0
         for mate in range(node, NI.shape[1]):
-            if NI[c.N_RACK, mate] == other:
-                up = NI[c.N_UP, mate]
-                NI[c.N_UP, mate] = up * up  # hidden or not
+            if NI[Node.RACK, mate] == other:
+                up = NI[Node.UP, mate]
+                NI[Node.UP, mate] = up * up  # hidden or not
                 key += sign * room(supply, mate)
-                NI[c.N_UP, mate] = up
+                NI[Node.UP, mate] = up
         later = key > before or (key == before and other > rack)
         if later and (key < best_key or (key == best_key and other < best)):
             best, best_key = int(other), key
@@ -225,7 +225,7 @@ def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: Nod
         return 0
     racks = False
     for node in range(NI.shape[1]):
-        racks = racks or NI[c.N_RACK, node] != NI[c.N_RACK, 0]
+        racks = racks or NI[Node.RACK, node] != NI[Node.RACK, 0]
     if racks:
         return _few_racks(supply, need, whole, largest, split, seats)
     return _few_nodes(supply, need, whole, largest, split, seats)

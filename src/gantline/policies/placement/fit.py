@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Node
 from gantline.core.jit import kernel
 from gantline.policies.placement.few_nodes import NodeCounts, Supply, by_room, consolidated, largest_node, room, tightest
 
@@ -98,7 +98,7 @@ def _first_node(supply: Supply, need: int, seats: NodeCounts) -> int:
     for node in range(NI.shape[1]):  # whole nodes first, while the gang is larger than one
         if need < largest or largest == 0:
             break
-        if NI[c.N_GPUS, node] == largest and room(supply, node) == largest:
+        if NI[Node.GPUS, node] == largest and room(supply, node) == largest:
             nodes[used] = node
             counts[used] = largest
             need -= largest
@@ -140,9 +140,9 @@ def choose_first_free(supply: Supply, need: int, spread: int, seats: NodeCounts)
     if need == 0:  # CPUs only: the first node with room
         NF, NI = supply.NF, supply.NI
         for node in range(NI.shape[1]):
-            usable = NI[c.N_TYPE, node] == supply.kind and NI[c.N_UP, node] == 1
-            enough = NF[c.N_CPUS, node] + 1e-9 >= supply.cpus and NF[c.N_MEMORY, node] + 1e-9 >= supply.memory
-            if usable and enough and NF[c.N_STORAGE, node] + 1e-9 >= supply.storage:
+            usable = NI[Node.TYPE, node] == supply.kind and NI[Node.UP, node] == 1
+            enough = NF[Node.CPUS, node] + 1e-9 >= supply.cpus and NF[Node.MEMORY, node] + 1e-9 >= supply.memory
+            if usable and enough and NF[Node.STORAGE, node] + 1e-9 >= supply.storage:
                 seats.nodes[0] = node
                 seats.counts[0] = 0
                 return 1

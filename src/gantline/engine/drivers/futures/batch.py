@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.engine.drivers.futures import places as p
 from gantline.engine.drivers.futures.case import room_for
 from gantline.engine.drivers.futures.loop import run_batch
-from gantline.engine.drivers.futures.places import FutureCase
+from gantline.engine.drivers.futures.places import MOST_DECISIONS, FutureCase, Newcomer
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class CountedFutures:
     @property
     def gave_up(self) -> bool:
         """Whether some future decided again and again without getting anywhere."""
-        return bool((self.decisions > p.MOST_DECISIONS).any())
+        return bool((self.decisions > MOST_DECISIONS).any())
 
 
 def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) -> CountedFutures:
@@ -33,7 +32,7 @@ def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) ->
     `coming` holds the newcomers of each future, (future, what, number): see `places.COMING`.
     """
     if coming is None:
-        coming = np.zeros((len(work), p.COMING, 0))
+        coming = np.zeros((len(work), len(Newcomer), 0))
     found = CountedFutures(np.empty(work.shape), np.empty(work.shape), np.zeros(len(work)))
     run_batch(case, room_for(case, coming.shape[2]), work, coming, found.start, found.finish, found.decisions)
     return found

@@ -7,20 +7,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import HOST_RESOURCES, Job, Node, Option
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import RESIZING, RUNNING, STARTING
 from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.engine import declared_key as k
 from gantline.engine.assembly.rules import RunRules
-from gantline.engine.declared_key import LinearKey
-from gantline.engine.drivers.futures import places as p
+from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.drivers.futures.keys import rank_waiting
-from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
+from gantline.engine.drivers.futures.places import (
+    COUNTERS,
+    ROW_NUMBERS,
+    FutureCase,
+    FutureRoom,
+    FutureRow,
+    FutureTime,
+    RowWhole,
+    room_shapes,
+)
 from gantline.engine.speeds import asks_about_gangs
 
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
@@ -45,23 +52,23 @@ def counts_devices(snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key
         return False
     if any(queue.bounded for queue in t.queue_tree.values()) or asks_about_gangs(t.performance):
         return False
-    option, kind = I[c.OPTION_FIRST, rows], t.NI[c.N_TYPE]
+    option, kind = I[Job.OPTION_FIRST, rows], t.NI[Node.TYPE]
     runs = rows[_runs(t, rows)]
     one_way = (
-        (I[c.OPTION_COUNT, rows] == 1).all()
-        and not I[c.LOCKED, rows].any()
-        and (OI[c.O_GPUS, option] > 0).all()
-        and (I[c.GPUS, rows] == OI[c.O_GPUS, option]).all()
-        and not (OI[c.O_NODES, option].any() or OF[c.O_CPUS : c.O_CPUS + c.BESIDE, option].any())
-        and ((OF[c.O_RATE, option] == OF[c.O_RATE_SPREAD, option]) | (OI[c.O_GPUS, option] == 1)).all()
-        and (OF[c.O_RATE, option] > 0.0).all()
+        (I[Job.OPTION_COUNT, rows] == 1).all()
+        and not I[Job.LOCKED, rows].any()
+        and (OI[Option.GPUS, option] > 0).all()
+        and (I[Job.GPUS, rows] == OI[Option.GPUS, option]).all()
+        and not (OI[Option.NODES, option].any() or OF[Option.CPUS : Option.CPUS + HOST_RESOURCES, option].any())
+        and ((OF[Option.RATE, option] == OF[Option.RATE_SPREAD, option]) | (OI[Option.GPUS, option] == 1)).all()
+        and (OF[Option.RATE, option] > 0.0).all()
     )
-    one_type = (kind == kind[0]).all() and (OI[c.O_TYPE, option] == kind[0]).all() and (t.NI[c.N_UP] == 1).all()
+    one_type = (kind == kind[0]).all() and (OI[Option.TYPE, option] == kind[0]).all() and (t.NI[Node.UP] == 1).all()
     steady = (
-        (I[c.HELD, runs] == I[c.GPUS, runs]).all()
-        and (F[c.RATE, runs] > 0.0).all()
-        and (F[[c.UNTIL, c.SPEED_UNTIL, c.LIMIT_END]][:, runs] == np.inf).all()
-        and np.isfinite(F[[c.ESTIMATE, c.DONE, c.PRIORITY, c.ARRIVAL]][:, rows]).all()
+        (I[Job.HELD, runs] == I[Job.GPUS, runs]).all()
+        and (F[Job.RATE, runs] > 0.0).all()
+        and (F[[Job.UNTIL, Job.SPEED_UNTIL, Job.LIMIT_END]][:, runs] == np.inf).all()
+        and np.isfinite(F[[Job.ESTIMATE, Job.DONE, Job.PRIORITY, Job.ARRIVAL]][:, rows]).all()
     )
     costs = facts.costs
     free = not (costs.start or costs.resume or costs.move or facts.min_run)
@@ -75,17 +82,17 @@ def case_of(
     """The instant under a key that is a sum; `numbers` stand in place of the priorities, if it needs any."""
     t, rows, regime, now = tables_behind(snapshot), snapshot.jobs.rows, rules.regime, snapshot.now
     F, I = t.F, t.I
-    need = I[c.GPUS, rows]
+    need = I[Job.GPUS, rows]
     asked = np.concatenate([need, np.array(bounds.sizes, dtype=np.int64)])
     unknown = numbers is not None and bounds.sizes  # the numbers of newcomers
     if not len(rows) or unknown or not counts_devices(snapshot, rules, policy, key, asked):
         return None
     runs = _runs(t, rows)
-    f = np.zeros((p.ROW_NUMBERS, len(rows)))
-    f[p.WORK] = F[c.DONE, rows] + np.where(runs, F[c.RATE, rows] * np.maximum(0.0, now - F[c.SINCE, rows]), 0.0) + LEAST
-    f[p.ESTIMATE], f[p.DONE], f[p.ARRIVAL] = F[c.ESTIMATE, rows], F[c.DONE, rows], F[c.ARRIVAL, rows]
-    f[p.SERVICE], f[p.GPUTIME], f[p.FIRST] = F[c.SERVICE, rows], F[c.GPUTIME, rows], F[c.FIRST_START, rows]
-    f[p.PRIORITY] = F[c.PRIORITY, rows] if numbers is None else numbers
+    f = np.zeros((ROW_NUMBERS, len(rows)))
+    f[FutureRow.WORK] = F[Job.DONE, rows] + np.where(runs, F[Job.RATE, rows] * np.maximum(0.0, now - F[Job.SINCE, rows]), 0.0) + LEAST
+    f[FutureRow.ESTIMATE], f[FutureRow.DONE], f[FutureRow.ARRIVAL] = F[Job.ESTIMATE, rows], F[Job.DONE, rows], F[Job.ARRIVAL, rows]
+    f[FutureRow.SERVICE], f[FutureRow.GPUTIME], f[FutureRow.FIRST] = F[Job.SERVICE, rows], F[Job.GPUTIME, rows], F[Job.FIRST_START, rows]
+    f[FutureRow.PRIORITY] = F[Job.PRIORITY, rows] if numbers is None else numbers
     size = np.unique(asked)
     running = np.flatnonzero(runs)
     held = np.array(bounds.held, dtype=np.int64)
@@ -97,21 +104,21 @@ def case_of(
         regime.keep_evictions,
         regime.finish_at_boundary,
         key.rises,
-        t.NI[c.N_GPUS].sum(),
+        t.NI[Node.GPUS].sum(),
         sinks,
     ]
     case = FutureCase(
         f,
         np.array([need, np.searchsorted(size, need)]),
-        np.ascontiguousarray(F[[c.SINCE, c.RATE, c.LAST_START]][:, rows[running]]),
+        np.ascontiguousarray(F[[Job.SINCE, Job.RATE, Job.LAST_START]][:, rows[running]]),
         running,
         held,
-        np.ascontiguousarray(t.options.F[c.O_RATE, I[c.OPTION_FIRST, rows]]),
+        np.ascontiguousarray(t.options.F[Option.RATE, I[Job.OPTION_FIRST, rows]]),
         size,
         _costs(rules, size),
         np.zeros((len(size), len(rows) + 1), dtype=np.int64),
         np.zeros(len(size), dtype=np.int64),
-        k.coefficients(key),
+        coefficients(key),
         np.array(key.thresholds, dtype=np.float64),
         np.array([now, regime.round, regime.quantum, bounds.until, bounds.load_limit, rules.facts.min_run]),
         np.array(switch, dtype=np.int64),
@@ -122,7 +129,7 @@ def case_of(
 
 def _runs(t: Tables, rows: Ints) -> Bools:
     """Which rows hold devices; orders in flight count as carried out."""
-    return np.isin(t.I[c.PHASE, rows], (STARTING, RUNNING, RESIZING))
+    return np.isin(t.I[Job.PHASE, rows], (STARTING, RUNNING, RESIZING))
 
 
 def _costs(rules: RunRules, size: Ints) -> Floats:
@@ -134,16 +141,16 @@ def _costs(rules: RunRules, size: Ints) -> Floats:
 def _queue(case: FutureCase, waiting: Ints) -> None:
     """Those that wait stand in order, each in its lane."""
     rank_waiting(case, waiting)
-    order = waiting[np.lexsort((waiting, case.f[p.KEY, waiting]))]
+    order = waiting[np.lexsort((waiting, case.f[FutureRow.KEY, waiting]))]
     for lane in range(len(case.size)):
-        here = order[case.i[p.LANE, order] == lane]
+        here = order[case.i[RowWhole.LANE, order] == lane]
         case.queue[lane, : len(here)] = here
         case.waits[lane] = len(here)
 
 
 def room_for(case: FutureCase, newcomers: int) -> FutureRoom:
     """Memory for one future with so many newcomers at most."""
-    numbers, wholes = p.room_shapes(case, newcomers)
+    numbers, wholes = room_shapes(case, newcomers)
     i, si, queue, lane, low, trial = (np.zeros(shape, dtype=np.int64) for shape in wholes)
     f, s = (np.zeros(shape) for shape in numbers)
-    return FutureRoom(f, i, s, si, queue, lane, low, trial, np.zeros(p.COUNTERS, dtype=np.int64), np.zeros(p.TIMES))
+    return FutureRoom(f, i, s, si, queue, lane, low, trial, np.zeros(COUNTERS, dtype=np.int64), np.zeros(len(FutureTime)))

@@ -6,107 +6,112 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine import declared_key as k
-from gantline.engine.drivers.futures import places as p
-from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
+from gantline.engine.declared_key import Coefficient
+from gantline.engine.drivers.futures.places import FutureCase, FutureCount, FutureRoom, FutureRow, FutureTime, RowWhole
 
 
 @kernel
 def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
     """The key of a row that makes no progress."""
     w = case.weight
-    need = float(i[p.NEED, row])
-    remaining = max(0.0, f[p.ESTIMATE, row] - f[p.DONE, row])
+    need = float(i[RowWhole.NEED, row])
+    remaining = max(0.0, f[FutureRow.ESTIMATE, row] - f[FutureRow.DONE, row])
     key = (
-        w[k.ARRIVAL] * f[p.ARRIVAL, row]
-        + w[k.ATTAINED] * f[p.SERVICE, row]
-        + w[k.ATTAINED_GPU] * f[p.GPUTIME, row]
-        + w[k.REMAINING] * remaining
-        + w[k.REMAINING_GPU] * (remaining * need)
-        + w[k.ESTIMATE] * f[p.ESTIMATE, row]
-        + w[k.GPUS] * need
-        + w[k.PRIORITY] * f[p.PRIORITY, row]
+        w[Coefficient.ARRIVAL] * f[FutureRow.ARRIVAL, row]
+        + w[Coefficient.ATTAINED] * f[FutureRow.SERVICE, row]
+        + w[Coefficient.ATTAINED_GPU] * f[FutureRow.GPUTIME, row]
+        + w[Coefficient.REMAINING] * remaining
+        + w[Coefficient.REMAINING_GPU] * (remaining * need)
+        + w[Coefficient.ESTIMATE] * f[FutureRow.ESTIMATE, row]
+        + w[Coefficient.GPUS] * need
+        + w[Coefficient.PRIORITY] * f[FutureRow.PRIORITY, row]
     )
-    if w[k.FIRST_START] != 0.0:
-        first = f[p.FIRST, row]
-        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + f[p.ARRIVAL, row] if np.isnan(first) else first)
+    if w[Coefficient.FIRST_START] != 0.0:
+        first = f[FutureRow.FIRST, row]
+        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + f[FutureRow.ARRIVAL, row] if np.isnan(first) else first)
     level = 0
-    measure = f[p.GPUTIME, row] if w[k.BY_GPU] == 1.0 else f[p.SERVICE, row]
+    measure = f[FutureRow.GPUTIME, row] if w[Coefficient.BY_GPU] == 1.0 else f[FutureRow.SERVICE, row]
     for place in range(case.thresholds.shape[0]):
         if measure >= case.thresholds[place]:
             level += 1
-    return float(level * w[k.LEVEL_STEP] + key)
+    return float(level * w[Coefficient.LEVEL_STEP] + key)
 
 
 @kernel
 def rank_waiting(case: FutureCase, rows: Ints) -> None:
     """Keys of rows that wait at the instant."""
     for place in range(rows.shape[0]):
-        case.f[p.KEY, rows[place]] = key_of_waiting(case, case.f, case.i, rows[place])
+        case.f[FutureRow.KEY, rows[place]] = key_of_waiting(case, case.f, case.i, rows[place])
 
 
 @kernel
 def only_remaining(case: FutureCase) -> bool:
     """Whether remaining work is all that counts."""
     total = 0.0
-    for number in range(k.FIRST_START + 1):
+    for number in range(Coefficient.FIRST_START + 1):
         total += abs(case.weight[number])
-    return bool(total == abs(case.weight[k.REMAINING]) and case.thresholds.shape[0] == 0)
+    return bool(total == abs(case.weight[Coefficient.REMAINING]) and case.thresholds.shape[0] == 0)
 
 
 @kernel
 def key_of_running(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
     """The key of a gang that runs; what does not count is not even read."""
     s, w = room.s, case.weight
-    ran = max(0.0, now - s[p.SINCE, at])
+    ran = max(0.0, now - s[FutureRow.SINCE, at])
     key = 0.0
-    if w[k.ARRIVAL] != 0.0:
-        key += w[k.ARRIVAL] * s[p.ARRIVAL, at]
-    if w[k.ATTAINED] != 0.0:
-        key += w[k.ATTAINED] * (s[p.SERVICE, at] + ran)
-    if w[k.ATTAINED_GPU] != 0.0:
-        key += w[k.ATTAINED_GPU] * (s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
-    if w[k.REMAINING] != 0.0 or w[k.REMAINING_GPU] != 0.0:
-        remaining = max(0.0, s[p.ESTIMATE, at] - (s[p.DONE, at] + s[p.RATE, at] * ran))
-        key += w[k.REMAINING] * remaining
-        key += w[k.REMAINING_GPU] * (remaining * s[p.SIZE, at])
-    if w[k.ESTIMATE] != 0.0:
-        key += w[k.ESTIMATE] * s[p.ESTIMATE, at]
-    if w[k.GPUS] != 0.0:
-        key += w[k.GPUS] * s[p.SIZE, at]
-    if w[k.PRIORITY] != 0.0:
-        key += w[k.PRIORITY] * s[p.PRIORITY, at]
-    if w[k.FIRST_START] != 0.0:
-        first = s[p.FIRST, at]
-        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + s[p.ARRIVAL, at] if np.isnan(first) else first)
+    if w[Coefficient.ARRIVAL] != 0.0:
+        key += w[Coefficient.ARRIVAL] * s[FutureRow.ARRIVAL, at]
+    if w[Coefficient.ATTAINED] != 0.0:
+        key += w[Coefficient.ATTAINED] * (s[FutureRow.SERVICE, at] + ran)
+    if w[Coefficient.ATTAINED_GPU] != 0.0:
+        key += w[Coefficient.ATTAINED_GPU] * (s[FutureRow.GPUTIME, at] + s[FutureRow.SIZE, at] * ran)
+    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
+        remaining = max(0.0, s[FutureRow.ESTIMATE, at] - (s[FutureRow.DONE, at] + s[FutureRow.RATE, at] * ran))
+        key += w[Coefficient.REMAINING] * remaining
+        key += w[Coefficient.REMAINING_GPU] * (remaining * s[FutureRow.SIZE, at])
+    if w[Coefficient.ESTIMATE] != 0.0:
+        key += w[Coefficient.ESTIMATE] * s[FutureRow.ESTIMATE, at]
+    if w[Coefficient.GPUS] != 0.0:
+        key += w[Coefficient.GPUS] * s[FutureRow.SIZE, at]
+    if w[Coefficient.PRIORITY] != 0.0:
+        key += w[Coefficient.PRIORITY] * s[FutureRow.PRIORITY, at]
+    if w[Coefficient.FIRST_START] != 0.0:
+        first = s[FutureRow.FIRST, at]
+        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + s[FutureRow.ARRIVAL, at] if np.isnan(first) else first)
     level = 0
     for place in range(case.thresholds.shape[0]):
         if _measure(case, room, at, now) >= case.thresholds[place]:
             level += 1
-    return float(level * w[k.LEVEL_STEP] + key)
+    return float(level * w[Coefficient.LEVEL_STEP] + key)
 
 
 @kernel
 def _note_lowest(room: FutureRoom, count: int) -> None:
     """The key of the lowest rank that runs."""
-    keys, lowest = room.s[p.KEY], -np.inf
+    keys, lowest = room.s[FutureRow.KEY], -np.inf
     for at in range(count):
         lowest = max(lowest, keys[at])
-    room.t[p.LOWEST] = lowest
-    for at in range(count, room.n[p.RUNNING]):  # gangs that have begun in this walk
+    room.t[FutureTime.LOWEST] = lowest
+    for at in range(count, room.n[FutureCount.RUNNING]):  # gangs that have begun in this walk
         lowest = max(lowest, keys[at])
-    room.t[p.HIGHEST] = lowest
+    room.t[FutureTime.HIGHEST] = lowest
 
 
 @kernel
 def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
     """Keys of all gangs that ran before this walk, once per decision."""
-    if room.n[p.RANKED] == 1:
+    if room.n[FutureCount.RANKED] == 1:
         return
-    room.n[p.RANKED] = 1
-    s, count = room.s, room.n[p.OLD]
-    if case.weight[k.REMAINING] == 1.0 and only_remaining(case):  # the usual one: short enough to be done several at a time
-        keys, since, done, rate, estimate = s[p.KEY], s[p.SINCE], s[p.DONE], s[p.RATE], s[p.ESTIMATE]
+    room.n[FutureCount.RANKED] = 1
+    s, count = room.s, room.n[FutureCount.OLD]
+    if case.weight[Coefficient.REMAINING] == 1.0 and only_remaining(case):  # the usual one: short enough to be done several at a time
+        keys, since, done, rate, estimate = (
+            s[FutureRow.KEY],
+            s[FutureRow.SINCE],
+            s[FutureRow.DONE],
+            s[FutureRow.RATE],
+            s[FutureRow.ESTIMATE],
+        )
         for at in range(count):
             ran = now - since[at]
             ran = ran if ran > 0.0 else 0.0
@@ -115,7 +120,7 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
         _note_lowest(room, count)
         return
     for at in range(count):
-        s[p.KEY, at] = key_of_running(case, room, at, now)
+        s[FutureRow.KEY, at] = key_of_running(case, room, at, now)
     _note_lowest(room, count)
 
 
@@ -123,18 +128,18 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
 def _measure(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
     """The service by which levels count."""
     s = room.s
-    ran = max(0.0, now - s[p.SINCE, at])
-    if case.weight[k.BY_GPU] == 1.0:
-        return float(s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
-    return float(s[p.SERVICE, at] + ran)
+    ran = max(0.0, now - s[FutureRow.SINCE, at])
+    if case.weight[Coefficient.BY_GPU] == 1.0:
+        return float(s[FutureRow.GPUTIME, at] + s[FutureRow.SIZE, at] * ran)
+    return float(s[FutureRow.SERVICE, at] + ran)
 
 
 @kernel
 def slope(case: FutureCase, room: FutureRoom, at: int) -> float:
     """How fast the key of a gang that runs rises."""
     w, s = case.weight, room.s
-    shrinking = s[p.RATE, at] * (w[k.REMAINING] + w[k.REMAINING_GPU] * s[p.SIZE, at])
-    return float(w[k.ATTAINED] + w[k.ATTAINED_GPU] * s[p.SIZE, at] - shrinking)
+    shrinking = s[FutureRow.RATE, at] * (w[Coefficient.REMAINING] + w[Coefficient.REMAINING_GPU] * s[FutureRow.SIZE, at])
+    return float(w[Coefficient.ATTAINED] + w[Coefficient.ATTAINED_GPU] * s[FutureRow.SIZE, at] - shrinking)
 
 
 @kernel
@@ -143,13 +148,13 @@ def next_level(case: FutureCase, room: FutureRoom, now: float) -> float:
     soonest, s, thresholds = np.inf, room.s, case.thresholds
     if thresholds.shape[0] == 0:
         return soonest
-    by_gpu = case.weight[k.BY_GPU] == 1.0
-    for at in range(room.n[p.RUNNING]):
-        speed = s[p.SIZE, at] if by_gpu else 1.0
-        have = s[p.GPUTIME, at] if by_gpu else s[p.SERVICE, at]
-        ran = max(0.0, now - s[p.SINCE, at])
+    by_gpu = case.weight[Coefficient.BY_GPU] == 1.0
+    for at in range(room.n[FutureCount.RUNNING]):
+        speed = s[FutureRow.SIZE, at] if by_gpu else 1.0
+        have = s[FutureRow.GPUTIME, at] if by_gpu else s[FutureRow.SERVICE, at]
+        ran = max(0.0, now - s[FutureRow.SINCE, at])
         for place in range(thresholds.shape[0]):
             if have + speed * ran < thresholds[place]:
-                soonest = min(soonest, s[p.SINCE, at] + (thresholds[place] - have) / speed)
+                soonest = min(soonest, s[FutureRow.SINCE, at] + (thresholds[place] - have) / speed)
                 break
     return float(soonest)

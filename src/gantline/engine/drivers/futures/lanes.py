@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine.drivers.futures import places as p
-from gantline.engine.drivers.futures.places import FutureCase, FutureRoom
+from gantline.engine.drivers.futures.places import FutureCase, FutureCount, FutureLane, FutureRoom, FutureRow, RowWhole
 
 
 @kernel
 def first_behind(room: FutureRoom, lane: int, key: float, row: int) -> int:
     """The place in the lane of the first that ranks behind (key, row)."""
-    low = room.lane[p.HEAD, lane]
-    high = low + room.lane[p.COUNT, lane]
+    low = room.lane[FutureLane.HEAD, lane]
+    high = low + room.lane[FutureLane.COUNT, lane]
     while low < high:
         middle = (low + high) // 2
         other = room.queue[lane, middle]
-        mark = room.f[p.KEY, other]
+        mark = room.f[FutureRow.KEY, other]
         if mark < key or (mark == key and other < row):
             low = middle + 1
         else:
@@ -28,30 +27,30 @@ def first_behind(room: FutureRoom, lane: int, key: float, row: int) -> int:
 @kernel
 def enter(room: FutureRoom, row: int) -> None:
     """The row waits, at the place that its key gives it; whichever side is shorter makes room."""
-    lane = room.i[p.LANE, row]
-    queue, head, count = room.queue, room.lane[p.HEAD, lane], room.lane[p.COUNT, lane]
-    at = first_behind(room, lane, room.f[p.KEY, row], row)
+    lane = room.i[RowWhole.LANE, row]
+    queue, head, count = room.queue, room.lane[FutureLane.HEAD, lane], room.lane[FutureLane.COUNT, lane]
+    at = first_behind(room, lane, room.f[FutureRow.KEY, row], row)
     if head > 0 and (at - head < count // 2 or head + count >= queue.shape[1]):
         for place in range(head, at):
             queue[lane, place - 1] = queue[lane, place]
         queue[lane, at - 1] = row
-        room.lane[p.HEAD, lane] = head - 1
+        room.lane[FutureLane.HEAD, lane] = head - 1
     else:
         place = head + count
         while place > at:
             queue[lane, place] = queue[lane, place - 1]
             place -= 1
         queue[lane, at] = row
-    room.lane[p.COUNT, lane] = count + 1
-    room.n[p.WAITING] += 1
+    room.lane[FutureLane.COUNT, lane] = count + 1
+    room.n[FutureCount.WAITING] += 1
 
 
 @kernel
 def leave(room: FutureRoom, lane: int) -> None:
     """Remove the first of the lane."""
-    room.lane[p.HEAD, lane] += 1
-    room.lane[p.COUNT, lane] -= 1
-    room.n[p.WAITING] -= 1
+    room.lane[FutureLane.HEAD, lane] += 1
+    room.lane[FutureLane.COUNT, lane] -= 1
+    room.n[FutureCount.WAITING] -= 1
 
 
 @kernel
@@ -62,9 +61,9 @@ def first_lane(case: FutureCase, room: FutureRoom, below: int) -> int:
     for lane in range(lanes):
         if case.size[lane] >= below:
             break
-        if room.lane[p.COUNT, lane] > 0:
-            other = room.queue[lane, room.lane[p.HEAD, lane]]
-            mark = room.f[p.KEY, other]
+        if room.lane[FutureLane.COUNT, lane] > 0:
+            other = room.queue[lane, room.lane[FutureLane.HEAD, lane]]
+            mark = room.f[FutureRow.KEY, other]
             if best == lanes or mark < key or (mark == key and other < row):
                 best, key, row = lane, mark, other
     return int(best)
@@ -76,6 +75,6 @@ def key_behind(case: FutureCase, room: FutureRoom, key: float, row: int) -> floa
     found = np.inf
     for lane in range(case.size.shape[0]):
         at = first_behind(room, lane, key, row)
-        if at < room.lane[p.HEAD, lane] + room.lane[p.COUNT, lane]:
-            found = min(found, room.f[p.KEY, room.queue[lane, at]])
+        if at < room.lane[FutureLane.HEAD, lane] + room.lane[FutureLane.COUNT, lane]:
+            found = min(found, room.f[FutureRow.KEY, room.queue[lane, at]])
     return float(found)

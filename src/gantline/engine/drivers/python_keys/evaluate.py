@@ -9,99 +9,98 @@ import math
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import Job
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import CHECKPOINTING, STARTING
 from gantline.core.phases import RUNNING as PHASE_RUNNING
 from gantline.core.tables import Matrices
-from gantline.engine.drivers.python_keys import tape as p
-from gantline.engine.drivers.python_keys.tape import CHUNK, Tape
+from gantline.engine.drivers.python_keys.tape import CHUNK, Field, Instruction, Operation, Tape
 
 _LAST_HELD = CHECKPOINTING + 2
 
 
 @kernel
 def _holds(t: Matrices, row: int) -> bool:
-    return bool(STARTING <= t.I[c.PHASE, row] <= _LAST_HELD)
+    return bool(STARTING <= t.I[Job.PHASE, row] <= _LAST_HELD)
 
 
 @kernel
 def load(t: Matrices, rows: Ints, first: int, n: int, now: float, tape: Tape, k: int) -> None:
     """A column of the tables, as policies see it."""
-    what, out, column = tape.code[k, p.WHAT], tape.code[k, p.OUT], tape.code[k, p.A]
+    what, out, column = tape.code[k, Field.WHAT], tape.code[k, Field.OUT], tape.code[k, Field.A]
     F, I, real = t.F, t.I, tape.real
-    if what == p.NOW:
+    if what == Instruction.NOW:
         real[out, 0] = now
-    elif what == p.FLOATS:
+    elif what == Instruction.FLOATS:
         for i in range(n):
             real[out, i] = F[column, rows[first + i]]
-    elif what == p.INTS:
+    elif what == Instruction.INTS:
         for i in range(n):
             tape.whole[out, i] = I[column, rows[first + i]]
-    elif what == p.FIXED:
+    elif what == Instruction.FIXED:
         for i in range(n):
             tape.whole[out, i] = tape.fixed_whole[column, rows[first + i]]
-    elif what == p.FIXED_FLAG:
+    elif what == Instruction.FIXED_FLAG:
         for i in range(n):
             tape.flag[out, i] = tape.fixed_whole[column, rows[first + i]] != 0
-    elif what == p.SERVED:
+    elif what == Instruction.SERVED:
         for i in range(n):
             row = rows[first + i]
             dt = elapsed(F, I, row, now)
-            if column == c.SERVICE:
-                real[out, i] = F[c.SERVICE, row] + dt
-            elif column == c.GPUTIME:
-                real[out, i] = F[c.GPUTIME, row] + I[c.HELD, row] * dt
+            if column == Job.SERVICE:
+                real[out, i] = F[Job.SERVICE, row] + dt
+            elif column == Job.GPUTIME:
+                real[out, i] = F[Job.GPUTIME, row] + I[Job.HELD, row] * dt
             else:
-                real[out, i] = F[c.DONE, row] + F[c.RATE, row] * dt
-    elif what == p.REMAINING:
+                real[out, i] = F[Job.DONE, row] + F[Job.RATE, row] * dt
+    elif what == Instruction.REMAINING:
         for i in range(n):
             row = rows[first + i]
-            real[out, i] = max(F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, now)), 0.0)
-    elif what == p.WAITING:
+            real[out, i] = max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * elapsed(F, I, row, now)), 0.0)
+    elif what == Instruction.WAITING:
         for i in range(n):
             row = rows[first + i]
-            real[out, i] = 0.0 if _holds(t, row) else max(now - F[c.SINCE, row], 0.0)
-    elif what == p.RATE:
+            real[out, i] = 0.0 if _holds(t, row) else max(now - F[Job.SINCE, row], 0.0)
+    elif what == Instruction.RATE:
         for i in range(n):
             row = rows[first + i]
-            real[out, i] = F[c.RATE, row] if _holds(t, row) else 0.0
+            real[out, i] = F[Job.RATE, row] if _holds(t, row) else 0.0
     else:
         for i in range(n):
             row = rows[first + i]
-            if what == p.RUNNING:
+            if what == Instruction.RUNNING:
                 tape.flag[out, i] = _holds(t, row)
             else:
-                tape.flag[out, i] = I[c.PHASE, row] == PHASE_RUNNING and F[c.SINCE, row] <= now
+                tape.flag[out, i] = I[Job.PHASE, row] == PHASE_RUNNING and F[Job.SINCE, row] <= now
 
 
 @kernel
 def _compute(n: int, tape: Tape, k: int) -> bool:
     """One instruction on registers; False: an index lies outside of its table."""
     code, real, whole, flag = tape.code, tape.real, tape.whole, tape.flag
-    what, out, a, b = code[k, p.WHAT], code[k, p.OUT], code[k, p.A], code[k, p.B]
+    what, out, a, b = code[k, Field.WHAT], code[k, Field.OUT], code[k, Field.A], code[k, Field.B]
     by = tape.stride[a]
-    if what == p.CHOOSE:
-        to_b, to_c, other = tape.stride[b], tape.stride[code[k, p.C]], code[k, p.C]
+    if what == Instruction.CHOOSE:
+        to_b, to_c, other = tape.stride[b], tape.stride[code[k, Field.C]], code[k, Field.C]
         for i in range(n):
             whole[out, i] = whole[b, i * to_b] if flag[a, i * by] else whole[other, i * to_c]
-    elif what == p.CHOOSE_FLAG:
-        to_b, to_c, other = tape.stride[b], tape.stride[code[k, p.C]], code[k, p.C]
+    elif what == Instruction.CHOOSE_FLAG:
+        to_b, to_c, other = tape.stride[b], tape.stride[code[k, Field.C]], code[k, Field.C]
         for i in range(n):
             flag[out, i] = flag[b, i * to_b] if flag[a, i * by] else flag[other, i * to_c]
-    elif what == p.SEARCH:
+    elif what == Instruction.SEARCH:
         _search(n, tape, k)
-    elif what == p.TAKE:
+    elif what == Instruction.TAKE:
         return _take(n, tape, k)
-    elif what == p.FROM_INT:
+    elif what == Instruction.FROM_INT:
         for i in range(n):
             real[out, i] = float(whole[a, i * by])
-    elif what == p.FROM_FLAG:
+    elif what == Instruction.FROM_FLAG:
         for i in range(n):
             real[out, i] = 1.0 if flag[a, i * by] else 0.0
-    elif what == p.FLAG_TO_INT:
+    elif what == Instruction.FLAG_TO_INT:
         for i in range(n):
             whole[out, i] = 1 if flag[a, i * by] else 0
     else:
@@ -114,14 +113,14 @@ def _compute(n: int, tape: Tape, k: int) -> bool:
 def _calculate(n: int, tape: Tape, k: int) -> None:
     """Arithmetic, comparisons and logic."""
     code, real, whole, flag = tape.code, tape.real, tape.whole, tape.flag
-    out, a, b, what, kind = code[k, p.OUT], code[k, p.A], code[k, p.B], code[k, p.C], code[k, p.D]
+    out, a, b, what, kind = code[k, Field.OUT], code[k, Field.A], code[k, Field.B], code[k, Field.C], code[k, Field.D]
     by, to = tape.stride[a], tape.stride[b]
     for i in range(n):
-        if kind == 0 and what < p.LESS:
+        if kind == 0 and what < Operation.LESS:
             real[out, i] = _of_floats(what, real[a, i * by], real[b, i * to])
         elif kind == 0:
             flag[out, i] = _compare(what, real[a, i * by], real[b, i * to])
-        elif kind == 1 and what < p.LESS:
+        elif kind == 1 and what < Operation.LESS:
             whole[out, i] = _of_ints(what, whole[a, i * by], whole[b, i * to])
         elif kind == 1:
             flag[out, i] = _compare(what, whole[a, i * by], whole[b, i * to])
@@ -131,70 +130,76 @@ def _calculate(n: int, tape: Tape, k: int) -> None:
 
 @kernel
 def _of_floats(what: int, a: float, b: float) -> float:
-    if what == p.ADD:
+    if what == Operation.ADD:
         return a + b
-    if what == p.SUBTRACT:
+    if what == Operation.SUBTRACT:
         return a - b
-    if what == p.MULTIPLY:
+    if what == Operation.MULTIPLY:
         return a * b
-    if what == p.DIVIDE:
+    if what == Operation.DIVIDE:
         if b == 0.0:
             return np.nan if a == 0.0 or np.isnan(a) else math.copysign(np.inf, a) * math.copysign(1.0, b)
         return a / b
-    if what == p.MINIMUM:
+    if what == Operation.MINIMUM:
         return a if a <= b or np.isnan(a) else b
-    if what == p.MAXIMUM:
+    if what == Operation.MAXIMUM:
         return a if a >= b or np.isnan(a) else b
-    if what == p.NEGATIVE:
+    if what == Operation.NEGATIVE:
         return -a
-    return abs(a) if what == p.ABSOLUTE else np.sqrt(a)
+    return abs(a) if what == Operation.ABSOLUTE else np.sqrt(a)
 
 
 @kernel
 def _of_ints(what: int, a: int, b: int) -> int:
-    if what == p.ADD:
+    if what == Operation.ADD:
         return a + b
-    if what == p.SUBTRACT:
+    if what == Operation.SUBTRACT:
         return a - b
-    if what == p.MULTIPLY:
+    if what == Operation.MULTIPLY:
         return a * b
-    if what == p.MINIMUM:
+    if what == Operation.MINIMUM:
         return min(a, b)
-    if what == p.MAXIMUM:
+    if what == Operation.MAXIMUM:
         return max(a, b)
-    return -a if what == p.NEGATIVE else abs(a)
+    return -a if what == Operation.NEGATIVE else abs(a)
 
 
 @kernel
 def _compare(what: int, a: float, b: float) -> bool:
-    if what == p.LESS:
+    if what == Operation.LESS:
         return a < b
-    if what == p.LESS_EQUAL:
+    if what == Operation.LESS_EQUAL:
         return a <= b
-    if what == p.GREATER:
+    if what == Operation.GREATER:
         return a > b
-    if what == p.GREATER_EQUAL:
+    if what == Operation.GREATER_EQUAL:
         return a >= b
-    if what == p.IS_NAN:
+    if what == Operation.IS_NAN:
         return a != a
-    return a == b if what == p.EQUAL else a != b
+    return a == b if what == Operation.EQUAL else a != b
 
 
 @kernel
 def _of_flags(what: int, a: bool, b: bool) -> bool:
-    if what == p.AND:
+    if what == Operation.AND:
         return a and b
-    if what == p.OR:
+    if what == Operation.OR:
         return a or b
-    if what == p.NOT:
+    if what == Operation.NOT:
         return not a
-    return a == b if what == p.EQUAL else a != b
+    return a == b if what == Operation.EQUAL else a != b
 
 
 @kernel
 def _search(n: int, tape: Tape, k: int) -> None:
     """How many entries lie before each number: those below it, or also its equals. Not a number lies behind all."""
-    out, a, begin, length, right = tape.code[k, p.OUT], tape.code[k, p.A], tape.code[k, p.B], tape.code[k, p.C], tape.code[k, p.D] == 1
+    out, a, begin, length, right = (
+        tape.code[k, Field.OUT],
+        tape.code[k, Field.A],
+        tape.code[k, Field.B],
+        tape.code[k, Field.C],
+        tape.code[k, Field.D] == 1,
+    )
     by = tape.stride[a]
     for i in range(n):
         value = tape.real[a, i * by]
@@ -211,7 +216,7 @@ def _search(n: int, tape: Tape, k: int) -> None:
 
 @kernel
 def _take(n: int, tape: Tape, k: int) -> bool:
-    out, a, begin, length = tape.code[k, p.OUT], tape.code[k, p.A], tape.code[k, p.B], tape.code[k, p.C]
+    out, a, begin, length = tape.code[k, Field.OUT], tape.code[k, Field.A], tape.code[k, Field.B], tape.code[k, Field.C]
     by = tape.stride[a]
     for i in range(n):
         at = tape.whole[a, i * by]
@@ -232,17 +237,17 @@ def evaluate(t: Matrices, rows: Ints, count: int, now: float, tape: Tape) -> boo
     for first in range(0, count, CHUNK):
         n = min(CHUNK, count - first)
         for k in range(last):
-            what = code[k, p.WHAT]
-            if what == p.CALL:
+            what = code[k, Field.WHAT]
+            if what == Instruction.CALL:
                 _calculate(n, tape, k)
-            elif what >= p.CHOOSE:
+            elif what >= Instruction.CHOOSE:
                 good = _compute(n, tape, k) and good
             else:
                 load(t, rows, first, n, now, tape, k)
-        result = code[last, p.OUT]
+        result = code[last, Field.OUT]
         by = tape.stride[result]
         for i in range(n):
             key = tape.real[result, i * by]
-            t.F[c.KEY, rows[first + i]] = key
+            t.F[Job.KEY, rows[first + i]] = key
             good = good and key == key
     return good

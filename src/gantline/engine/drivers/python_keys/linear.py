@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.drivers.python_keys.expression import Term
@@ -154,7 +154,7 @@ def _by_first_start(node: Term, tables: Tables) -> float | None:
     nothing, never, first = node.inputs
     if not (_is(nothing, np.isnan) and nothing.inputs[0].detail == first.detail == "first_start" and never.what == "fixed"):
         return None
-    arrival = tables.F[c.ARRIVAL]
+    arrival = tables.F[Job.ARRIVAL]
     number = float(np.round(never.detail[0] - arrival[0])) if len(arrival) else 0.0
     return number if np.array_equal(number + arrival, never.detail) else None
 

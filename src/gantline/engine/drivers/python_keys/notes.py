@@ -11,19 +11,19 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gantline.core import columns as c
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.columns import Job
 from gantline.core.estimates import HIGH, LOW
-from gantline.engine.drivers.python_keys import expression as e
+from gantline.engine.drivers.python_keys import expression
 from gantline.engine.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term
 from gantline.engine.state import State
 
 #: columns that no event changes
-FIXED_FLOATS = {"arrival": c.ARRIVAL, "priority": c.PRIORITY, "weight": c.WEIGHT, "deadline": c.DEADLINE}
+FIXED_FLOATS = {"arrival": Job.ARRIVAL, "priority": Job.PRIORITY, "weight": Job.WEIGHT, "deadline": Job.DEADLINE}
 FIXED_INTS = {
-    "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "smallest": c.SMALLEST,
-    "user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL,
-    "option_first": c.OPTION_FIRST, "option_count": c.OPTION_COUNT,
+    "gpus": Job.GPUS, "min_gpus": Job.MIN_GPUS, "max_gpus": Job.MAX_GPUS, "smallest": Job.SMALLEST,
+    "user": Job.USER, "queue": Job.QUEUE, "app": Job.APP, "model": Job.MODEL,
+    "option_first": Job.OPTION_FIRST, "option_count": Job.OPTION_COUNT,
 }  # fmt: skip
 #: columns that events change, or time; of those the last two change for jobs that wait
 MOVING: dict[str, np.dtype[Any]] = {
@@ -60,14 +60,14 @@ class NotedColumn(NDArrayOperatorsMixin):
             refuse(f"{ufunc.__name__}.{method} over jobs")
         if more or ufunc.nout != 1 or ufunc.signature is not None:
             refuse(f"{ufunc.__name__} with options")
-        made = NotedColumn(e.call(ufunc, tuple(noted(one) for one in inputs)))
+        made = NotedColumn(expression.call(ufunc, tuple(noted(one) for one in inputs)))
         return made if out is None else self._into(out, made)
 
     def _into(self, out: Any, made: NotedColumn) -> NotedColumn:
         (target,) = out
         if not isinstance(target, NotedColumn) or not target.own or not np.can_cast(made.node.kind, target.node.kind, "same_kind"):
             refuse("a result that is written into something else")
-        target.node = e.cast(made.node, target.node.kind)
+        target.node = expression.cast(made.node, target.node.kind)
         return target
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, more: Any) -> Any:
@@ -76,7 +76,7 @@ class NotedColumn(NDArrayOperatorsMixin):
 
     def __pow__(self, other: Any) -> NotedColumn:
         if type(other) in (int, float) and self.node.kind == FLOAT and not self.node.single and other in _FAST_POWERS:
-            return NotedColumn(e.call(_FAST_POWERS[other], (self.node,)))
+            return NotedColumn(expression.call(_FAST_POWERS[other], (self.node,)))
         made: NotedColumn = np.power(self, other)
         return made
 
@@ -86,12 +86,12 @@ class NotedColumn(NDArrayOperatorsMixin):
         return self.node.kind
 
     def astype(self, kind: Any, **_: Any) -> NotedColumn:
-        return NotedColumn(e.cast(self.node, np.dtype(kind)))
+        return NotedColumn(expression.cast(self.node, np.dtype(kind)))
 
     def view(self, kind: Any) -> NotedColumn:
         if self.node.what != "fixed" or self.node.kind.itemsize != np.dtype(kind).itemsize:
             refuse("the bits of what changes")
-        return NotedColumn(e.fixed(np.ascontiguousarray(self.node.detail).view(kind)))
+        return NotedColumn(expression.fixed(np.ascontiguousarray(self.node.detail).view(kind)))
 
     def copy(self) -> NotedColumn:
         return NotedColumn(self.node)
@@ -122,7 +122,7 @@ class NotedColumn(NDArrayOperatorsMixin):
             refuse("single jobs, one by one")
         if not self.own:
             refuse("a change of what the snapshot has lent")
-        self.node = e.where(place.node, e.cast(given, self.node.kind), self.node)
+        self.node = expression.where(place.node, expression.cast(given, self.node.kind), self.node)
 
     def __getattr__(self, name: str) -> Any:
         refuse(f".{name} of a column")
@@ -164,7 +164,7 @@ def noted(value: Any) -> Term:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, _NUMBERS):
-        return e.number(value)
+        return expression.number(value)
     return refuse("a column together with something that is neither a column nor a number")
 
 
@@ -172,7 +172,7 @@ def noted(value: Any) -> Term:
 def _where(condition: Any, yes: Any = None, no: Any = None) -> NotedColumn:
     if yes is None or no is None:
         refuse("positions of jobs (np.where with one argument)")
-    return NotedColumn(e.where(noted(condition), noted(yes), noted(no)))
+    return NotedColumn(expression.where(noted(condition), noted(yes), noted(no)))
 
 
 def _select(conditions: Any, choices: Any, default: Any = 0) -> NotedColumn:
@@ -180,14 +180,14 @@ def _select(conditions: Any, choices: Any, default: Any = 0) -> NotedColumn:
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         if noted(condition).kind != BOOL:
             refuse("np.select by something that is neither true nor false")
-        made = e.where(noted(condition), noted(choice), made)
+        made = expression.where(noted(condition), noted(choice), made)
     return NotedColumn(made)
 
 
 def _clip(column: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> NotedColumn:
     made = noted(column)
     for limit, ufunc in ((min if low is None else low, np.maximum), (max if high is None else high, np.minimum)):
-        made = made if limit is None else e.call(ufunc, (made, noted(limit)))
+        made = made if limit is None else expression.call(ufunc, (made, noted(limit)))
     return NotedColumn(made)
 
 
@@ -196,11 +196,11 @@ def _nan_to_num(column: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = No
     if made.kind != FLOAT or not copy:
         return NotedColumn(made) if copy else refuse("np.nan_to_num in place")
     top = np.finfo(np.float64).max
-    nothing = e.call(np.isnan, (made,))
-    high, low = (e.call(ufunc, (made, e.number(bound))) for ufunc, bound in ((np.equal, np.inf), (np.equal, -np.inf)))
-    made = e.where(nothing, e.number(nan), made)
-    made = e.where(high, e.number(top if posinf is None else posinf), made)
-    return NotedColumn(e.where(low, e.number(-top if neginf is None else neginf), made))
+    nothing = expression.call(np.isnan, (made,))
+    high, low = (expression.call(ufunc, (made, expression.number(bound))) for ufunc, bound in ((np.equal, np.inf), (np.equal, -np.inf)))
+    made = expression.where(nothing, expression.number(nan), made)
+    made = expression.where(high, expression.number(top if posinf is None else posinf), made)
+    return NotedColumn(expression.where(low, expression.number(-top if neginf is None else neginf), made))
 
 
 def _searchsorted(table: Any, column: Any, side: Any = "left", sorter: Any = None) -> NotedColumn:
@@ -210,7 +210,7 @@ def _searchsorted(table: Any, column: Any, side: Any = "left", sorter: Any = Non
         or any(isinstance(one, NotedColumn) for one in (table if isinstance(table, tuple | list) else ()))
     ):
         refuse("a search among jobs")
-    return NotedColumn(e.search(table, noted(column), side))
+    return NotedColumn(expression.search(table, noted(column), side))
 
 
 def _digitize(column: Any, bins: Any, right: bool = False) -> NotedColumn:
@@ -220,20 +220,20 @@ def _digitize(column: Any, bins: Any, right: bool = False) -> NotedColumn:
 def _take(table: Any, column: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> NotedColumn:
     if isinstance(table, NotedColumn) or axis not in (None, 0) or out is not None or mode != "raise":
         refuse("np.take with options, or of jobs")
-    return NotedColumn(e.take(table, noted(column)))
+    return NotedColumn(expression.take(table, noted(column)))
 
 
 def _round(column: Any, decimals: int = 0, out: Any = None) -> NotedColumn:
     made = noted(column)
     if decimals != 0 or out is not None or made.kind != FLOAT:
         refuse("np.round to decimals")
-    return NotedColumn(e.call(np.rint, (made,)))
+    return NotedColumn(expression.call(np.rint, (made,)))
 
 
 def constant(value: Any, kind: Any = None) -> NotedColumn:
     """The same number for every job."""
     made = noted(value)
-    made = e.cast(made, np.dtype(kind)) if kind is not None else made
+    made = expression.cast(made, np.dtype(kind)) if kind is not None else made
     return NotedColumn(Term("number", made.kind, detail=made.kind.type(made.detail)) if made.what == "number" else made)
 
 
@@ -260,14 +260,15 @@ class NotedJobs:
     def __getattr__(self, name: str) -> Any:
         t = self._state.tables
         if name in ("estimate", "estimate_low", "estimate_high") and (name == "estimate" or t.metrics.keys().isdisjoint((LOW, HIGH))):
-            known = bool((t.F[c.ESTIMATE] >= t.F[c.WORK]).all())  # else it is raised when it proves too low
+            known = bool((t.F[Job.ESTIMATE] >= t.F[Job.WORK]).all())  # else it is raised when it proves too low
             return NotedColumn(
-                e.fixed(t.F[c.ESTIMATE], "estimate") if known else Term("column", FLOAT, detail="estimate", moves=True), own=False
+                expression.fixed(t.F[Job.ESTIMATE], "estimate") if known else Term("column", FLOAT, detail="estimate", moves=True),
+                own=False,
             )
         if name in FIXED_FLOATS:
-            return NotedColumn(e.fixed(t.F[FIXED_FLOATS[name]], name), own=False)
+            return NotedColumn(expression.fixed(t.F[FIXED_FLOATS[name]], name), own=False)
         if name in FIXED_INTS:
-            return NotedColumn(e.fixed(t.I[FIXED_INTS[name]], name), own=False)
+            return NotedColumn(expression.fixed(t.I[FIXED_INTS[name]], name), own=False)
         if name in MOVING:
             return NotedColumn(Term("column", MOVING[name], detail=name, moves=True, ages=name in AGES, name=name), own=False)
         return refuse(f"jobs.{name}")

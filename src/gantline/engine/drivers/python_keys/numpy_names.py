@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.engine.drivers.python_keys import expression as e
+from gantline.engine.drivers.python_keys import expression
 from gantline.engine.drivers.python_keys.notes import Count, NotedColumn, NotedJobs, constant, noted
 
 _MISSING = object()
@@ -27,7 +27,7 @@ class OwnTable(np.ndarray[Any, Any]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, NotedColumn):
-            return NotedColumn(e.take(np.asarray(self), noted(place)))
+            return NotedColumn(expression.take(np.asarray(self), noted(place)))
         return super().__getitem__(place)
 
 

@@ -10,32 +10,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job, Node
+from gantline.core.constants import Constants
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel, variant
 from gantline.core.plan import Misfit
 from gantline.core.tables import Matrices
-from gantline.engine import lists as ls
-from gantline.engine import settings as s
 from gantline.engine.advance import arrive as let_in
 from gantline.engine.advance import finish_due, next_finish, next_movable
-from gantline.engine.drivers import loop_clock as lc
-from gantline.engine.drivers.loop_clock import LoopClock
+from gantline.engine.drivers.loop_clock import LoopClock, LoopCount, LoopTime, Outcome, Stage
 from gantline.engine.drivers.python_keys.evaluate import evaluate
 from gantline.engine.drivers.python_keys.tape import Tape
 from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.instants import answer_ends
-from gantline.engine.lists import Lists
-from gantline.engine.log import DEVICES, INTERVALS, LogColumns
+from gantline.engine.lists import Lists, RowCount
+from gantline.engine.log import LogColumns, LogSize
 from gantline.engine.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.ranks import sort_rows
-from gantline.engine.settings import EngineRules
+from gantline.engine.settings import Amount, EngineRules, Switch
 from gantline.engine.walk import walk
 
-# places of `how`: whether time changes keys of rows that wait, decisions until keys are held against the policy's, whether the policy need
-# not be asked while nothing can start, whether levels are counted by GPU-seconds
-AGES, UNTIL_CHECK, PASSES, BY_GPU, PLACES = range(5)
+
+class How(Constants):
+    """Places of `how`: whether time changes keys of rows that wait, decisions until keys are held against the
+    policy's, whether the policy need not be asked while nothing can start, whether levels are counted by GPU-
+    seconds."""
+
+    AGES, UNTIL_CHECK, PASSES, BY_GPU = range(4)
+
+
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are noticed
 # known when a loop is compiled (`variant`): whether the policy gives the keys, and whether quotas bound what jobs may hold
 ASKS, BOUNDED = False, False
@@ -63,21 +67,21 @@ class OnTables(NamedTuple):
 @kernel
 def has_room(on: OnTables, number: Ints, clock: LoopClock) -> bool:
     log, devices = on.log, on.t.D.shape[1]
-    if clock.number[lc.INSTANTS] % OFTEN == 0 or log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
+    if clock.number[LoopCount.INSTANTS] % OFTEN == 0 or log.written[LogSize.DEVICES] + 4 * devices + 64 > log.device.shape[0]:
         return False
-    return bool(log.written[INTERVALS] + devices + number[ls.ACTIVE] + 64 <= log.entry.shape[1])
+    return bool(log.written[LogSize.INTERVALS] + devices + number[RowCount.ACTIVE] + 64 <= log.entry.shape[1])
 
 
 @kernel
 def has_ended(on: OnTables, row: int) -> bool:
-    return not np.isnan(on.t.F[c.FINISH, row])
+    return not np.isnan(on.t.F[Job.FINISH, row])
 
 
 @kernel
 def due(on: OnTables, number: Ints) -> float:
     """When the next row arrives."""
     F = on.t.F
-    return float(F[c.ARRIVAL, number[ls.NEXT]]) if number[ls.NEXT] < F.shape[1] else np.inf
+    return float(F[Job.ARRIVAL, number[RowCount.NEXT]]) if number[RowCount.NEXT] < F.shape[1] else np.inf
 
 
 @kernel
@@ -99,13 +103,13 @@ def arrive(on: OnTables, number: Ints, now: float, load_limit: float) -> None:
 def _evaluate(on: OnTables, now: float) -> bool:
     """Keys of all rows that may have changed; False: the policy must be asked."""
     t, tape, running, waiting, stale, count = on.t, on.tape, on.lists.running, on.lists.waiting, on.tape.stale, on.lists.number
-    good = evaluate(t, running, count[ls.RUNNING], now, tape)
-    for place in range(count[ls.RUNNING]):
+    good = evaluate(t, running, count[RowCount.RUNNING], now, tape)
+    for place in range(count[RowCount.RUNNING]):
         stale[running[place]] = True  # it will have another key when it waits
-    if on.how[AGES] == 1:
-        return evaluate(t, waiting, count[ls.WAITING], now, tape) and good
+    if on.how[How.AGES] == 1:
+        return evaluate(t, waiting, count[RowCount.WAITING], now, tape) and good
     fresh = 0
-    for place in range(count[ls.WAITING]):
+    for place in range(count[RowCount.WAITING]):
         row = waiting[place]
         if stale[row]:
             stale[row] = False
@@ -117,29 +121,29 @@ def _evaluate(on: OnTables, now: float) -> bool:
 @kernel
 def _enter(F: Floats, lists: Lists, said: Floats) -> bool:
     """Keys that the policy has given, if all of them are numbers."""
-    for place in range(lists.number[ls.ACTIVE]):
+    for place in range(lists.number[RowCount.ACTIVE]):
         if np.isnan(said[place]):
             return False
-    for place in range(lists.number[ls.ACTIVE]):
-        F[c.KEY, lists.active[place]] = said[place]
+    for place in range(lists.number[RowCount.ACTIVE]):
+        F[Job.KEY, lists.active[place]] = said[place]
     return True
 
 
 @kernel
 def _nothing_fits(NI: Ints, lists: Lists, rules: EngineRules) -> bool:
     """Whether all that wait ask for more than is free of any type, so that no order could start one of them."""
-    if rules.switch[s.S_PREEMPT] == 1 or rules.switch[s.S_KEEP_EVICTIONS] == 1 or rules.switch[s.S_MISFIT] == _STOP:
+    if rules.switch[Switch.PREEMPT] == 1 or rules.switch[Switch.KEEP_EVICTIONS] == 1 or rules.switch[Switch.MISFIT] == _STOP:
         return False
     smallest, sizes, types = 0, lists.demand.shape[0], 0
     while smallest < sizes and lists.demand[smallest] == 0:
         smallest += 1
     for node in range(NI.shape[1]):
-        types = max(types, NI[c.N_TYPE, node] + 1)
+        types = max(types, NI[Node.TYPE, node] + 1)
     for kind in range(types):
         free = 0
         for node in range(NI.shape[1]):
-            if NI[c.N_TYPE, node] == kind:
-                free += NI[c.N_FREE, node]
+            if NI[Node.TYPE, node] == kind:
+                free += NI[Node.FREE, node]
         if free >= smallest:
             return False
     return True
@@ -151,63 +155,63 @@ def decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
     count, how, out, F = clock.number, on.how, on.out, on.t.F
     if BOUNDED:
         count_running(on.t, on.lists, on.quotas)
-    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
-        return lc.GO_ON
-    if count[lc.READY] == lc.BEFORE:
+    if number[RowCount.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
+        return Outcome.GO_ON
+    if count[LoopCount.READY] == Stage.BEFORE:
         if ASKS:
-            if not BOUNDED and how[PASSES] == 1 and _nothing_fits(on.t.NI, on.lists, on.rules):
-                count[lc.DECISIONS] += 1
+            if not BOUNDED and how[How.PASSES] == 1 and _nothing_fits(on.t.NI, on.lists, on.rules):
+                count[LoopCount.DECISIONS] += 1
                 out[0], out[1] = 0, 0
-                return lc.GO_ON
-            count[lc.READY] = lc.KNOWN
-            return lc.KEYS
+                return Outcome.GO_ON
+            count[LoopCount.READY] = Stage.KNOWN
+            return Outcome.KEYS
         if not _evaluate(on, now):
-            return lc.ASK
-        how[UNTIL_CHECK] -= 1
-        if how[UNTIL_CHECK] == 0:
-            count[lc.READY] = lc.KNOWN
-            return lc.CHECK
+            return Outcome.ASK
+        how[How.UNTIL_CHECK] -= 1
+        if how[How.UNTIL_CHECK] == 0:
+            count[LoopCount.READY] = Stage.KNOWN
+            return Outcome.CHECK
     if ASKS and not _enter(F, on.lists, on.said):
-        return lc.ASK
-    count[lc.DECISIONS] += 1
-    sort_rows(F, on.lists.running, number[ls.RUNNING])
-    sort_rows(F, on.lists.waiting, number[ls.WAITING])
+        return Outcome.ASK
+    count[LoopCount.DECISIONS] += 1
+    sort_rows(F, on.lists.running, number[RowCount.RUNNING])
+    sort_rows(F, on.lists.waiting, number[RowCount.WAITING])
     if BOUNDED:
         walk_lines(on.t, on.lists, now, on.rules, on.log, on.scratch, out, on.quotas)
     else:
         walk(on.t, on.lists, now, on.rules, on.log, on.scratch, out)
-    count[lc.STARTED] += out[0]
-    count[lc.STOPPED] += out[1]
-    return lc.GO_ON
+    count[LoopCount.STARTED] += out[0]
+    count[LoopCount.STOPPED] += out[1]
+    return Outcome.GO_ON
 
 
 @kernel
 def wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
     """When the answer ends, a row that runs reaches a level, or a gang may be stopped that may not yet."""
-    if number[ls.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
+    if number[RowCount.WAITING] == 0 and not (BOUNDED and any_exceeded(on.quotas.books)):
         return np.inf
     time = clock.time
-    soonest = answer_ends(time[lc.VALID], now, time[lc.ROUND], time[lc.QUANTUM])
+    soonest = answer_ends(time[LoopTime.VALID], now, time[LoopTime.ROUND], time[LoopTime.QUANTUM])
     if on.levels.shape[0] > 0:
-        soonest = min(soonest, answer_ends(_next_level(on, now), now, time[lc.ROUND], time[lc.QUANTUM]))
-    if BOUNDED or on.rules.switch[s.S_PREEMPT] == 1:  # by their quotas gangs give way under every policy
-        soonest = min(soonest, next_movable(on.t.F, on.lists, now, on.rules.amount[s.S_MIN_RUN]))
+        soonest = min(soonest, answer_ends(_next_level(on, now), now, time[LoopTime.ROUND], time[LoopTime.QUANTUM]))
+    if BOUNDED or on.rules.switch[Switch.PREEMPT] == 1:  # by their quotas gangs give way under every policy
+        soonest = min(soonest, next_movable(on.t.F, on.lists, now, on.rules.amount[Amount.MIN_RUN]))
     return soonest
 
 
 @kernel
 def _next_level(on: OnTables, now: float) -> float:
     """The first instant at which a row that runs reaches its next level."""
-    F, I, lists, levels, by_gpu = on.t.F, on.t.I, on.lists, on.levels, on.how[BY_GPU] == 1
+    F, I, lists, levels, by_gpu = on.t.F, on.t.I, on.lists, on.levels, on.how[How.BY_GPU] == 1
     soonest = np.inf
-    for place in range(lists.number[ls.RUNNING]):
+    for place in range(lists.number[RowCount.RUNNING]):
         row = lists.running[place]
-        speed = float(I[c.HELD, row]) if by_gpu else 1.0
-        have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
+        speed = float(I[Job.HELD, row]) if by_gpu else 1.0
+        have = F[Job.GPUTIME, row] if by_gpu else F[Job.SERVICE, row]
         reached = have + speed * elapsed(F, I, row, now)
         for level in levels:
             if reached < level and speed > 0.0:
-                soonest = min(soonest, F[c.SINCE, row] + (level - have) / speed)
+                soonest = min(soonest, F[Job.SINCE, row] + (level - have) / speed)
                 break
     return soonest
 

@@ -8,39 +8,85 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
+from gantline.core.constants import Constants
 from gantline.engine.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term, cast, number
 
 CHUNK = 256  # rows at a time: a register fits into the fastest memory
 
-# what an instruction does; its operands follow
-(CALL, FLOATS, INTS, SERVED, REMAINING, WAITING, RUNNING, PROGRESSING, RATE, NOW) = range(10)
-(FIXED, FIXED_FLAG, CHOOSE, CHOOSE_FLAG, SEARCH, TAKE, FROM_INT, FROM_FLAG, FLAG_TO_INT, TO_INT) = range(10, 20)
-WHAT, OUT, A, B, C, D, FIELDS = range(7)
 
-# what `CALL` does with two numbers or one; NumPy rounds what is left out (powers, logarithms) in its own way
-(ADD, SUBTRACT, MULTIPLY, DIVIDE, MINIMUM, MAXIMUM, NEGATIVE, ABSOLUTE, SQRT) = range(9)
-(LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, OR, NOT, IS_NAN) = range(9, 19)
+class Instruction(Constants):
+    """What an instruction does; its operands follow."""
+
+    (CALL, FLOATS, INTS, SERVED, REMAINING, WAITING, RUNNING, PROGRESSING, RATE, NOW) = range(10)
+    (FIXED, FIXED_FLAG, CHOOSE, CHOOSE_FLAG, SEARCH, TAKE, FROM_INT, FROM_FLAG, FLAG_TO_INT, TO_INT) = range(10, 20)
+
+
+class Field(Constants):
+    """Places of an instruction."""
+
+    WHAT, OUT, A, B, C, D = range(6)
+
+
+class Operation(Constants):
+    """What `CALL` does with two numbers or one; NumPy rounds what is left out (powers, logarithms) in its own
+    way."""
+
+    (ADD, SUBTRACT, MULTIPLY, DIVIDE, MINIMUM, MAXIMUM, NEGATIVE, ABSOLUTE, SQRT) = range(9)
+    (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL, AND, OR, NOT, IS_NAN) = range(9, 19)
+
+
 _FLOATS = {
-    "add": ADD, "subtract": SUBTRACT, "multiply": MULTIPLY, "divide": DIVIDE, "minimum": MINIMUM, "maximum": MAXIMUM,
-    "negative": NEGATIVE, "absolute": ABSOLUTE, "sqrt": SQRT, "isnan": IS_NAN, "less": LESS, "less_equal": LESS_EQUAL,
-    "greater": GREATER, "greater_equal": GREATER_EQUAL, "equal": EQUAL, "not_equal": NOT_EQUAL,
-}  # fmt: skip
+    "add": Operation.ADD,
+    "subtract": Operation.SUBTRACT,
+    "multiply": Operation.MULTIPLY,
+    "divide": Operation.DIVIDE,
+    "minimum": Operation.MINIMUM,
+    "maximum": Operation.MAXIMUM,
+    "negative": Operation.NEGATIVE,
+    "absolute": Operation.ABSOLUTE,
+    "sqrt": Operation.SQRT,
+    "isnan": Operation.IS_NAN,
+    "less": Operation.LESS,
+    "less_equal": Operation.LESS_EQUAL,
+    "greater": Operation.GREATER,
+    "greater_equal": Operation.GREATER_EQUAL,
+    "equal": Operation.EQUAL,
+    "not_equal": Operation.NOT_EQUAL,
+}
 _INTS = {name: what for name, what in _FLOATS.items() if name not in ("divide", "sqrt", "isnan")}
 _FLAGS = {
-    "bitwise_and": AND, "logical_and": AND, "bitwise_or": OR, "logical_or": OR, "invert": NOT, "logical_not": NOT,
-    "equal": EQUAL, "not_equal": NOT_EQUAL,
-}  # fmt: skip
+    "bitwise_and": Operation.AND,
+    "logical_and": Operation.AND,
+    "bitwise_or": Operation.OR,
+    "logical_or": Operation.OR,
+    "invert": Operation.NOT,
+    "logical_not": Operation.NOT,
+    "equal": Operation.EQUAL,
+    "not_equal": Operation.NOT_EQUAL,
+}
 _OPERATIONS = {FLOAT: (0, _FLOATS), INT: (1, _INTS), BOOL: (2, _FLAGS)}
 
 _COLUMNS: dict[str, tuple[int, int]] = {
-    "attained": (SERVED, c.SERVICE), "attained_gpu": (SERVED, c.GPUTIME), "done": (SERVED, c.DONE), "remaining": (REMAINING, 0),
-    "waiting": (WAITING, 0), "running": (RUNNING, 0), "progressing": (PROGRESSING, 0), "rate": (RATE, 0), "now": (NOW, 0),
-    "estimate": (FLOATS, c.ESTIMATE), "first_start": (FLOATS, c.FIRST_START), "last_start": (FLOATS, c.LAST_START),
-    "restarts": (INTS, c.RESTARTS), "preemptions": (INTS, c.PREEMPTIONS), "held": (INTS, c.HELD), "nodes_held": (INTS, c.SPREAD),
-    "phase": (INTS, c.PHASE),
-}  # fmt: skip
+    "attained": (Instruction.SERVED, Job.SERVICE),
+    "attained_gpu": (Instruction.SERVED, Job.GPUTIME),
+    "done": (Instruction.SERVED, Job.DONE),
+    "remaining": (Instruction.REMAINING, 0),
+    "waiting": (Instruction.WAITING, 0),
+    "running": (Instruction.RUNNING, 0),
+    "progressing": (Instruction.PROGRESSING, 0),
+    "rate": (Instruction.RATE, 0),
+    "now": (Instruction.NOW, 0),
+    "estimate": (Instruction.FLOATS, Job.ESTIMATE),
+    "first_start": (Instruction.FLOATS, Job.FIRST_START),
+    "last_start": (Instruction.FLOATS, Job.LAST_START),
+    "restarts": (Instruction.INTS, Job.RESTARTS),
+    "preemptions": (Instruction.INTS, Job.PREEMPTIONS),
+    "held": (Instruction.INTS, Job.HELD),
+    "nodes_held": (Instruction.INTS, Job.SPREAD),
+    "phase": (Instruction.INTS, Job.PHASE),
+}
 
 
 class Tape(NamedTuple):
@@ -120,7 +166,7 @@ class _Writer:
 
     def _instruction(self, node: Term, made: int, given: list[int]) -> list[int]:
         what, operands = getattr(self, f"_{node.what}")(node, made, given)
-        return [what, made, *operands, *[0] * (FIELDS - 2 - len(operands))]
+        return [what, made, *operands, *[0] * (len(Field) - 2 - len(operands))]
 
     def _column(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         what, column = _COLUMNS[node.detail]
@@ -128,24 +174,24 @@ class _Writer:
 
     def _fixed(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         self._lasting.append(node.detail if node.kind == FLOAT else node.detail.astype(INT).view(FLOAT))
-        return FIXED_FLAG if node.kind == BOOL else FIXED, [len(self._lasting) - 1]
+        return Instruction.FIXED_FLAG if node.kind == BOOL else Instruction.FIXED, [len(self._lasting) - 1]
 
     def _call(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         ufunc, _ = node.detail
         kind, known = _OPERATIONS[node.inputs[0].kind]
         if ufunc.__name__ not in known:
             raise CannotReadError(f"np.{ufunc.__name__} of what changes")
-        return CALL, [given[0], given[-1], known[ufunc.__name__], kind]
+        return Instruction.CALL, [given[0], given[-1], known[ufunc.__name__], kind]
 
     def _where(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
-        return CHOOSE_FLAG if node.kind == BOOL else CHOOSE, given
+        return Instruction.CHOOSE_FLAG if node.kind == BOOL else Instruction.CHOOSE, given
 
     def _search(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         table, side = node.detail
-        return SEARCH, [given[0], *self._kept(table), int(side == "right")]
+        return Instruction.SEARCH, [given[0], *self._kept(table), int(side == "right")]
 
     def _take(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
-        return TAKE, [given[0], *self._kept(node.detail)]
+        return Instruction.TAKE, [given[0], *self._kept(node.detail)]
 
     def _kept(self, table: NDArray[Any]) -> tuple[int, int]:
         """Where in the long table this one begins, and how long it is."""
@@ -156,7 +202,7 @@ class _Writer:
     def _cast(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         source = node.inputs[0].kind
         if node.kind == FLOAT:
-            return FROM_INT if source == INT else FROM_FLAG, given
+            return Instruction.FROM_INT if source == INT else Instruction.FROM_FLAG, given
         if node.kind == INT:
-            return FLAG_TO_INT if source == BOOL else TO_INT, given
+            return Instruction.FLAG_TO_INT if source == BOOL else Instruction.TO_INT, given
         raise CannotReadError("numbers taken for truth values")

@@ -13,16 +13,16 @@ from math import inf
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job, Option
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.nodes import Node
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.scope import Scope
+from gantline.engine.log import Interval
 from gantline.models.estimate_chain import Estimates
 from gantline.systems.allox.imitation import methods
 from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, Task
@@ -60,11 +60,11 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     with_gpus, without = _kinds_of_nodes(tables.cluster)
     types = (without[0].type, with_gpus[0].type)
     names = sorted(range(len(tables.users)), key=lambda code: tables.users[code])
-    jobs = _read_jobs(trace, types, tables.F[c.ARRIVAL].tolist(), np.argsort(names)[tables.I[c.USER]].tolist(), without[0].cpus)
+    jobs = _read_jobs(trace, types, tables.F[Job.ARRIVAL].tolist(), np.argsort(names)[tables.I[Job.USER]].tolist(), without[0].cpus)
     gpus = sum(node.gpus for node in with_gpus)
     sim = IRFsim(
         jobs,
-        _weights(policy, [tables.users[code] for code in names], jobs, tables.F[c.WEIGHT].tolist()),
+        _weights(policy, [tables.users[code] for code in names], jobs, tables.F[Job.WEIGHT].tolist()),
         gpus=gpus,
         nodes=len(without),
         cores=without[0].cpus,
@@ -171,25 +171,25 @@ def _write_result(simulation: Simulation, sim: IRFsim) -> None:
     last = np.array([span is span.task.span for span in sim.spans], dtype=bool)
     width = np.where(device == GPU, [span.task.units[GPU] for span in sim.spans], 0.0)
     seconds = np.where(full, end - begin, 0.0)
-    F[c.SERVICE] = np.bincount(row, weights=seconds, minlength=n)
-    F[c.GPUTIME] = np.bincount(row, weights=seconds * width, minlength=n)
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount(row[full], minlength=n) - 1, 0)
-    F[c.FIRST_START] = F[c.MARK] = [job.first_start for job in sim.jobs]
-    F[c.FINISH] = [job.finish for job in sim.jobs]
-    done = ~np.isnan(F[c.FINISH])
-    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    F[Job.SERVICE] = np.bincount(row, weights=seconds, minlength=n)
+    F[Job.GPUTIME] = np.bincount(row, weights=seconds * width, minlength=n)
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = np.maximum(np.bincount(row[full], minlength=n) - 1, 0)
+    F[Job.FIRST_START] = F[Job.MARK] = [job.first_start for job in sim.jobs]
+    F[Job.FINISH] = [job.finish for job in sim.jobs]
+    done = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = np.where(done, F[Job.WORK], 0.0)
+    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = float(end.max(initial=0.0))
     reason = np.where(full, np.where(last, int(Reason.FINISHED), int(Reason.PREEMPTED)), int(Reason.LIMIT))
     nodes, held = _devices(simulation, sim)
     option = np.zeros((n, 2), dtype=np.int64)  # of each job on each device
-    option[np.repeat(np.arange(n), I[c.OPTION_COUNT]), np.where(t.options.I[c.O_GPUS] > 0, GPU, CPU)] = np.arange(len(t.options))
+    option[np.repeat(np.arange(n), I[Job.OPTION_COUNT]), np.where(t.options.I[Option.GPUS] > 0, GPU, CPU)] = np.arange(len(t.options))
     sizes = np.array([len(devices) for devices in held], dtype=np.int64)
     log, count = state.log, len(row)
     log.reserve(count, int(sizes.sum()))
-    log.LI[g.L_ROW, :count], log.LI[g.L_OPTION, :count], log.LI[g.L_REASON, :count] = row, option[row, device], reason
-    log.LI[g.L_OFFSET, :count], log.LI[g.L_COUNT, :count], log.LI[g.L_NODE, :count] = np.cumsum(sizes) - sizes, sizes, nodes
-    log.LF[g.L_START, :count], log.LF[g.L_END, :count] = begin, end
+    log.LI[Interval.ROW, :count], log.LI[Interval.OPTION, :count], log.LI[Interval.REASON, :count] = row, option[row, device], reason
+    log.LI[Interval.OFFSET, :count], log.LI[Interval.COUNT, :count], log.LI[Interval.NODE, :count] = np.cumsum(sizes) - sizes, sizes, nodes
+    log.LF[Interval.START, :count], log.LF[Interval.END, :count] = begin, end
     log.LD[: sizes.sum()] = [gpu for devices in held for gpu in devices]
     log.LN[:] = count, sizes.sum()
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.beside import SLACK, take_beside
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.errors import UsageError
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.options import OptionTable
@@ -39,11 +39,11 @@ _LEAST = 1e-6
 
 def needs_of(table: OptionTable, options: Ints, types: int) -> tuple[Ints, Floats]:
     """The kind of each option, and what it takes of each resource."""
-    type_, gpus, each = table.I[c.O_TYPE, options], table.I[c.O_GPUS, options], np.arange(len(options))
+    type_, gpus, each = table.I[Option.TYPE, options], table.I[Option.GPUS, options], np.arange(len(options))
     need = np.zeros((len(options), 3 * types))
     need[each, type_] = gpus
-    need[each, types + type_] = table.F[c.O_CPUS, options] * np.maximum(gpus, 1)
-    need[each, 2 * types + type_] = table.F[c.O_MEMORY, options] * np.maximum(gpus, 1)
+    need[each, types + type_] = table.F[Option.CPUS, options] * np.maximum(gpus, 1)
+    need[each, 2 * types + type_] = table.F[Option.MEMORY, options] * np.maximum(gpus, 1)
     return 2 * type_ + (gpus == 0), need
 
 
@@ -62,11 +62,11 @@ def _seat(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints, nodes: Ints
     for i in range(options.size):
         o = options[i]
         supply = supply_for(NF, NI, OF, OI, o, False)
-        used = choose_first_free(supply, OI[c.O_GPUS, o], OI[c.O_NODES, o], seats)
+        used = choose_first_free(supply, OI[Option.GPUS, o], OI[Option.NODES, o], seats)
         if used == 0:
             return i
         for k in range(used):
-            NI[c.N_FREE, nodes[k]] -= counts[k]
+            NI[Node.FREE, nodes[k]] -= counts[k]
             take_beside(OF, NF, o, nodes[k], max(counts[k], 1))
     return -1
 
@@ -129,7 +129,7 @@ class Samples:
             closed.add(kind)
             return 0
         speed = float(jobs.metric(f"speed.{snapshot.cluster.types[kind // 2]}")[position])
-        rate = float(OF[c.O_RATE, option]) * (1.0 if np.isnan(speed) else speed)
+        rate = float(OF[Option.RATE, option]) * (1.0 if np.isnan(speed) else speed)
         seconds = max(sampler.shortest, share * float(jobs.estimate[position]) / rate)
         self.begins.append((position, option - int(jobs.option_first[position]), seconds))
         self.taken += need
@@ -170,12 +170,12 @@ class Instant:
         self.worth = Worth(group, np.ones(3 * self.types))
         #: per kind: devices are tried before cores
         self.tier = np.tile(np.array([0, 1], dtype=np.int64), self.types)
-        self._holding = self.staying[self.I[c.OPTION, self.staying] >= 0]
+        self._holding = self.staying[self.I[Job.OPTION, self.staying] >= 0]
         # all options of all jobs, and at the end those in use
-        count = self.I[c.OPTION_COUNT]
+        count = self.I[Job.OPTION_COUNT]
         job = np.repeat(np.arange(len(jobs)), count)
-        option = np.arange(len(job)) + (self.I[c.OPTION_FIRST] - (np.cumsum(count) - count))[job]
-        job, option = np.concatenate((job, self._holding)), np.concatenate((option, self.I[c.OPTION, self._holding]))
+        option = np.arange(len(job)) + (self.I[Job.OPTION_FIRST] - (np.cumsum(count) - count))[job]
+        job, option = np.concatenate((job, self._holding)), np.concatenate((option, self.I[Job.OPTION, self._holding]))
         kind, need = needs_of(self.options, option, self.types)
         rate, listed = self._rate(option, job), len(job) - len(self._holding)
         self._listed = job, option, need, rate
@@ -189,21 +189,21 @@ class Instant:
     def _vacated(self, leaving: Ints) -> tuple[Floats, Ints]:
         """Copies of the node tables as they would be had these jobs nothing."""
         OF, NF, NI, D = self.options.F, self.nodes[0].copy(), self.nodes[1].copy(), self.nodes[2]
-        for job in leaving[self.I[c.OPTION, leaving] >= 0].tolist():
-            option = self.I[c.OPTION, job]
-            if self.I[c.NODE, job] >= 0:
-                take_beside(OF, NF, option, self.I[c.NODE, job], -1)
+        for job in leaving[self.I[Job.OPTION, leaving] >= 0].tolist():
+            option = self.I[Job.OPTION, job]
+            if self.I[Job.NODE, job] >= 0:
+                take_beside(OF, NF, option, self.I[Job.NODE, job], -1)
             for device in self.snapshot.jobs.devices(job):
-                node = D[c.D_NODE, device]
-                NI[c.N_FREE, node] += NI[c.N_UP, node] * (1 - D[c.D_CLOSED, device])
+                node = D[Device.NODE, device]
+                NI[Node.FREE, node] += NI[Node.UP, node] * (1 - D[Device.CLOSED, device])
                 take_beside(OF, NF, option, node, -1)
         return NF, NI
 
     def _pool(self, weights: Mapping[str, float]) -> Pool:
         """What there is, what is free, and what the staying jobs of each user hold; users weigh the most that one of their jobs says."""
-        jobs, users, up = self.snapshot.jobs, self.snapshot.users, self.NI[c.N_UP] == 1
-        there = (self.NI[c.N_FREE], self.NF[c.N_CPUS], self.NF[c.N_MEMORY])
-        free = np.concatenate([np.bincount(self.NI[c.N_TYPE, up], weights=amount[up], minlength=self.types) for amount in there])
+        jobs, users, up = self.snapshot.jobs, self.snapshot.users, self.NI[Node.UP] == 1
+        there = (self.NI[Node.FREE], self.NF[Node.CPUS], self.NF[Node.MEMORY])
+        free = np.concatenate([np.bincount(self.NI[Node.TYPE, up], weights=amount[up], minlength=self.types) for amount in there])
         used = np.zeros((len(users), 3 * self.types))
         np.add.at(used, jobs.user[self._holding], self._held_need)
         capacity = np.add.reduce(np.vstack((free, self._held_need)))
@@ -219,7 +219,7 @@ class Instant:
     # --- what the jobs could have ---------------------------------------------------------------------------------------
     def _rate(self, options: Ints, jobs: Ints) -> Floats:
         """The speed of options as these jobs are believed to run."""
-        rate: Floats = self.options.F[c.O_RATE, options] * self._correct[self.options.I[c.O_TYPE, options], jobs]
+        rate: Floats = self.options.F[Option.RATE, options] * self._correct[self.options.I[Option.TYPE, options], jobs]
         return rate
 
     def _ways(self, job: Ints, option: Ints, kind: Ints, need: Floats, rate: Floats) -> tuple[Ways, Ints]:
@@ -230,7 +230,7 @@ class Instant:
         job, option = job[possible], option[possible]
         time = self._left[job] / rate[possible]
         ways = Ways(self.snapshot.jobs.user[self.competing], place[job], kind[possible], time, need[possible])
-        return ways, option - self.I[c.OPTION_FIRST, job]
+        return ways, option - self.I[Job.OPTION_FIRST, job]
 
     # --- the columns of the matching ------------------------------------------------------------------------------------
     def matching(self, ways: Ways) -> tuple[Waiting, Machines, Floats, Ints]:
@@ -262,15 +262,15 @@ class Instant:
         np.add.at(wanted, way_kind, self._devices(way_kind, way_need))
         for kinds, need in ((way_kind, way_need), (self._held_kind, self._held_need)):
             np.maximum.at(unit, kinds, need[np.arange(len(kinds)), types + kinds // 2])
-        up = self.NI[c.N_UP] == 1
-        type_, cores = self.NI[c.N_TYPE, up], 2 * self.NI[c.N_TYPE, up] + 1
+        up = self.NI[Node.UP] == 1
+        type_, cores = self.NI[Node.TYPE, up], 2 * self.NI[Node.TYPE, up] + 1
         per = unit[cores]
-        fitting = np.where(per > 0.0, (self.NF[c.N_CPUS, up] + SLACK) / np.where(per > 0.0, per, 1.0), wanted[cores])
+        fitting = np.where(per > 0.0, (self.NF[Node.CPUS, up] + SLACK) / np.where(per > 0.0, per, 1.0), wanted[cores])
         idle = np.zeros(2 * types, dtype=np.int64)
-        np.add.at(idle, 2 * type_, self.NI[c.N_FREE, up])
+        np.add.at(idle, 2 * type_, self.NI[Node.FREE, up])
         np.add.at(idle, cores, fitting.astype(np.int64))
         idle = np.minimum(idle, wanted)
-        ends = np.maximum(now, self.F[c.SINCE, self._holding]) + self._left[self._holding] / self._held_rate
+        ends = np.maximum(now, self.F[Job.SINCE, self._holding]) + self._left[self._holding] / self._held_rate
         sampled = [] if self.samples is None else self.samples.machines
         kind = np.concatenate((np.repeat(np.arange(2 * types), idle), np.repeat(self._held_kind, taken), [kind for kind, _ in sampled]))
         release = np.concatenate((np.full(idle.sum(), now), np.repeat(ends, taken), [end for _, end in sampled]))
@@ -279,7 +279,7 @@ class Instant:
     def _scores(self) -> Floats:
         """What the running jobs of each user add up to: each the dominant share of its fastest way, as much less as it runs slower."""
         job, option, need, rate = self._listed
-        order = np.lexsort((option != self.I[c.OPTION, job], self.options.I[c.O_GPUS, option] == 0, -rate, job))
+        order = np.lexsort((option != self.I[Job.OPTION, job], self.options.I[Option.GPUS, option] == 0, -rate, job))
         best = order[firsts(job[order])]  # of equally fast ways that with devices
         best = best[np.isin(job[best], self._holding)]
         fast, score = rate[best], np.zeros(len(self.pool.weight))
@@ -308,8 +308,8 @@ class Instant:
         if not len(chosen):
             return -1
         places = self.competing[self.ways.job[chosen]]
-        option = self.I[c.OPTION_FIRST, places] + self.option[chosen]
-        moving = self.I[c.OPTION, places] != option
+        option = self.I[Job.OPTION_FIRST, places] + self.option[chosen]
+        moving = self.I[Job.OPTION, places] != option
         NF, NI = self.NF.copy(), self.NI.copy()
         if self.everyone:
             NF, NI = self._vacated(self.competing[~np.isin(self.competing, places[~moving])])
@@ -321,7 +321,7 @@ class Instant:
         samples = self.samples
         begins = np.array([] if samples is None else samples.begins).reshape(-1, 3)  # position, option and seconds of a run that begins
         job = np.concatenate((self.staying, begins[:, 0].astype(np.int64), self.competing[self.ways.job[chosen]]))
-        keeps = (self.I[c.OPTION] - self.I[c.OPTION_FIRST])[self.staying]
+        keeps = (self.I[Job.OPTION] - self.I[Job.OPTION_FIRST])[self.staying]
         option = np.concatenate((keeps, begins[:, 1].astype(np.int64), self.option[chosen]))
         if samples is None or not (samples.limits or samples.begins):
             return Plan.assign(Assignments(job, option=option), **rest)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.beside import amounts_beside
+from gantline.core.columns import FREE
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Misfit, Plan, Ranking
 from gantline.core.policy import Policy
@@ -60,7 +60,7 @@ def _drawn(snapshot: Snapshot, chosen: list[_HostChoice], count: int, memory: ob
     cluster, jobs = snapshot.cluster, snapshot.jobs
     stay = {one.job: jobs.devices(one.job) for one in chosen if jobs.running[one.job] and len(jobs.devices(one.job)) == one.gpus}
     leaves = {d for job in np.flatnonzero(jobs.running).tolist() if job not in stay for d in jobs.devices(job)}
-    free = [d for d in np.flatnonzero(cluster.device_open).tolist() if cluster.device_holder[d] == c.FREE or d in leaves]
+    free = [d for d in np.flatnonzero(cluster.device_open).tolist() if cluster.device_holder[d] == FREE or d in leaves]
     fresh = [GangNeed(one.job, one.type, one.gpus) for one in chosen if one.job not in stay and one.placed]
     found: list[Places] = []
     for number in range(count if fresh else 1):

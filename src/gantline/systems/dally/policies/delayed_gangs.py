@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Option
 from gantline.models.model import overrides
 from gantline.policies.elastic.pools import Pool
 
@@ -86,7 +86,7 @@ class DelayedGangs:
         if len(nodes) < 2:
             return 1.0
         first = int(jobs.option_first[job])
-        rate, spread = snapshot.options.F[c.O_RATE, first], snapshot.options.F[c.O_RATE_SPREAD, first]
+        rate, spread = snapshot.options.F[Option.RATE, first], snapshot.options.F[Option.RATE_SPREAD, first]
         return float(rate / spread) if rate > 0.0 and spread > 0.0 else 1.0
 
     def cost_of_move(self, k: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Option
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
@@ -66,7 +66,7 @@ def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 def read_rigid_jobs(tables: Tables, trace: Trace) -> RigidJobs:
     """Sizes and durations as they were asked for; speeds at that size, for Themis."""
     known = read_jobs(tables, trace, False)
-    size = tables.I[c.GPUS].copy()
+    size = tables.I[Job.GPUS].copy()
     duration = trace.frame["duration"].cast(pl.Float64).to_numpy().astype(np.float64)
     level = np.minimum(np.log2(size).astype(np.int64), _LEVELS - 1)
     found = known.speed[np.arange(len(size)), level]
@@ -100,9 +100,9 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
                 size, _, value = part.partition("=")
                 speed[row, int(size).bit_length() - 1] = float(value)
     else:
-        work = F[c.WORK].copy()
-        owner = np.repeat(np.arange(rows), tables.I[c.OPTION_COUNT])
-        for row, size, rate in zip(owner.tolist(), tables.options.I[c.O_GPUS].tolist(), tables.options.F[c.O_RATE].tolist()):
+        work = F[Job.WORK].copy()
+        owner = np.repeat(np.arange(rows), tables.I[Job.OPTION_COUNT])
+        for row, size, rate in zip(owner.tolist(), tables.options.I[Option.GPUS].tolist(), tables.options.F[Option.RATE].tolist()):
             if size > 0 and size & (size - 1) == 0:
                 speed[row, size.bit_length() - 1] = rate
     able = speed > 0.0
@@ -116,8 +116,8 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
             limit = trace.frame["scale_limit"].cast(pl.Int64).to_numpy()
             fits = able & (2 ** np.arange(_LEVELS) <= limit[:, None])
             top = np.where(fits.any(axis=1), _LEVELS - 1 - np.argmax(fits[:, ::-1], axis=1), top)
-    deadline = np.where(np.isnan(F[c.DEADLINE]), np.inf, F[c.DEADLINE])
-    return ElasticFlowJobs(F[c.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
+    deadline = np.where(np.isnan(F[Job.DEADLINE]), np.inf, F[Job.DEADLINE])
+    return ElasticFlowJobs(F[Job.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
 
 
 def _refuse_other_overhead(policy: DeadlinePolicy, chosen: DeadlinePolicy) -> None:

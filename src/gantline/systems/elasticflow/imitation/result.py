@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job, Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -21,17 +21,17 @@ def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool)
     F, I, n = t.F, t.I, len(found.start)
     job, start, end, _, gpus = _columns(found.spans)
     done = ~np.isnan(found.ended)
-    F[c.SERVICE] = np.bincount(job, weights=end - start, minlength=n)
-    F[c.GPUTIME] = np.bincount(job, weights=(end - start) * gpus, minlength=n)
-    F[c.FIRST_START] = F[c.MARK] = found.start
-    F[c.FINISH] = np.where(done, found.end, np.nan)
-    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(found.rejected, int(Phase.REJECTED), int(Phase.PENDING)))
+    F[Job.SERVICE] = np.bincount(job, weights=end - start, minlength=n)
+    F[Job.GPUTIME] = np.bincount(job, weights=(end - start) * gpus, minlength=n)
+    F[Job.FIRST_START] = F[Job.MARK] = found.start
+    F[Job.FINISH] = np.where(done, found.end, np.nan)
+    F[Job.DONE] = F[Job.SAFE] = np.where(done, F[Job.WORK], 0.0)
+    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(found.rejected, int(Phase.REJECTED), int(Phase.PENDING)))
     again = np.zeros(n, dtype=np.int64)
     order = np.lexsort((start, job))
     gap = (job[order][1:] == job[order][:-1]) & (start[order][1:] > end[order][:-1])
     np.add.at(again, job[order][1:][gap], 1)
-    I[c.PREEMPTIONS] = I[c.RESTARTS] = again
+    I[Job.PREEMPTIONS] = I[Job.RESTARTS] = again
     state.now = float(end.max(initial=0.0))
     _write_log(simulation, found)
     judged = found.exact if exact and found.exact is not None else found.end
@@ -61,9 +61,9 @@ def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
     by_time = np.lexsort((job, start))
     gpus, first, job, start, end = gpus[by_time], first[by_time], job[by_time], start[by_time], end[by_time]
     option = np.full(n, -1, dtype=np.int64)
-    size = t.options.I[c.O_GPUS]
+    size = t.options.I[Option.GPUS]
     for k, (row, held) in enumerate(zip(job.tolist(), gpus.tolist())):
-        own = slice(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))
+        own = slice(int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_FIRST, row] + t.I[Job.OPTION_COUNT, row]))
         option[k] = own.start + int(np.argmax(size[own] == held))
     reason = np.where(end == found.ended[job], int(Reason.FINISHED), int(Reason.RESIZED))
     devices = _devices(simulation, start, end, first, gpus)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.policies.elastic.pools import Pool
 from gantline.systems.elasticflow.policies.admission import admit_each
@@ -64,7 +64,7 @@ class AdmissionDesk:
         floor[self.able] = curves.rate[curves.first[:-1][self.able]]
         over = pool.of(jobs.done) - pool.of(jobs.estimate) > 1e-9 * (1.0 + pool.of(jobs.estimate))
         self.left = np.where(left > 0.0, left, np.where(over, _GRACE, _MOMENT) * floor)
-        self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][c.SINCE][pool.jobs] - self.now, 0.0), 0.0)
+        self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][Job.SINCE][pool.jobs] - self.now, 0.0), 0.0)
         self.ran = ~np.isnan(pool.of(jobs.first_start))
         self.bound = np.where(self.held > 0, _on_grid(pool.of(jobs.last_start) + pool.snapshot.min_run, pool.snapshot.round), -np.inf)
         self.charges = charges(rules, pool)

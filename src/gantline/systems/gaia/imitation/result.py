@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -87,18 +87,18 @@ def write_result(simulation: Simulation, jobs: GaiaJobs, rows: GaiaRows) -> None
     np.fmin.at(first, rows.job, rows.start * TICK)
     np.fmax.at(last, rows.job, end * TICK)
     done = ran >= jobs.length
-    t.F[c.SERVICE] = ran * TICK
-    t.F[c.GPUTIME] = 0.0
-    t.F[c.FIRST_START] = t.F[c.MARK] = first
-    t.F[c.FINISH] = np.where(done, last, np.nan)
-    t.F[c.DONE] = t.F[c.SAFE] = np.where(done, t.F[c.WORK], 0.0)
+    t.F[Job.SERVICE] = ran * TICK
+    t.F[Job.GPUTIME] = 0.0
+    t.F[Job.FIRST_START] = t.F[Job.MARK] = first
+    t.F[Job.FINISH] = np.where(done, last, np.nan)
+    t.F[Job.DONE] = t.F[Job.SAFE] = np.where(done, t.F[Job.WORK], 0.0)
     pauses = np.maximum(np.bincount(rows.job, minlength=n) - 1, 0)
-    t.I[c.RESTARTS] = t.I[c.PREEMPTIONS] = pauses
-    t.I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    t.I[Job.RESTARTS] = t.I[Job.PREEMPTIONS] = pauses
+    t.I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = float(end.max(initial=0)) * TICK
-    reason = np.where(np.isclose(end * TICK, t.F[c.FINISH][rows.job]), int(Reason.FINISHED), int(Reason.PREEMPTED))
+    reason = np.where(np.isclose(end * TICK, t.F[Job.FINISH][rows.job]), int(Reason.FINISHED), int(Reason.PREEMPTED))
     write_log(
-        simulation, row=rows.job, option=t.I[c.OPTION_FIRST][rows.job], reason=reason, begin=rows.start * TICK, end=end * TICK,
+        simulation, row=rows.job, option=t.I[Job.OPTION_FIRST][rows.job], reason=reason, begin=rows.start * TICK, end=end * TICK,
         gpus=np.zeros(len(rows.job), dtype=np.int64), devices=np.zeros(0, dtype=np.int64), node=0,
     )  # fmt: skip
     simulation.pieces = rows.frame(t.ids)

@@ -9,45 +9,24 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, FAILED, PENDING
 from gantline.core.phases import RUNNING as RUNS
 from gantline.core.reasons import Reason
-from gantline.engine import log as g
-from gantline.engine.log import LogColumns
+from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.policies.turns import TurnScratch, TurnTasks, choose_turns
-from gantline.systems.gavel.imitation.tables import (
-    ACTIVE,
-    ADMIT,
-    BEGAN,
-    CLOSE,
-    EXTENDABLE,
-    EXTENDED,
-    GPU_ROUNDS,
-    LAST_END,
-    LAST_RESET,
-    LEFT,
-    LENGTH,
-    MOST,
-    NEXT,
-    NOW,
-    ORDER,
-    ROUNDS,
-    RUNNING,
-    SPACING,
-    STALE,
-    STEP,
-    TASKS,
-    TURNS,
-    UNTIL,
+from gantline.systems.gavel.imitation.tables import (  # fmt: skip  # fmt: skip
     GavelDevices,
     GavelJobs,
     GavelPairs,
     GavelRules,
+    RoundCount,
+    RoundStep,
+    RoundTime,
     Tasks,
-)  # fmt: skip  # fmt: skip
+)
 
 # The end of a round of Gavel: steps and time are credited, finished jobs leave.
 
@@ -60,11 +39,11 @@ def close_round(
     rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns
 ) -> None:
     """The clock goes to the end of the last turn; steps and time are credited, finished jobs leave."""
-    end, ended = clock[NOW], False
-    for task in range(count[TASKS]):
+    end, ended = clock[RoundTime.NOW], False
+    for task in range(count[RoundCount.TASKS]):
         if tasks.type[task] >= 0:
             end = max(end, tasks.finish[task])
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         j = tasks.type[task]
         if j < 0:
             continue
@@ -73,7 +52,7 @@ def close_round(
             ended |= drop_after_failures(count, jobs, tasks, task)
             continue
         finish = tasks.finish[task]
-        credit = finish - (clock[LAST_END] if rules.artifact else clock[BEGAN])
+        credit = finish - (clock[RoundTime.LAST_END] if rules.artifact else clock[RoundTime.BEGAN])
         tasks.time[task, j] += credit
         devices.total[j] += credit
         devices.held[j] += tasks.need[task] * credit
@@ -82,9 +61,9 @@ def close_round(
             if job >= 0:
                 devices.paid[j] += tasks.need[task] * credit
                 ended |= credit_job(clock, jobs, job, tasks.steps[task, side], tasks.need[task], finish, log)
-    clock[NOW], clock[LAST_END] = end, end
+    clock[RoundTime.NOW], clock[RoundTime.LAST_END] = end, end
     if ended:
-        count[STALE] = 1
+        count[RoundCount.STALE] = 1
         drop_ended(rules, count, jobs, tasks)
 
 
@@ -104,20 +83,20 @@ def held_in_vain(jobs: GavelJobs, tasks: Tasks, task: int, log: LogColumns) -> N
     for side in range(2):
         job = tasks.first[task] if side == 0 else tasks.second[task]
         if job >= 0:
-            log.time[g.L_END, jobs.I[c.INTERVAL, job]] = tasks.finish[task]
+            log.time[Interval.END, jobs.I[Job.INTERVAL, job]] = tasks.finish[task]
 
 
 @kernel
 def drop_after_failures(count: Ints, jobs: GavelJobs, tasks: Tasks, task: int) -> bool:
     """Nothing is credited; a job that failed too often is given up."""
-    count[STALE] = 1
+    count[RoundCount.STALE] = 1
     job = tasks.first[task]
     if tasks.second[task] >= 0:
         return False
     jobs.failures[job] += 1
     if jobs.failures[job] < _FAILURES:
         return False
-    jobs.I[c.PHASE, job] = FAILED
+    jobs.I[Job.PHASE, job] = FAILED
     return True
 
 
@@ -127,14 +106,14 @@ def credit_job(clock: Floats, jobs: GavelJobs, job: int, steps: float, gpus: int
     F, I = jobs.F, jobs.I
     jobs.done[job] += steps
     jobs.failures[job] = 0
-    F[c.SERVICE, job] += finish - clock[BEGAN]
-    F[c.GPUTIME, job] += gpus * (finish - clock[BEGAN])
-    log.time[g.L_END, I[c.INTERVAL, job]] = finish
+    F[Job.SERVICE, job] += finish - clock[RoundTime.BEGAN]
+    F[Job.GPUTIME, job] += gpus * (finish - clock[RoundTime.BEGAN])
+    log.time[Interval.END, I[Job.INTERVAL, job]] = finish
     if jobs.done[job] < jobs.steps[job]:
         return False
-    F[c.FINISH, job] = finish
-    log.entry[g.L_REASON, I[c.INTERVAL, job]] = _FINISHED
-    I[c.INTERVAL, job], I[c.PHASE, job] = -1, COMPLETED
+    F[Job.FINISH, job] = finish
+    log.entry[Interval.REASON, I[Job.INTERVAL, job]] = _FINISHED
+    I[Job.INTERVAL, job], I[Job.PHASE, job] = -1, COMPLETED
     return True
 
 
@@ -142,16 +121,16 @@ def credit_job(clock: Floats, jobs: GavelJobs, job: int, steps: float, gpus: int
 def drop_ended(rules: GavelRules, count: Ints, jobs: GavelJobs, tasks: Tasks) -> None:
     """Tasks of jobs that have ended leave the list; the others keep their order."""
     kept = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         one, two = tasks.first[task], tasks.second[task]
-        one_left = jobs.I[c.PHASE, one] >= COMPLETED
-        two_left = two >= 0 and jobs.I[c.PHASE, two] >= COMPLETED
+        one_left = jobs.I[Job.PHASE, one] >= COMPLETED
+        two_left = two >= 0 and jobs.I[Job.PHASE, two] >= COMPLETED
         if one_left or two_left:
             if two < 0:
-                count[ACTIVE] -= 1
-                count[LEFT] -= int(rules.low <= one < rules.high)
+                count[RoundCount.ACTIVE] -= 1
+                count[RoundCount.LEFT] -= int(rules.low <= one < rules.high)
             elif tasks.type[task] >= 0 and not (one_left and two_left):
-                count[EXTENDABLE] += 1  # the survivor's lease could have been extended
+                count[RoundCount.EXTENDABLE] += 1  # the survivor's lease could have been extended
             continue
         if kept != task:
             for j in range(tasks.share.shape[1]):
@@ -162,7 +141,7 @@ def drop_ended(rules: GavelRules, count: Ints, jobs: GavelJobs, tasks: Tasks) ->
             tasks.first[kept], tasks.second[kept], tasks.need[kept], tasks.known[kept] = one, two, tasks.need[task], tasks.known[task]
             tasks.type[kept] = tasks.type[task]
         kept += 1
-    count[TASKS] = kept
+    count[RoundCount.TASKS] = kept
 
 
 # What Gavel's rounds leave in the log: an interval for as long as a job keeps its devices.
@@ -173,9 +152,9 @@ _MOVED, _PREEMPTED = int(Reason.MOVED), int(Reason.PREEMPTED)
 @kernel
 def log_round(clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns) -> None:
     """Open an interval for every job on new devices, close those of every job that has moved or stopped."""
-    now, F, I = clock[NOW], jobs.F, jobs.I
-    stamp = count[ROUNDS]
-    for task in range(count[TASKS]):
+    now, F, I = clock[RoundTime.NOW], jobs.F, jobs.I
+    stamp = count[RoundCount.ROUNDS]
+    for task in range(count[RoundCount.TASKS]):
         j = tasks.type[task]
         if j < 0:
             continue
@@ -186,16 +165,16 @@ def log_round(clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices
             jobs.seen[job] = stamp
             if tasks.before[task] == j:
                 continue
-            if I[c.INTERVAL, job] >= 0:
-                log.entry[g.L_REASON, I[c.INTERVAL, job]] = _MOVED
-                I[c.PREEMPTIONS, job] += 1
+            if I[Job.INTERVAL, job] >= 0:
+                log.entry[Interval.REASON, I[Job.INTERVAL, job]] = _MOVED
+                I[Job.PREEMPTIONS, job] += 1
             open_lease(F, I, job, jobs.option[job, j], now, tasks, devices, task, log)
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         job = tasks.first[task]
-        if tasks.second[task] < 0 and I[c.INTERVAL, job] >= 0 and jobs.seen[job] != stamp:
-            log.entry[g.L_REASON, I[c.INTERVAL, job]] = _PREEMPTED
-            I[c.INTERVAL, job], I[c.PHASE, job] = -1, PENDING
-            I[c.PREEMPTIONS, job] += 1
+        if tasks.second[task] < 0 and I[Job.INTERVAL, job] >= 0 and jobs.seen[job] != stamp:
+            log.entry[Interval.REASON, I[Job.INTERVAL, job]] = _PREEMPTED
+            I[Job.INTERVAL, job], I[Job.PHASE, job] = -1, PENDING
+            I[Job.PREEMPTIONS, job] += 1
 
 
 @kernel
@@ -203,20 +182,24 @@ def open_lease(
     F: Floats, I: Ints, job: int, option: int, now: float, tasks: Tasks, devices: GavelDevices, task: int, log: LogColumns
 ) -> None:
     """Log that the job holds its task's devices from now on."""
-    at = log.written[g.INTERVALS]
-    log.written[g.INTERVALS] += 1
-    log.entry[g.L_ROW, at], log.entry[g.L_OPTION, at], log.entry[g.L_REASON, at] = job, option, 0
-    log.entry[g.L_OFFSET, at], log.entry[g.L_COUNT, at], log.entry[g.L_NODE, at] = log.written[g.DEVICES], tasks.need[task], -1
-    log.time[g.L_START, at] = now
+    at = log.written[LogSize.INTERVALS]
+    log.written[LogSize.INTERVALS] += 1
+    log.entry[Interval.ROW, at], log.entry[Interval.OPTION, at], log.entry[Interval.REASON, at] = job, option, 0
+    log.entry[Interval.OFFSET, at], log.entry[Interval.COUNT, at], log.entry[Interval.NODE, at] = (
+        log.written[LogSize.DEVICES],
+        tasks.need[task],
+        -1,
+    )
+    log.time[Interval.START, at] = now
     for k in range(tasks.need[task]):
-        log.device[log.written[g.DEVICES]] = devices.name[tasks.held[task, k]]
-        log.written[g.DEVICES] += 1
-    I[c.INTERVAL, job], I[c.PHASE, job] = at, RUNS
-    if math.isnan(F[c.FIRST_START, job]):
-        F[c.FIRST_START, job], F[c.MARK, job] = now, now
+        log.device[log.written[LogSize.DEVICES]] = devices.name[tasks.held[task, k]]
+        log.written[LogSize.DEVICES] += 1
+    I[Job.INTERVAL, job], I[Job.PHASE, job] = at, RUNS
+    if math.isnan(F[Job.FIRST_START, job]):
+        F[Job.FIRST_START, job], F[Job.MARK, job] = now, now
     else:
-        I[c.RESTARTS, job] += 1
-    F[c.LAST_START, job] = now
+        I[Job.RESTARTS, job] += 1
+    F[Job.LAST_START, job] = now
 
 
 ASK: Final = 0  # shares are wanted
@@ -238,42 +221,52 @@ def run_rounds(
     log: LogColumns,
 ) -> int:
     """Run until shares are wanted, room is short or the tracked jobs have ended."""
-    arrival = jobs.F[c.ARRIVAL]
+    arrival = jobs.F[Job.ARRIVAL]
     while True:
-        if count[STEP] == CLOSE:
-            if count[RUNNING] > 0:
+        if count[RoundCount.STEP] == RoundStep.CLOSE:
+            if count[RoundCount.RUNNING] > 0:
                 close_round(rules, clock, count, jobs, tasks, devices, log)
-            elif count[NEXT] < len(arrival):  # nothing runs: on to the next arrival
-                clock[NOW] = max(clock[NOW], arrival[count[NEXT]])
-            elif count[STALE] == 0:
+            elif count[RoundCount.NEXT] < len(arrival):  # nothing runs: on to the next arrival
+                clock[RoundTime.NOW] = max(clock[RoundTime.NOW], arrival[count[RoundCount.NEXT]])
+            elif count[RoundCount.STALE] == 0:
                 return STALLED
             else:
-                clock[LAST_RESET] = 0.0
-            if count[LEFT] == 0 or clock[NOW] >= clock[UNTIL]:
+                clock[RoundTime.LAST_RESET] = 0.0
+            if count[RoundCount.LEFT] == 0 or clock[RoundTime.NOW] >= clock[RoundTime.UNTIL]:
                 return DONE
-            count[STEP] = ADMIT
-        if count[STEP] == ADMIT:
-            while count[NEXT] < len(arrival) and arrival[count[NEXT]] <= clock[NOW]:
+            count[RoundCount.STEP] = RoundStep.ADMIT
+        if count[RoundCount.STEP] == RoundStep.ADMIT:
+            while count[RoundCount.NEXT] < len(arrival) and arrival[count[RoundCount.NEXT]] <= clock[RoundTime.NOW]:
                 if not admit_job(rules, clock, count, jobs, pairs, tasks):
                     return ROOM
             width = 2 * len(devices.taken) + 2
             if (
-                log.written[g.INTERVALS] + width > log.entry.shape[1]
-                or log.written[g.DEVICES] + width > len(log.device)
-                or count[ORDER] >= len(orders)
+                log.written[LogSize.INTERVALS] + width > log.entry.shape[1]
+                or log.written[LogSize.DEVICES] + width > len(log.device)
+                or count[RoundCount.ORDER] >= len(orders)
             ):
                 return ROOM
-            count[STEP] = TURNS
-            if count[STALE] == 1 and (clock[NOW] - clock[LAST_RESET] >= clock[SPACING] or clock[LAST_RESET] == 0.0):
+            count[RoundCount.STEP] = RoundStep.TURNS
+            if count[RoundCount.STALE] == 1 and (
+                clock[RoundTime.NOW] - clock[RoundTime.LAST_RESET] >= clock[RoundTime.SPACING] or clock[RoundTime.LAST_RESET] == 0.0
+            ):
                 return ASK
         for j in range(len(devices.free)):
             devices.free[j] = devices.capacity[j]
         chosen = choose_turns(
             TurnTasks(
-                tasks.share, tasks.time, tasks.deficit, tasks.speed, tasks.need, tasks.first, tasks.second, tasks.known, count[TASKS]
+                tasks.share,
+                tasks.time,
+                tasks.deficit,
+                tasks.speed,
+                tasks.need,
+                tasks.first,
+                tasks.second,
+                tasks.known,
+                count[RoundCount.TASKS],
             ),
             devices.total,
-            orders[count[ORDER]],
+            orders[count[RoundCount.ORDER]],
             devices.free,
             rules.strict,
             rules.artifact,
@@ -282,39 +275,39 @@ def run_rounds(
             tasks.chosen,
         )
         if not rules.one_order:
-            count[ORDER] += 1
+            count[RoundCount.ORDER] += 1
         place_turns(count, tasks, devices, chosen)
         start_round(rules, clock, count, jobs, pairs, tasks, devices)
         log_round(clock, count, jobs, tasks, devices, log)
-        count[STEP] = CLOSE
+        count[RoundCount.STEP] = RoundStep.CLOSE
 
 
 @kernel
 def admit_job(rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks) -> bool:
     """The next job becomes a task, and one more with every job it may share devices with. False: no room."""
-    alone, job = count[TASKS], count[NEXT]
-    if alone + count[ACTIVE] + 1 > len(tasks.first):
+    alone, job = count[RoundCount.TASKS], count[RoundCount.NEXT]
+    if alone + count[RoundCount.ACTIVE] + 1 > len(tasks.first):
         return False
-    need = jobs.I[c.GPUS, job]
-    add_task(tasks, alone, job, -1, need, clock[LENGTH] / 2.0)
+    need = jobs.I[Job.GPUS, job]
+    add_task(tasks, alone, job, -1, need, clock[RoundTime.LENGTH] / 2.0)
     for j in range(tasks.speed.shape[1]):
         tasks.speed[alone, j] = jobs.speed[job, j]
     add = alone + 1
     if rules.packs:
         for task in range(alone):
             other = tasks.first[task]
-            if tasks.second[task] >= 0 or jobs.I[c.GPUS, other] != need:
+            if tasks.second[task] >= 0 or jobs.I[Job.GPUS, other] != need:
                 continue
             add_task(tasks, add, other, job, need, 0.0)
             believe(pairs, jobs, tasks, add)
             add += 1
-    count[TASKS] = add
-    count[NEXT] += 1
-    count[ACTIVE] += 1
-    count[MOST] = max(count[MOST], count[ACTIVE])
-    count[STALE] = 1
-    jobs.F[c.ADMITTED, job] = clock[NOW]
-    jobs.I[c.PHASE, job] = PENDING
+    count[RoundCount.TASKS] = add
+    count[RoundCount.NEXT] += 1
+    count[RoundCount.ACTIVE] += 1
+    count[RoundCount.MOST] = max(count[RoundCount.MOST], count[RoundCount.ACTIVE])
+    count[RoundCount.STALE] = 1
+    jobs.F[Job.ADMITTED, job] = clock[RoundTime.NOW]
+    jobs.I[Job.PHASE, job] = PENDING
     return True
 
 
@@ -342,11 +335,11 @@ def place_turns(count: Ints, tasks: Tasks, devices: GavelDevices, chosen: int) -
     """Devices for all turns, largest gangs first: those of the last round if they are free, else the first free ones."""
     devices.taken[:] = 0
     size = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         tasks.before[task] = tasks.type[task]
         tasks.type[task] = -1
         if tasks.before[task] >= 0:
-            count[EXTENDABLE] += 1
+            count[RoundCount.EXTENDABLE] += 1
     for at in range(chosen):
         size = max(size, tasks.need[tasks.chosen[at]])
     while size > 0:
@@ -356,7 +349,7 @@ def place_turns(count: Ints, tasks: Tasks, devices: GavelDevices, chosen: int) -
             if tasks.need[task] < size:
                 smaller = max(smaller, tasks.need[task])
             elif tasks.need[task] == size and tasks.before[task] == tasks.turn[task] and keep_devices(tasks, devices, task, size):
-                count[EXTENDED] += 1
+                count[RoundCount.EXTENDED] += 1
         for at in range(chosen):
             task = tasks.chosen[at]
             if tasks.need[task] != size or tasks.type[task] >= 0:
@@ -390,15 +383,15 @@ def start_round(
     rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks, devices: GavelDevices
 ) -> None:
     """Steps and end of every turn."""
-    now = clock[NOW]
-    clock[BEGAN] = now
+    now = clock[RoundTime.NOW]
+    clock[RoundTime.BEGAN] = now
     running = 0
-    for task in range(count[TASKS]):
+    for task in range(count[RoundCount.TASKS]):
         j = tasks.type[task]
         if j < 0:
             continue
         running += 1
-        count[GPU_ROUNDS] += tasks.need[task]
+        count[RoundCount.GPU_ROUNDS] += tasks.need[task]
         one, two = tasks.first[task], tasks.second[task]
         spans = rules.across and spans_nodes(tasks, devices, task)
         if two < 0:
@@ -412,18 +405,18 @@ def start_round(
         tasks.finish[task] = now + max(first, second)
         if pairs.believed[a, b, j] != pairs.truth[a, b, j] or pairs.believed[b, a, j] != pairs.truth[b, a, j]:
             pairs.believed[a, b, j], pairs.believed[b, a, j] = pairs.truth[a, b, j], pairs.truth[b, a, j]
-            for other in range(count[TASKS]):
+            for other in range(count[RoundCount.TASKS]):
                 if tasks.second[other] >= 0:
                     believe(pairs, jobs, tasks, other)
-    count[RUNNING] = running
+    count[RoundCount.RUNNING] = running
     if running > 0:
-        count[ROUNDS] += 1
+        count[RoundCount.ROUNDS] += 1
 
 
 @kernel
 def give_steps(rules: GavelRules, clock: Floats, jobs: GavelJobs, tasks: Tasks, task: int, side: int, job: int, speed: float) -> float:
     """Whole steps for one round, no more than are left; the seconds they take."""
-    steps = math.floor(speed * clock[LENGTH])
+    steps = math.floor(speed * clock[RoundTime.LENGTH])
     if not rules.artifact:
         steps = max(steps, 1.0) if speed > 0.0 else 0.0
     left = jobs.steps[job] - jobs.done[job]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Device, Job
 from gantline.core.errors import RefusedError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
@@ -29,9 +29,9 @@ from gantline.engine.gang import close_interval, open_interval
 from gantline.engine.imitations.scope import Scope
 from gantline.engine.log import Log
 from gantline.engine.lost_turns import Incident
-from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds
 from gantline.systems.gavel.imitation.setup import GavelRunState, GavelSetup, resume_rounds, save_rounds, set_up
+from gantline.systems.gavel.imitation.tables import RoundCount, RoundTime, more_room
 from gantline.systems.gavel.policies.allocation import Allocation, devices_used, effective_throughput, remarks
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.policy import GavelPolicy
@@ -78,13 +78,13 @@ Ask = Callable[[Ints, float], tuple[Instance, Allocation]]
 def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: Fluid) -> tuple[float, float]:
     """Run to the end of the tracked jobs; the time by then and the device-seconds used. `accounts`: what a log of devices cannot show."""
     jobs, F, I = setup.jobs, setup.jobs.F, setup.jobs.I
-    arrival, following, now, used = F[c.ARRIVAL], 0, 0.0, 0.0
+    arrival, following, now, used = F[Job.ARRIVAL], 0, 0.0, 0.0
     active: list[int] = []
     tracked = slice(setup.rules.low, setup.rules.high)
-    while np.isnan(F[c.FINISH, tracked]).any() and now < until:
+    while np.isnan(F[Job.FINISH, tracked]).any() and now < until:
         while following < len(arrival) and arrival[following] <= now:
             active.append(following)
-            F[c.ADMITTED, following], I[c.PHASE, following] = now, Phase.PENDING
+            F[Job.ADMITTED, following], I[Job.PHASE, following] = now, Phase.PENDING
             following += 1
         coming = float(arrival[following]) if following < len(arrival) else np.inf
         if not active:
@@ -99,20 +99,20 @@ def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: F
         if not np.isfinite(end):
             break
         runs = speed > 0
-        F[c.FIRST_START, rows[runs]] = np.where(np.isnan(F[c.FIRST_START, rows[runs]]), now, F[c.FIRST_START, rows[runs]])
-        F[c.MARK, rows[runs]] = F[c.FIRST_START, rows[runs]]
+        F[Job.FIRST_START, rows[runs]] = np.where(np.isnan(F[Job.FIRST_START, rows[runs]]), now, F[Job.FIRST_START, rows[runs]])
+        F[Job.MARK, rows[runs]] = F[Job.FIRST_START, rows[runs]]
         jobs.done[rows] += speed * (end - now)
         _note_who_runs(setup, rows, runs, now, log)
         given = (instance.scale * allocation.share.sum(axis=1)) * (end - now)
-        F[c.SERVICE, rows[runs]] += end - now
-        F[c.GPUTIME, rows] += given
+        F[Job.SERVICE, rows[runs]] += end - now
+        F[Job.GPUTIME, rows] += given
         for row, seconds in zip(active, given.tolist(), strict=True):
             accounts.held[row] = accounts.held.get(row, 0.0) + seconds
         used += float(devices_used(instance, allocation).sum()) * (end - now)
         for seconds in (setup.devices.held, setup.devices.paid):
             seconds[:] += devices_used(instance, allocation) * (end - now)
         done = rows[ends <= end]
-        F[c.FINISH, done], I[c.PHASE, done] = end, Phase.COMPLETED
+        F[Job.FINISH, done], I[Job.PHASE, done] = end, Phase.COMPLETED
         jobs.done[done] = jobs.steps[done]
         for row in done.tolist():
             close_interval(I, row, end, int(Reason.FINISHED), log.columns)
@@ -125,9 +125,9 @@ def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: F
 
 def _note_who_runs(setup: GavelSetup, rows: Ints, runs: Bools, now: float, log: Log) -> None:
     """An interval is the time in which a job has a share, of whatever type; it has no devices."""
-    I, D = setup.jobs.I, np.zeros((c.D_COLUMNS, 0), dtype=np.int64)
+    I, D = setup.jobs.I, np.zeros((len(Device), 0), dtype=np.int64)
     log.reserve(len(rows), 0)
-    for row in rows[runs & (I[c.INTERVAL, rows] < 0)].tolist():
+    for row in rows[runs & (I[Job.INTERVAL, rows] < 0)].tolist():
         open_interval(I, D, row, now, log.columns)
     for row in rows[~runs].tolist():
         close_interval(I, row, now, int(Reason.PREEMPTED), log.columns)
@@ -152,18 +152,18 @@ class GavelRun(GavelRunState):
             state.now, used = run_ideally(setup, self._ask, self.simulation.until, state.log, accounts)
         else:
             self._loop()
-            state.now, used = float(self.clock[t.NOW]), float(setup.devices.held.sum())
+            state.now, used = float(self.clock[RoundTime.NOW]), float(setup.devices.held.sum())
         self._settle()
         count = self.count
-        extendable = int(count[t.EXTENDABLE])
+        extendable = int(count[RoundCount.EXTENDABLE])
         return {
-            "rounds": int(count[t.ROUNDS]),
-            "gpu_rounds": int(count[t.GPU_ROUNDS]),
-            "lease_extensions": int(count[t.EXTENDED]),
+            "rounds": int(count[RoundCount.ROUNDS]),
+            "gpu_rounds": int(count[RoundCount.GPU_ROUNDS]),
+            "lease_extensions": int(count[RoundCount.EXTENDED]),
             "lease_extension_opportunities": extendable,
-            "lease_extension_percent": 100.0 * int(count[t.EXTENDED]) / extendable if extendable else None,
+            "lease_extension_percent": 100.0 * int(count[RoundCount.EXTENDED]) / extendable if extendable else None,
             "allocation_calls": self.calls,
-            "most_active_jobs": int(count[t.MOST]),
+            "most_active_jobs": int(count[RoundCount.MOST]),
             "credited_utilization": used / (state.now * devices) if state.now > 0 else None,
             "device_seconds": dict(zip(setup.types, map(float, setup.devices.held))),
             "paid_device_seconds": self._paid(),
@@ -178,22 +178,22 @@ class GavelRun(GavelRunState):
     def _late_jobs(self) -> int:
         """Tracked jobs past their deadline; the artifact compares the time a job took with an instant."""
         F, rules = self.setup.jobs.F, self.setup.rules
-        took = F[c.FINISH] - F[c.ARRIVAL] if rules.artifact else F[c.FINISH]
-        return int((took > F[c.DEADLINE])[rules.low : rules.high].sum())
+        took = F[Job.FINISH] - F[Job.ARRIVAL] if rules.artifact else F[Job.FINISH]
+        return int((took > F[Job.DEADLINE])[rules.low : rules.high].sum())
 
     def _loop(self) -> None:
         setup, log, keep = self.setup, self.simulation.state.log, self.simulation.checkpoints
         if keep.resume is not None:
             resume_rounds(self, keep.resume)
-        saved = self.clock[t.NOW]
+        saved = self.clock[RoundTime.NOW]
         while True:
             columns = log.columns
             code = run_rounds(setup.rules, self.clock, self.count, setup.jobs, setup.pairs, self.tasks, setup.devices, self.orders, columns)
             if code == ASK:
                 self._renew()
-                if keep.save is not None and self.clock[t.NOW] - saved >= keep.every:
+                if keep.save is not None and self.clock[RoundTime.NOW] - saved >= keep.every:
                     save_rounds(self, keep.save)
-                    saved = self.clock[t.NOW]
+                    saved = self.clock[RoundTime.NOW]
             elif code == ROOM:
                 self._make_room()
             else:
@@ -203,29 +203,31 @@ class GavelRun(GavelRunState):
         if code == DONE and self._due():
             self.calls += 1  # the artifact asks once more when the last job has gone
         elif code == STALLED:
-            waiting = int(self.count[t.ACTIVE])
+            waiting = int(self.count[RoundCount.ACTIVE])
             what = f"{waiting} jobs wait, but nothing runs, nothing will arrive and shares would not change: given up"
-            self.simulation.engine.incidents.append(Incident(float(self.clock[t.NOW]), self.calls, what))
+            self.simulation.engine.incidents.append(Incident(float(self.clock[RoundTime.NOW]), self.calls, what))
 
     def _due(self) -> bool:
         """Whether shares would be computed now."""
         clock = self.clock
-        stale = self.count[t.STALE] == 1
-        return bool(stale and (clock[t.NOW] - clock[t.LAST_RESET] >= clock[t.SPACING] or clock[t.LAST_RESET] == 0.0))
+        stale = self.count[RoundCount.STALE] == 1
+        return bool(
+            stale and (clock[RoundTime.NOW] - clock[RoundTime.LAST_RESET] >= clock[RoundTime.SPACING] or clock[RoundTime.LAST_RESET] == 0.0)
+        )
 
     def _renew(self) -> None:
         """New shares; what was owed under the old ones is carried along as deficits."""
-        tasks, n, clock = self.tasks, int(self.count[t.TASKS]), self.clock
-        half = clock[t.LENGTH] / 2.0
-        elapsed = clock[t.NOW] - clock[t.LAST_RESET]
+        tasks, n, clock = self.tasks, int(self.count[RoundCount.TASKS]), self.clock
+        half = clock[RoundTime.LENGTH] / 2.0
+        elapsed = clock[RoundTime.NOW] - clock[RoundTime.LAST_RESET]
         share, time = tasks.share[:n], tasks.time[:n]
         tasks.deficit[:n] += share * elapsed - (time - half)
         time[:] = half
         self.setup.devices.total[:] = n * half
-        clock[t.LAST_RESET] = clock[t.NOW]
-        self.count[t.STALE] = 0
+        clock[RoundTime.LAST_RESET] = clock[RoundTime.NOW]
+        self.count[RoundCount.STALE] = 0
         alone = tasks.second[:n] < 0
-        _, allocation = self._ask(tasks.first[:n][alone], float(clock[t.NOW]))
+        _, allocation = self._ask(tasks.first[:n][alone], float(clock[RoundTime.NOW]))
         share[alone] = allocation.share
         paired = np.flatnonzero(~alone)
         if len(paired):
@@ -243,24 +245,24 @@ class GavelRun(GavelRunState):
         simulation.engine.notices += [Incident(now, self.calls, said) for said in remarks(allocation.status, late, self.late)]
         self.late = late
         if simulation.on_progress is not None:
-            simulation.on_progress(now, int(self.count[t.NEXT]), len(rows))
+            simulation.on_progress(now, int(self.count[RoundCount.NEXT]), len(rows))
         return instance, allocation
 
     def _make_room(self) -> None:
         log = self.simulation.state.log
         log.reserve(_ROOM, 2 * _ROOM)
-        if self.count[t.TASKS] + self.count[t.ACTIVE] + 1 > len(self.tasks.first):
-            self.tasks = t.more_room(self.tasks)
-        if self.count[t.ORDER] >= len(self.orders):
+        if self.count[RoundCount.TASKS] + self.count[RoundCount.ACTIVE] + 1 > len(self.tasks.first):
+            self.tasks = more_room(self.tasks)
+        if self.count[RoundCount.ORDER] >= len(self.orders):
             self.orders = self.draw_orders()
-            self.count[t.ORDER] = 0
+            self.count[RoundCount.ORDER] = 0
 
     def _settle(self) -> None:
         """Work done, in the engine's unit, and open intervals."""
         jobs, state = self.setup.jobs, self.simulation.state
         F, I = jobs.F, jobs.I
-        F[c.DONE] = F[c.WORK] * np.minimum(jobs.done / np.where(jobs.steps > 0, jobs.steps, 1.0), 1.0)
-        arrived = np.flatnonzero(~np.isnan(F[c.ADMITTED]) & np.isnan(F[c.FINISH]))
+        F[Job.DONE] = F[Job.WORK] * np.minimum(jobs.done / np.where(jobs.steps > 0, jobs.steps, 1.0), 1.0)
+        arrived = np.flatnonzero(~np.isnan(F[Job.ADMITTED]) & np.isnan(F[Job.FINISH]))
         state.lists.active[: len(arrived)] = arrived
-        for row in arrived[I[c.INTERVAL, arrived] >= 0]:
+        for row in arrived[I[Job.INTERVAL, arrived] >= 0]:
             close_interval(I, int(row), state.now, int(Reason.END), state.log.columns)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.errors import RefusedError
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
@@ -21,7 +21,17 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.log import Log
 from gantline.engine.lost_turns import Incident
 from gantline.models.throughput_model import ThroughputModel
-from gantline.systems.gavel.imitation import tables as t
+from gantline.systems.gavel.imitation.tables import (
+    GavelDevices,
+    GavelJobs,
+    GavelPairs,
+    GavelRules,
+    RoundCount,
+    RoundStep,
+    RoundTime,
+    more_room,
+    new_tasks,
+)
 from gantline.systems.gavel.policies.instance import Instance, Pairs
 from gantline.systems.gavel.policies.policy import GavelPolicy, PackingPolicy
 from gantline.systems.gavel.policies.question import pairs_of
@@ -34,10 +44,10 @@ class GavelSetup:
 
     policy: GavelPolicy
     types: tuple[str, ...]  # by name, as the policy sees them
-    rules: t.GavelRules
-    jobs: t.GavelJobs
-    pairs: t.GavelPairs
-    devices: t.GavelDevices
+    rules: GavelRules
+    jobs: GavelJobs
+    pairs: GavelPairs
+    devices: GavelDevices
     weight: Floats
     extras: dict[str, Any]
     order: Ints  # in which an aware policy fills the types
@@ -45,8 +55,8 @@ class GavelSetup:
     def instance(self, rows: Ints, now: float) -> Instance:
         """The question about these jobs. The arrays were checked when the run was set up."""
         jobs, extras = self.jobs, self.extras
-        key, scale, speed = jobs.key[rows], jobs.I[c.GPUS][rows], jobs.speed[rows]
-        deadline = jobs.F[c.DEADLINE][rows] - now
+        key, scale, speed = jobs.key[rows], jobs.I[Job.GPUS][rows], jobs.speed[rows]
+        deadline = jobs.F[Job.DEADLINE][rows] - now
         owner = extras.get("entity")
         return Instance(
             types=self.types,
@@ -56,7 +66,7 @@ class GavelSetup:
             scale=scale.astype(np.float64),
             weight=self.weight[rows],
             pairs=Pairs(*pairs_of(key, scale, self.pairs.believed, speed)) if self.rules.packs else None,
-            elapsed=np.maximum(now - jobs.F[c.ARRIVAL][rows], 0.0),
+            elapsed=np.maximum(now - jobs.F[Job.ARRIVAL][rows], 0.0),
             steps=jobs.steps[rows] - jobs.done[rows],
             price=None if "price" not in extras else np.array(extras["price"]),
             deadline=np.where(np.isnan(deadline), np.inf, deadline),
@@ -76,26 +86,26 @@ def set_up(simulation: Simulation) -> GavelSetup:
     model = tables.performance if isinstance(tables.performance, ThroughputModel) else None
     rows = tables.F.shape[1]
     if model is None:
-        key, steps = np.zeros(rows, dtype=np.int64), tables.F[c.WORK].copy()
-        speed = across = np.where(option >= 0, tables.options.F[c.O_RATE][option], 0.0)
+        key, steps = np.zeros(rows, dtype=np.int64), tables.F[Job.WORK].copy()
+        speed = across = np.where(option >= 0, tables.options.F[Option.RATE][option], 0.0)
         nothing = np.zeros((1, 1, len(code)))
-        pairs = t.GavelPairs(nothing, nothing, nothing)
+        pairs = GavelPairs(nothing, nothing, nothing)
     else:
         place = model.rows(tables.ids)
-        key, steps = model.key[place], (model.unit[place] * tables.F[c.WORK] if tables.steps is None else tables.steps.copy())
+        key, steps = model.key[place], (model.unit[place] * tables.F[Job.WORK] if tables.steps is None else tables.steps.copy())
         speed, across = (np.where(option >= 0, alone[key][:, code], 0.0) for alone in (model.alone, model.alone_across))
         pairs = _pairs(policy, model, place, code, state.seed)
     low, high = simulation.track or (0, rows)
-    users, queues = ([names[k] for k in tables.I[column]] for names, column in ((tables.users, c.USER), (tables.queues, c.QUEUE)))
-    jobs = t.GavelJobs(
+    users, queues = ([names[k] for k in tables.I[column]] for names, column in ((tables.users, Job.USER), (tables.queues, Job.QUEUE)))
+    jobs = GavelJobs(
         tables.F, tables.I, steps, np.zeros(rows), key, np.zeros(rows, dtype=np.int64), np.full(rows, -1, dtype=np.int64),
         np.ascontiguousarray(speed), np.ascontiguousarray(across), np.ascontiguousarray(option), np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
     packs = policy.packs and model is not None
-    rules = t.GavelRules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
+    rules = GavelRules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
     order = np.array([types.index(names[j]) for j in policy.fixed_order(names) if names[j] in types], dtype=np.int64)
     extras = policy.extras(types, tables.ids, users, queues, state.facts.prices)
-    return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[c.WEIGHT].copy(), extras, order)
+    return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[Job.WEIGHT].copy(), extras, order)
 
 
 def _checked(simulation: Simulation) -> GavelPolicy:
@@ -116,15 +126,19 @@ def _checked(simulation: Simulation) -> GavelPolicy:
 def _options(tables: Tables) -> Ints:
     """For every job and device code the row of its option with the gang it asks for; -1: none."""
     I, table = tables.I, tables.options
-    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
-    row = np.arange(len(owner)) - np.repeat(np.cumsum(I[c.OPTION_COUNT]) - I[c.OPTION_COUNT], I[c.OPTION_COUNT]) + I[c.OPTION_FIRST][owner]
+    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
+    row = (
+        np.arange(len(owner))
+        - np.repeat(np.cumsum(I[Job.OPTION_COUNT]) - I[Job.OPTION_COUNT], I[Job.OPTION_COUNT])
+        + I[Job.OPTION_FIRST][owner]
+    )
     found = np.full((I.shape[1], len(tables.cluster.types)), -1, dtype=np.int64)
-    fits = table.I[c.O_GPUS][row] == I[c.GPUS][owner]
-    found[owner[fits][::-1], table.I[c.O_TYPE][row[fits]][::-1]] = row[fits][::-1]
+    fits = table.I[Option.GPUS][row] == I[Job.GPUS][owner]
+    found[owner[fits][::-1], table.I[Option.TYPE][row[fits]][::-1]] = row[fits][::-1]
     return found
 
 
-def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints, seed: int) -> t.GavelPairs:
+def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints, seed: int) -> GavelPairs:
     """Speeds of pairs as believed and as they are; 0 where unknown and estimates are wanted."""
     truth = np.nan_to_num(model.paired)[:, :, code]
     believed = truth
@@ -133,19 +147,17 @@ def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints,
             believed = np.nan_to_num(policy.believed(model, seed))[:, :, code]
         else:
             model.refuse_unknown_pairs(place)
-    return t.GavelPairs(
-        np.array(believed), np.ascontiguousarray(truth), np.ascontiguousarray(np.nan_to_num(model.paired_across)[:, :, code])
-    )
+    return GavelPairs(np.array(believed), np.ascontiguousarray(truth), np.ascontiguousarray(np.nan_to_num(model.paired_across)[:, :, code]))
 
 
-def _devices(tables: Tables, code: Ints) -> t.GavelDevices:
+def _devices(tables: Tables, code: Ints) -> GavelDevices:
     """Devices type by type, in the cluster's order within a type."""
-    kind = tables.NI[c.N_TYPE][tables.D[c.D_NODE]]
+    kind = tables.NI[Node.TYPE][tables.D[Device.NODE]]
     name = np.concatenate([np.flatnonzero(kind == j) for j in code]).astype(np.int64)
     capacity = np.array([(kind == j).sum() for j in code], dtype=np.int64)
     types = len(code)
-    return t.GavelDevices(
-        capacity, np.concatenate(([0], np.cumsum(capacity)[:-1])).astype(np.int64), tables.D[c.D_NODE][name], name, np.zeros(types),
+    return GavelDevices(
+        capacity, np.concatenate(([0], np.cumsum(capacity)[:-1])).astype(np.int64), tables.D[Device.NODE][name], name, np.zeros(types),
         np.zeros(types), np.zeros(types), np.zeros(types, dtype=np.int64), np.zeros(len(name), dtype=np.int64),
     )  # fmt: skip
 
@@ -164,13 +176,17 @@ class GavelRunState:
         self.memory: Any = None
         self.calls = 0
         self.late: tuple[str, ...] = ()
-        self.clock = np.zeros(t.CLOCK_COUNT)
-        self.count = np.zeros(t.COUNT_COUNT, dtype=np.int64)
+        self.clock = np.zeros(len(RoundTime))
+        self.count = np.zeros(len(RoundCount), dtype=np.int64)
         policy, regime = setup.policy, simulation.state.regime
-        self.clock[t.LENGTH], self.clock[t.SPACING], self.clock[t.UNTIL] = regime.round, policy.least_spacing, simulation.until
-        self.count[t.LEFT] = setup.rules.high - setup.rules.low
-        largest = int(setup.jobs.I[c.GPUS].max(initial=1))
-        self.tasks = t.new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
+        self.clock[RoundTime.LENGTH], self.clock[RoundTime.SPACING], self.clock[RoundTime.UNTIL] = (
+            regime.round,
+            policy.least_spacing,
+            simulation.until,
+        )
+        self.count[RoundCount.LEFT] = setup.rules.high - setup.rules.low
+        largest = int(setup.jobs.I[Job.GPUS].max(initial=1))
+        self.tasks = new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
         self.draws = Random(simulation.state.seed + 5)  # the artifact's offset for this stream
         self.orders = self.draw_orders()
 
@@ -194,10 +210,10 @@ _DEVICES = ("total", "held", "paid")
 
 def save_rounds(rounds: GavelRunState, path: Path) -> None:
     """Write all that the run has become."""
-    setup, n, log = rounds.setup, int(rounds.count[t.TASKS]), rounds.simulation.state.log
+    setup, n, log = rounds.setup, int(rounds.count[RoundCount.TASKS]), rounds.simulation.state.log
     count = rounds.count.copy()
-    if count[t.STEP] == t.CLOSE:  # stopped between two rounds: the one that ran has been closed
-        count[t.STEP] = t.ADMIT
+    if count[RoundCount.STEP] == RoundStep.CLOSE:  # stopped between two rounds: the one that ran has been closed
+        count[RoundCount.STEP] = RoundStep.ADMIT
     arrays: dict[str, Any] = {"clock": rounds.clock, "count": count, "orders": rounds.orders, "believed": setup.pairs.believed}
     arrays |= {f"task.{name}": value[:n] for name, value in rounds.tasks._asdict().items()}
     arrays |= {f"job.{name}": getattr(setup.jobs, name) for name in _JOBS}
@@ -212,14 +228,14 @@ def resume_rounds(rounds: GavelRunState, path: Path) -> None:
     """Make the run what it was when the checkpoint was written."""
     head, arrays = read_checkpoint(path, fits(rounds))
     setup, simulation = rounds.setup, rounds.simulation
-    until = rounds.clock[t.UNTIL]
+    until = rounds.clock[RoundTime.UNTIL]
     rounds.clock[:], rounds.count[:] = arrays["clock"], arrays["count"]
-    rounds.clock[t.UNTIL] = until
+    rounds.clock[RoundTime.UNTIL] = until
     rounds.orders = arrays["orders"]
     setup.pairs.believed[:] = arrays["believed"]
     tasks = len(arrays["task.first"])
     while len(rounds.tasks.first) < tasks:
-        rounds.tasks = t.more_room(rounds.tasks)
+        rounds.tasks = more_room(rounds.tasks)
     for name, column in rounds.tasks._asdict().items():
         column[:tasks] = arrays[f"task.{name}"]
     for part, names, target in (("job", _JOBS, setup.jobs), ("device", _DEVICES, setup.devices)):
@@ -244,7 +260,7 @@ def fits(rounds: GavelRunState) -> dict[str, Any]:
         setup.jobs.speed_across,
         setup.jobs.steps,
         setup.pairs.truth,
-        setup.jobs.F[c.ARRIVAL],
+        setup.jobs.F[Job.ARRIVAL],
         setup.devices.node,
     ):
         speeds.update(np.ascontiguousarray(part).tobytes())
@@ -252,7 +268,7 @@ def fits(rounds: GavelRunState) -> dict[str, Any]:
         "policy": policy.name,
         "parameters": {item.name: str(getattr(policy, item.name)) for item in parameters(type(policy))},
         "devices": dict(zip(setup.types, setup.devices.capacity.tolist())),
-        "round": float(rounds.clock[t.LENGTH]),
+        "round": float(rounds.clock[RoundTime.LENGTH]),
         "seed": state.seed,
         "tracked jobs": [setup.rules.low, setup.rules.high],
         "speeds across nodes": bool(setup.rules.across),

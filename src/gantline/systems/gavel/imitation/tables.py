@@ -7,37 +7,45 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constants import Constants
 
-# --- clock: numbers of the run ---------------------------------------------------------------------------------------
-NOW: Final = 0
-BEGAN: Final = 1  # begin of the present round
-LAST_END: Final = 2  # end of the round before
-LAST_RESET: Final = 3  # when shares were computed last
-LENGTH: Final = 4  # of a round
-SPACING: Final = 5  # least time between two computations of shares
-UNTIL: Final = 6  # the run stops here
-CLOCK_COUNT: Final = 7
 
-# --- count: counters -------------------------------------------------------------------------------------------------
-TASKS: Final = 0
-NEXT: Final = 1  # next job to arrive
-ACTIVE: Final = 2
-STALE: Final = 3  # jobs have come or gone since shares were computed
-ORDER: Final = 4  # next row of the orders of types
-RUNNING: Final = 5  # tasks that run in this round
-LEFT: Final = 6  # tracked jobs that have not ended
-STEP: Final = 7  # of the loop, where it goes on
-ROUNDS: Final = 8
-GPU_ROUNDS: Final = 9
-EXTENDED: Final = 10  # leases extended: the same devices as in the round before
-EXTENDABLE: Final = 11
-MOST: Final = 12  # most jobs at a time
-COUNT_COUNT: Final = 13
+class RoundTime(Constants):
+    """Numbers of the run: `clock`."""
 
-# --- steps of the loop -----------------------------------------------------------------------------------------------
-CLOSE: Final = 0  # the round that runs ends
-ADMIT: Final = 1  # arrived jobs enter
-TURNS: Final = 2  # the next round is filled
+    NOW: Final = 0
+    BEGAN: Final = 1  # begin of the present round
+    LAST_END: Final = 2  # end of the round before
+    LAST_RESET: Final = 3  # when shares were computed last
+    LENGTH: Final = 4  # of a round
+    SPACING: Final = 5  # least time between two computations of shares
+    UNTIL: Final = 6  # the run stops here
+
+
+class RoundCount(Constants):
+    """Counters: `count`."""
+
+    TASKS: Final = 0
+    NEXT: Final = 1  # next job to arrive
+    ACTIVE: Final = 2
+    STALE: Final = 3  # jobs have come or gone since shares were computed
+    ORDER: Final = 4  # next row of the orders of types
+    RUNNING: Final = 5  # tasks that run in this round
+    LEFT: Final = 6  # tracked jobs that have not ended
+    STEP: Final = 7  # of the loop, where it goes on
+    ROUNDS: Final = 8
+    GPU_ROUNDS: Final = 9
+    EXTENDED: Final = 10  # leases extended: the same devices as in the round before
+    EXTENDABLE: Final = 11
+    MOST: Final = 12  # most jobs at a time
+
+
+class RoundStep(Constants):
+    """Steps of the loop."""
+
+    CLOSE: Final = 0  # the round that runs ends
+    ADMIT: Final = 1  # arrived jobs enter
+    TURNS: Final = 2  # the next round is filled
 
 
 class GavelRules(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -21,20 +21,20 @@ def write_result(simulation: Simulation, jobs: Sequence[LucidJob], outcomes: Seq
     start, end = (np.array([getattr(one, name) for one in outcomes], dtype=np.float64) for name in ("start", "end"))
     done = end >= 0
     ran = np.array([sum(spell.end - spell.begin for spell in one.spells) for one in outcomes], dtype=np.float64)
-    t.F[c.SERVICE] = ran
-    t.F[c.GPUTIME] = ran * t.I[c.GPUS]
-    t.F[c.FIRST_START] = t.F[c.MARK] = np.where(start >= 0, start, np.nan)
-    t.F[c.FINISH] = np.where(done, end, np.nan)
-    t.F[c.DONE] = t.F[c.SAFE] = np.where(done, t.F[c.WORK], 0.0)
-    t.I[c.RESTARTS] = t.I[c.PREEMPTIONS] = [one.preemptions for one in outcomes]
+    t.F[Job.SERVICE] = ran
+    t.F[Job.GPUTIME] = ran * t.I[Job.GPUS]
+    t.F[Job.FIRST_START] = t.F[Job.MARK] = np.where(start >= 0, start, np.nan)
+    t.F[Job.FINISH] = np.where(done, end, np.nan)
+    t.F[Job.DONE] = t.F[Job.SAFE] = np.where(done, t.F[Job.WORK], 0.0)
+    t.I[Job.RESTARTS] = t.I[Job.PREEMPTIONS] = [one.preemptions for one in outcomes]
     let_in = np.isin(np.arange(len(jobs)), list(known))
-    t.I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(let_in, int(Phase.PENDING), int(Phase.REJECTED)))
+    t.I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(let_in, int(Phase.PENDING), int(Phase.REJECTED)))
     state.now = float(end.max(initial=0.0))
     spells = sorted(((spell, job.row) for job, one in zip(jobs, outcomes) for spell in one.spells), key=lambda entry: entry[0].begin)
     row = np.array([row for _, row in spells], dtype=np.int64)
     ends = np.array([spell.end for spell, _ in spells], dtype=np.float64)
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row], begin=[spell.begin for spell, _ in spells], end=ends,
+        simulation, row=row, option=t.I[Job.OPTION_FIRST][row], begin=[spell.begin for spell, _ in spells], end=ends,
         reason=np.where(ends == end[row], int(Reason.FINISHED), int(Reason.PREEMPTED)), gpus=[len(spell.devices) for spell, _ in spells],
         devices=[device for spell, _ in spells for device in spell.devices],
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Option
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
@@ -160,8 +160,8 @@ class _Queue:
     def _demands(self) -> list[tuple[object, ...]]:
         """What tells whether two jobs need the same; jobs with several options are like no other."""
         first, single = self.jobs.option_first, self.jobs.option_count == 1
-        kinds, gpus = (self.options.I[row][first].tolist() for row in (c.O_TYPE, c.O_GPUS))
-        cpus, memory = (self.options.F[row][first].tolist() for row in (c.O_CPUS, c.O_MEMORY))
+        kinds, gpus = (self.options.I[row][first].tolist() for row in (Option.TYPE, Option.GPUS))
+        cpus, memory = (self.options.F[row][first].tolist() for row in (Option.CPUS, Option.MEMORY))
         own = np.where(single, -1, np.arange(len(self.jobs))).tolist()
         return list(zip(own, kinds, gpus, cpus, memory))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Option
 from gantline.core.options import OptionTable
 from gantline.core.snapshot import Snapshot
 from gantline.systems.lucid.policies.seats import FreeSeats
@@ -37,8 +37,8 @@ class ProfilerShare:
         room = np.zeros(max(seats.kind, default=0) + 1, dtype=np.int64)
         for node in self.own:
             room[seats.kind[node]] += seats.node_gpus[node]
-        gpus = options.I[c.O_GPUS][rows]
-        return np.asarray((gpus > 0) & (gpus <= room[options.I[c.O_TYPE][rows]]))
+        gpus = options.I[Option.GPUS][rows]
+        return np.asarray((gpus > 0) & (gpus <= room[options.I[Option.TYPE][rows]]))
 
     @property
     def nodes(self) -> tuple[int, ...]:

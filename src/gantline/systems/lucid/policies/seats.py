@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.columns import FREE
 from gantline.core.options import Option
 from gantline.core.snapshot import Snapshot
 
@@ -20,7 +20,7 @@ class FreeSeats:
     def __init__(self, snapshot: Snapshot) -> None:
         cluster = snapshot.cluster
         node = cluster.device_node
-        idle = np.flatnonzero((cluster.device_holder == c.FREE) & cluster.device_open)
+        idle = np.flatnonzero((cluster.device_holder == FREE) & cluster.device_open)
         self.free: list[list[int]] = [[] for _ in range(cluster.nodes)]
         for device in idle.tolist():
             self.free[int(node[device])].append(device)

@@ -6,9 +6,9 @@ from itertools import chain
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
@@ -77,19 +77,19 @@ def _write(simulation: Simulation, lives: MuriLives) -> None:
     first = np.full(n, np.nan)
     np.fmin.at(first, row, begin)
     finish = np.array(lives.end)
-    t.F[c.SERVICE] = lives.ran
-    t.F[c.GPUTIME] = t.F[c.SERVICE] * t.I[c.GPUS]
-    t.F[c.FIRST_START] = t.F[c.MARK] = first
-    t.F[c.FINISH] = finish
-    t.F[c.DONE] = t.F[c.SAFE] = t.F[c.WORK] * lives.done
+    t.F[Job.SERVICE] = lives.ran
+    t.F[Job.GPUTIME] = t.F[Job.SERVICE] * t.I[Job.GPUS]
+    t.F[Job.FIRST_START] = t.F[Job.MARK] = first
+    t.F[Job.FINISH] = finish
+    t.F[Job.DONE] = t.F[Job.SAFE] = t.F[Job.WORK] * lives.done
     reason = _reasons(row, begin, end, finish)
-    t.I[c.RESTARTS] = np.bincount(row, minlength=n).clip(1) - 1
-    t.I[c.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
+    t.I[Job.RESTARTS] = np.bincount(row, minlength=n).clip(1) - 1
+    t.I[Job.PREEMPTIONS] = np.bincount(row[reason == Reason.PREEMPTED], minlength=n)
     t.rate_changes = np.array(lives.changes, dtype=np.int64)
-    t.I[c.PHASE] = np.where(np.isfinite(finish), int(Phase.COMPLETED), int(Phase.PENDING))
+    t.I[Job.PHASE] = np.where(np.isfinite(finish), int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = lives.now
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=reason, begin=begin, end=end,
+        simulation, row=row, option=t.I[Job.OPTION_FIRST][row], reason=reason, begin=begin, end=end,
         gpus=[len(each) for each in devices], devices=np.fromiter(chain.from_iterable(devices), np.int64),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.phases import Phase
@@ -73,19 +73,19 @@ def _jobs(trace: Trace, speeds: DeviceSpeeds) -> list[PalJob]:
 def _write(simulation: Simulation, lives: list[Life]) -> None:
     """Starts, ends, service and intervals, in the tables and the log of the run."""
     state, t = simulation.state, simulation.state.tables
-    t.F[c.SERVICE] = [life.service for life in lives]
-    t.F[c.GPUTIME] = t.F[c.SERVICE] * t.I[c.GPUS]
-    t.F[c.FIRST_START] = t.F[c.MARK] = [life.first_start for life in lives]
-    t.F[c.FINISH] = [life.end for life in lives]
-    t.F[c.DONE] = t.F[c.SAFE] = t.F[c.WORK]
-    t.I[c.RESTARTS] = t.I[c.PREEMPTIONS] = [len(life.spells) - 1 for life in lives]
-    t.I[c.PHASE] = int(Phase.COMPLETED)
+    t.F[Job.SERVICE] = [life.service for life in lives]
+    t.F[Job.GPUTIME] = t.F[Job.SERVICE] * t.I[Job.GPUS]
+    t.F[Job.FIRST_START] = t.F[Job.MARK] = [life.first_start for life in lives]
+    t.F[Job.FINISH] = [life.end for life in lives]
+    t.F[Job.DONE] = t.F[Job.SAFE] = t.F[Job.WORK]
+    t.I[Job.RESTARTS] = t.I[Job.PREEMPTIONS] = [len(life.spells) - 1 for life in lives]
+    t.I[Job.PHASE] = int(Phase.COMPLETED)
     state.now = max((life.end for life in lives), default=0.0)
     spells = sorted((begin, row, end, devices) for row, life in enumerate(lives) for begin, end, devices in life.spells)
     row = np.array([each[1] for each in spells], dtype=np.int64)
     finished = [math.isclose(end, lives[number].end) for _, number, end, _ in spells]
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row],
+        simulation, row=row, option=t.I[Job.OPTION_FIRST][row],
         reason=[int(Reason.FINISHED) if last else int(Reason.PREEMPTED) for last in finished],
         begin=[each[0] for each in spells], end=[each[2] for each in spells], gpus=[len(each[3]) for each in spells],
         devices=[device for each in spells for device in each[3]],

@@ -12,7 +12,7 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.profiles import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
 from gantline.systems.optimus.policies.policy import Optimus
-from gantline.systems.pollux.imitation import clock as k
+from gantline.systems.pollux.imitation.clock import Column
 from gantline.systems.pollux.imitation.loop import Decider, Loop
 from gantline.systems.pollux.imitation.optimus import OptimusInPollux
 from gantline.systems.pollux.imitation.pollux import PolluxInItsSimulator
@@ -93,7 +93,7 @@ def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
         times[app, batch] = asked.applications.predicted(app, batch, min(most, sum(capacity))).tolist()
         left[app, batch] = asked.applications.remaining(app, batch).tolist()
     alone = {job for job, batch in enumerate(asked.pinned.tolist()) if batch > 0.0}
-    epoch = loop.jobs.I[k.EPOCH]
+    epoch = loop.jobs.I[Column.EPOCH]
     return OptimusInPollux(
         capacity,
         lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],

@@ -12,8 +12,8 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.models.goodput.fit import WORK, fit_like_artifact, fit_rows
 from gantline.models.goodput.observations import Observations
-from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.applications import Applications
+from gantline.systems.pollux.imitation.clock import RESTART, Column, PolluxJobs, advance, place_of_time, set_batch
 from gantline.systems.pollux.imitation.placing import Nodes, shape_of
 
 _PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up
@@ -40,7 +40,7 @@ class PolluxSpan:
 class Loop:
     """One run."""
 
-    jobs: k.PolluxJobs
+    jobs: PolluxJobs
     applications: Applications
     interval: float = 60.0
     interference: float = 0.0
@@ -59,20 +59,20 @@ class Loop:
     def run(self, policy: Decider) -> None:
         """Run until every job has finished, or none progresses any more."""
         F = self.jobs.F
-        submit, count = F[k.SUBMIT], F.shape[1]
+        submit, count = F[Column.SUBMIT], F.shape[1]
         arrived = idle = 0
         active: list[int] = []
         while arrived < count or active:
             if not active and submit[arrived] > self.now + self.interval:  # no job is there: go to the interval of the next
                 self.now += self.interval * (math.ceil((submit[arrived] - self.now) / self.interval) - 1)  # on its end is in time
-            before = float(F[k.PROGRESS].sum())
+            before = float(F[Column.PROGRESS].sum())
             self._advance([job for job in active if self.held[job]])
             self.now += self.interval
-            idle = idle + 1 if active and F[k.PROGRESS].sum() == before else 0
+            idle = idle + 1 if active and F[Column.PROGRESS].sum() == before else 0
             self.stalled = idle > _PATIENCE and arrived == count
             if self.stalled:
                 break
-            finish = self.jobs.F[k.FINISH]
+            finish = self.jobs.F[Column.FINISH]
             for job in [job for job in active if finish[job] == finish[job]]:
                 self._end(job, float(finish[job]), finished=True)
                 del self.held[job]
@@ -101,17 +101,17 @@ class Loop:
         if self.held[job]:
             self._end(job, self.now, finished=False)
         self.held[job] = nodes
-        I[k.DEVICES, job] = len(nodes)
+        I[Column.DEVICES, job] = len(nodes)
         if not nodes:
             return
         self.since[job] = self.now
         self.first.setdefault(job, self.now)
         shape = shape_of(nodes)
-        I[k.SPAN, job] = len(shape)
-        I[k.TIMES, job] = self.applications.row(int(I[k.APP, job]), shape)
-        k.set_batch(self.jobs, self.applications.courses, job)
-        F[k.DELAY, job] = k.RESTART
-        I[k.RESTARTS, job] += 1  # from -1: the first start is none
+        I[Column.SPAN, job] = len(shape)
+        I[Column.TIMES, job] = self.applications.row(int(I[Column.APP, job]), shape)
+        set_batch(self.jobs, self.applications.courses, job)
+        F[Column.DELAY, job] = RESTART
+        I[Column.RESTARTS, job] += 1  # from -1: the first start is none
 
     def _end(self, job: int, at: float, finished: bool) -> None:
         self.spans.append(PolluxSpan(job, self.since.pop(job), at, self.held[job], finished))
@@ -120,22 +120,22 @@ class Loop:
         if not running:
             return
         rows = np.array(running, dtype=np.int64)
-        self.jobs.F[k.LEFT, rows] = self.interval
+        self.jobs.F[Column.LEFT, rows] = self.interval
         end, place = self.now + self.interval, 0
         while True:
-            place = k.advance(self.jobs, self.applications.courses, self.applications.times, rows, place, end, self.interference)
+            place = advance(self.jobs, self.applications.courses, self.applications.times, rows, place, end, self.interference)
             if place < 0:
                 return
             job = int(rows[place])
-            at = k.place_of_time(self.jobs, self.applications.courses, job)
+            at = place_of_time(self.jobs, self.applications.courses, job)
             if self.applications.lacks(at):
-                self.applications.fill(int(self.jobs.I[k.APP, job]), shape_of(self.held[job]), at)
+                self.applications.fill(int(self.jobs.I[Column.APP, job]), shape_of(self.held[job]), at)
             else:
                 self._fit(job)
 
     def _fit(self, job: int) -> None:
         """Fit the job's model to all its measurements; equal rows have equal models."""
-        count = int(self.jobs.I[k.SEEN, job])
+        count = int(self.jobs.I[Column.SEEN, job])
         rows = self.jobs.seen[job, :count]
         known = rows.tobytes()
         if known not in self._fitted:
@@ -147,7 +147,7 @@ class Loop:
                 fit_rows(rows, model, np.zeros(WORK), False)
             self._fitted[known] = tuple(model.tolist())
         self.jobs.model[job] = self._fitted[known]
-        self.jobs.I[k.MODEL, job] = 1
+        self.jobs.I[Column.MODEL, job] = 1
         if count == self.jobs.seen.shape[1]:
             self.jobs = self.jobs._replace(seen=np.concatenate((self.jobs.seen, np.zeros_like(self.jobs.seen)), axis=1))
 
@@ -159,5 +159,5 @@ class Loop:
             for node in set(self.held[job]):
                 guests[node] = guests.get(node, 0) + 1
         slowed: Ints = np.array([job for job in spanning if any(guests[node] > 1 for node in self.held[job])], dtype=np.int64)
-        self.jobs.F[k.SLOWED] = 0.0
-        self.jobs.F[k.SLOWED, slowed] = 1.0
+        self.jobs.F[Column.SLOWED] = 0.0
+        self.jobs.F[Column.SLOWED, slowed] = 1.0

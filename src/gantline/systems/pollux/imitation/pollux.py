@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.rng import stream
 from gantline.models.solvers.allocation_search.search import Demand, Found, Workspace, search
-from gantline.systems.pollux.imitation.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
+from gantline.systems.pollux.imitation.clock import RESTART, Column, PolluxJobs
 from gantline.systems.pollux.imitation.placing import Nodes
 
 MOST_DEVICES = 64  # of one job, whatever the cluster
@@ -41,12 +41,12 @@ class PolluxInItsSimulator:
         jobs, nodes = self.jobs(), len(self.capacity)
         F, I = jobs.F, jobs.I
         given = np.array(active, dtype=np.int64)
-        rows = given[np.lexsort((F[SUBMIT, given], F[SERVICE, given]))]
+        rows = given[np.lexsort((F[Column.SUBMIT, given], F[Column.SERVICE, given]))]
         order: list[int] = rows.tolist()
         devices = int(self.capacity.sum())
-        most = np.minimum(np.minimum(np.maximum(2 * I[MOST, rows], 1), min(MOST_DEVICES, devices)), self.limit[rows])
-        age = now - F[SUBMIT, rows]
-        penalty = np.maximum(age - self.restart * I[RESTARTS, rows].clip(0), 0.0) / np.maximum(age + self.restart, 1e-9)
+        most = np.minimum(np.minimum(np.maximum(2 * I[Column.MOST, rows], 1), min(MOST_DEVICES, devices)), self.limit[rows])
+        age = now - F[Column.SUBMIT, rows]
+        penalty = np.maximum(age - self.restart * I[Column.RESTARTS, rows].clip(0), 0.0) / np.maximum(age + self.restart, 1e-9)
         cells = [place * nodes + node for place, job in enumerate(order) for node in held[job]]
         present = np.bincount(np.array(cells, dtype=np.int64), minlength=len(order) * nodes).reshape(-1, nodes)
         speedup = self.speedups(rows, most, -(-devices // len(order)))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
+from gantline.core.columns import Job
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.tables import Tables
 from gantline.models.goodput.measured import Profiles
-from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.applications import PINNED, Applications
+from gantline.systems.pollux.imitation.clock import F_COLUMNS, I_COLUMNS, Column, PolluxJobs
 from gantline.traces.trace import Trace
 
 _ROWS = 32  # of speeds per job, to begin with
@@ -70,16 +70,16 @@ def read_asked(trace: Trace, profiles: Profiles, kind: str, sizes: Ints) -> Aske
     return Asked(applications, app, devices, batch, np.array([PINNED.get(name, 0.0) for name in names]))
 
 
-def make_jobs(tables: Tables, asked: Asked, learns: bool) -> k.PolluxJobs:
+def make_jobs(tables: Tables, asked: Asked, learns: bool) -> PolluxJobs:
     """All jobs before anything happened. Those that adapt have no wanted batch, unless their application is pinned to one."""
     count = len(asked.app)
-    F, I = np.zeros((k.F_COLUMNS, count)), np.zeros((k.I_COLUMNS, count), dtype=np.int64)
-    F[k.SUBMIT] = tables.F[c.ARRIVAL]
-    F[k.FINISH] = np.nan
-    F[k.VARIANCE] = 1.0
-    F[k.WANTED] = asked.pinned if learns else asked.batch
-    I[k.APP], I[k.RESTARTS] = asked.app, -1
-    return k.PolluxJobs(F, I, np.zeros((count, 7)), np.zeros((count, _ROWS if learns else 1, 5)), learns, np.zeros(3))
+    F, I = np.zeros((F_COLUMNS, count)), np.zeros((I_COLUMNS, count), dtype=np.int64)
+    F[Column.SUBMIT] = tables.F[Job.ARRIVAL]
+    F[Column.FINISH] = np.nan
+    F[Column.VARIANCE] = 1.0
+    F[Column.WANTED] = asked.pinned if learns else asked.batch
+    I[Column.APP], I[Column.RESTARTS] = asked.app, -1
+    return PolluxJobs(F, I, np.zeros((count, 7)), np.zeros((count, _ROWS if learns else 1, 5)), learns, np.zeros(3))
 
 
 def _fault(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:

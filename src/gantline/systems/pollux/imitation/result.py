@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -14,7 +14,7 @@ from gantline.engine.imitations.intervals import DeviceSeats, write_log
 from gantline.models.goodput.measured import packed_shape
 from gantline.models.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
 from gantline.models.goodput.speed_model import step_time
-from gantline.systems.pollux.imitation import clock as k
+from gantline.systems.pollux.imitation.clock import Column
 from gantline.systems.pollux.imitation.loop import Loop, PolluxSpan
 
 _ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
@@ -24,12 +24,12 @@ def write_result(simulation: Simulation, loop: Loop) -> None:
     """Fill in starts, ends, service, restarts and the intervals in which devices were held."""
     state, t = simulation.state, simulation.state.tables
     F, I, jobs = t.F, t.I, loop.jobs
-    F[c.SERVICE], F[c.GPUTIME], F[c.FINISH] = jobs.F[k.SECONDS], jobs.F[k.SERVICE], jobs.F[k.FINISH]
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(jobs.I[k.RESTARTS], 0)
-    F[c.FIRST_START] = F[c.MARK] = [loop.first.get(job, np.nan) for job in range(F.shape[1])]
-    ends = loop.applications.courses.edges[jobs.I[k.APP], loop.applications.courses.epochs[jobs.I[k.APP]] - 1]
-    F[c.DONE] = F[c.SAFE] = F[c.WORK] * np.minimum(jobs.F[k.PROGRESS] / ends, 1.0)
-    I[c.PHASE] = np.where(np.isnan(F[c.FINISH]), int(Phase.PENDING), int(Phase.COMPLETED))
+    F[Job.SERVICE], F[Job.GPUTIME], F[Job.FINISH] = jobs.F[Column.SECONDS], jobs.F[Column.SERVICE], jobs.F[Column.FINISH]
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = np.maximum(jobs.I[Column.RESTARTS], 0)
+    F[Job.FIRST_START] = F[Job.MARK] = [loop.first.get(job, np.nan) for job in range(F.shape[1])]
+    ends = loop.applications.courses.edges[jobs.I[Column.APP], loop.applications.courses.epochs[jobs.I[Column.APP]] - 1]
+    F[Job.DONE] = F[Job.SAFE] = F[Job.WORK] * np.minimum(jobs.F[Column.PROGRESS] / ends, 1.0)
+    I[Job.PHASE] = np.where(np.isnan(F[Job.FINISH]), int(Phase.PENDING), int(Phase.COMPLETED))
     state.now = max((span.end for span in loop.spans), default=loop.now)
     simulation.engine.decisions = loop.decisions
     _write_log(simulation, loop)
@@ -49,7 +49,7 @@ def _write_log(simulation: Simulation, loop: Loop) -> None:
     write_log(
         simulation,
         row=[span.job for span in spans],
-        option=[int(t.I[c.OPTION_FIRST, span.job]) for span in spans],
+        option=[int(t.I[Job.OPTION_FIRST, span.job]) for span in spans],
         reason=[_reason(span, loop.now) for span in spans],
         begin=[span.begin for span in spans],
         end=[span.end for span in spans],
@@ -67,9 +67,9 @@ def _reason(span: PolluxSpan, now: float) -> int:
 def belief_errors(loop: Loop) -> dict[str, Any]:
     """Mean relative error of step times, as the last models see them: where a job has been, and on 1 to 16 devices, packed."""
     jobs, there, elsewhere = loop.jobs, [], []
-    for job in np.flatnonzero(jobs.I[k.MODEL] == 1).tolist():
-        model, app = jobs.model[job], int(jobs.I[k.APP, job])
-        rows = jobs.seen[job, : jobs.I[k.SEEN, job]]
+    for job in np.flatnonzero(jobs.I[Column.MODEL] == 1).tolist():
+        model, app = jobs.model[job], int(jobs.I[Column.APP, job])
+        rows = jobs.seen[job, : jobs.I[Column.SEEN, job]]
         for row in rows:
             there.append(_error(step_time(model, int(row[NODES]), int(row[REPLICAS]), row[BATCH], 0), float(np.exp(row[LOG_STEP]))))
         local = float(rows[-1, BATCH])

@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.models.goodput.batch import GOODPUT, choose_batch
 from gantline.systems.pollux.imitation.applications import Courses
-from gantline.systems.pollux.imitation.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, PolluxJobs
+from gantline.systems.pollux.imitation.clock import Column, PolluxJobs
 
 # what a job's goodputs were computed for
 _ROWS, _SQUARE, _VARIANCE, _DEVICES = range(4)
@@ -41,15 +41,15 @@ def fill_speedups(
     F, I, out = jobs.F, jobs.I, jobs.out
     for place in range(rows.size):
         j = rows[place]
-        limits = courses.limits[I[APP, j]]
-        square, variance = F[SQUARE, j], F[VARIANCE, j]
-        if I[MODEL, j] == 0:
+        limits = courses.limits[I[Column.APP, j]]
+        square, variance = F[Column.SQUARE, j], F[Column.VARIANCE, j]
+        if I[Column.MODEL, j] == 0:
             for k in range(1, most[place] + 1):
                 found[place, 0, k] = found[place, 1, k] = k / fair
             continue
         old = known[j]
-        if old[_ROWS] != I[SEEN, j] or old[_SQUARE] != square or old[_VARIANCE] != variance or old[_DEVICES] < most[place]:
-            old[_ROWS], old[_SQUARE], old[_VARIANCE], old[_DEVICES] = I[SEEN, j], square, variance, most[place]
+        if old[_ROWS] != I[Column.SEEN, j] or old[_SQUARE] != square or old[_VARIANCE] != variance or old[_DEVICES] < most[place]:
+            old[_ROWS], old[_SQUARE], old[_VARIANCE], old[_DEVICES] = I[Column.SEEN, j], square, variance, most[place]
             for k in range(1, most[place] + 1):
                 if k <= per_node:
                     choose_batch(jobs.model[j], square, variance, 1, k, limits, out)

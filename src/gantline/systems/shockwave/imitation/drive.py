@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
@@ -73,16 +73,16 @@ def _joined(spells: list[GpuSpell], rounds: ShockwaveRounds) -> list[GpuSpell]:
 def _write_result(simulation: Simulation, rounds: ShockwaveRounds, spells: list[GpuSpell]) -> None:
     t, jobs = simulation.state.tables, rounds.jobs
     F, I = t.F, t.I
-    F[c.SERVICE] = [job.run_time for job in jobs]
-    F[c.GPUTIME] = [job.run_time * job.gang for job in jobs]
-    F[c.FIRST_START] = F[c.MARK] = [job.first_start for job in jobs]
-    F[c.FINISH] = [job.finish for job in jobs]
-    done = ~np.isnan(F[c.FINISH])
-    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], F[c.WORK] * np.minimum(1.0, [job.done / job.steps for job in jobs]))
+    F[Job.SERVICE] = [job.run_time for job in jobs]
+    F[Job.GPUTIME] = [job.run_time * job.gang for job in jobs]
+    F[Job.FIRST_START] = F[Job.MARK] = [job.first_start for job in jobs]
+    F[Job.FINISH] = [job.finish for job in jobs]
+    done = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = np.where(done, F[Job.WORK], F[Job.WORK] * np.minimum(1.0, [job.done / job.steps for job in jobs]))
     arrived = np.array([job.admitted == job.admitted for job in jobs])
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)))
+    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)))
     whole = _joined(spells, rounds)
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0)
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0)
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
     write_spells(simulation, whole)

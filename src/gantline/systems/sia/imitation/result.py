@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job, Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -16,14 +16,14 @@ def write_result(simulation: Simulation, rounds: SiaRounds) -> None:
     """Fill in starts, ends, service, restarts and the intervals in which GPUs were held."""
     state, t = simulation.state, simulation.state.tables
     F, I, jobs = t.F, t.I, rounds.jobs
-    F[c.SERVICE] = [job.seconds for job in jobs]
-    F[c.GPUTIME] = [job.gpu_seconds for job in jobs]
-    I[c.RESTARTS] = I[c.PREEMPTIONS] = [job.restarts for job in jobs]
-    F[c.FIRST_START] = F[c.MARK] = [job.first_start for job in jobs]
-    F[c.FINISH] = [job.finish for job in jobs]
-    done = ~np.isnan(F[c.FINISH])
-    F[c.DONE] = F[c.SAFE] = [F[c.WORK, k] * min(job.progress / job.edges[-1], 1.0) for k, job in enumerate(jobs)]
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    F[Job.SERVICE] = [job.seconds for job in jobs]
+    F[Job.GPUTIME] = [job.gpu_seconds for job in jobs]
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = [job.restarts for job in jobs]
+    F[Job.FIRST_START] = F[Job.MARK] = [job.first_start for job in jobs]
+    F[Job.FINISH] = [job.finish for job in jobs]
+    done = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = [F[Job.WORK, k] * min(job.progress / job.edges[-1], 1.0) for k, job in enumerate(jobs)]
+    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = max((spell.end for spell in rounds.spells), default=rounds.now)
     simulation.engine.decisions = rounds.decisions
     _write_log(simulation, rounds)
@@ -61,6 +61,6 @@ def _reason(finished: bool, end: float, now: float) -> int:
 def _option(simulation: Simulation, row: int, kind: int) -> int:
     """The option of that type, which is listed once per type whatever the size."""
     t = simulation.state.tables
-    first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
-    kinds = t.options.I[c.O_TYPE, first : first + count].tolist()
+    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+    kinds = t.options.I[Option.TYPE, first : first + count].tolist()
     return first + (kinds.index(kind) if kind in kinds else 0)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Option
 from gantline.core.snapshot import Snapshot
 from gantline.systems.sia.policies.configurations import Configurations
 
@@ -43,7 +43,7 @@ def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
     owner, row = _listed(snapshot)
     ranged = np.flatnonzero((snapshot.jobs.min_gpus < snapshot.jobs.max_gpus) & ~reserved)
     more_owner, more_kind, more_gpus, more_rate = _in_ranges(snapshot, ranged)
-    kind, gpus = np.concatenate([table.I[c.O_TYPE, row], more_kind]), np.concatenate([table.I[c.O_GPUS, row], more_gpus])
+    kind, gpus = np.concatenate([table.I[Option.TYPE, row], more_kind]), np.concatenate([table.I[Option.GPUS, row], more_gpus])
     width = int(gpus.max(initial=0)) + 1  # type and count as one number: pairs take NumPy ten times as long
     found, column = np.unique(kind * width + gpus, return_inverse=True)
     group, count = found // width, found % width
@@ -54,7 +54,7 @@ def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
     cells = np.concatenate([owner, more_owner])[::-1], column[::-1]  # the first of several alike
     offered[cells] = True
     option[cells] = np.concatenate([row, np.full(len(more_owner), DERIVED)])[::-1]
-    rate[cells] = np.concatenate([table.F[c.O_RATE, row], more_rate])[::-1]
+    rate[cells] = np.concatenate([table.F[Option.RATE, row], more_rate])[::-1]
     capacity = snapshot.cluster.capacity.astype(np.float64)
     ones = np.ones(len(found), dtype=np.int64)
     return SiaWays(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core import columns as c
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -92,17 +92,17 @@ def _write(simulation: Simulation, rounds: SynergyRounds) -> None:
     end = np.array([rounds.ends.get(row, np.nan) for row in range(count)])
     done = np.isfinite(end)
     gpus = np.array([job.gpus for job in rounds.jobs], dtype=np.float64)
-    t.F[c.GPUTIME] = [job.attained for job in rounds.jobs]
-    t.F[c.SERVICE] = t.F[c.GPUTIME] / gpus
-    t.F[c.FIRST_START] = t.F[c.MARK] = first
-    t.F[c.FINISH] = end
-    t.F[c.DONE] = t.F[c.SAFE] = np.where(done, t.F[c.WORK], np.array([job.done / job.steps for job in rounds.jobs]) * t.F[c.WORK])
+    t.F[Job.GPUTIME] = [job.attained for job in rounds.jobs]
+    t.F[Job.SERVICE] = t.F[Job.GPUTIME] / gpus
+    t.F[Job.FIRST_START] = t.F[Job.MARK] = first
+    t.F[Job.FINISH] = end
+    t.F[Job.DONE] = t.F[Job.SAFE] = np.where(done, t.F[Job.WORK], np.array([job.done / job.steps for job in rounds.jobs]) * t.F[Job.WORK])
     t.rate_changes = np.array([job.changes for job in rounds.jobs], dtype=np.int64)
-    t.I[c.RESTARTS] = t.I[c.PREEMPTIONS] = np.maximum(pieces - 1, 0)
-    t.I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    t.I[Job.RESTARTS] = t.I[Job.PREEMPTIONS] = np.maximum(pieces - 1, 0)
+    t.I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     row = np.array([spell.row for spell in spells], dtype=np.int64)
     write_log(
-        simulation, row=row, option=t.I[c.OPTION_FIRST][row],
+        simulation, row=row, option=t.I[Job.OPTION_FIRST][row],
         reason=[int(Reason.FINISHED) if spell.end == end[spell.row] else int(Reason.PREEMPTED) for spell in spells],
         begin=[spell.begin for spell in spells], end=[spell.end for spell in spells], gpus=[len(spell.devices) for spell in spells],
         devices=[device for spell in spells for device in spell.devices],
