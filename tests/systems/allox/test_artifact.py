@@ -14,7 +14,7 @@ from tests.oracles.java_sort import java_sorted
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.simulator.simulate import simulate
-from gantline.systems.allox.imitation.irfsim import CPU, GPU, Task, User
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, IrfsimTask, User
 from gantline.systems.allox.imitation.java_sort import ContradictoryError, java_sort
 from gantline.systems.allox.imitation.matching import choose_jobs, match_slots
 
@@ -102,7 +102,9 @@ def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:
 def test_the_size_limit_takes_the_shortest_on_either_device() -> None:
     count = 80
     waiting = [
-        Task(row, 0, 0.0, row, [1.0, 1.0], [1.0, 1.0], times, times) for row in range(count) if (times := [float(count - row), 1.0 + row])
+        IrfsimTask(row, 0, 0.0, row, [1.0, 1.0], [1.0, 1.0], times, times)
+        for row in range(count)
+        if (times := [float(count - row), 1.0 + row])
     ]
     chosen = choose_jobs([User(1.0, waiting)])
     assert sorted(job.row for job in chosen) == [*range(25), *range(count - 25, count)]

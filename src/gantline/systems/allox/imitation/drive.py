@@ -25,7 +25,7 @@ from gantline.engine.imitations.scope import Scope
 from gantline.engine.log import Interval
 from gantline.models.estimate_chain import Estimates
 from gantline.systems.allox.imitation import methods
-from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, Task
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, IrfsimTask
 from gantline.systems.allox.imitation.matching import allox
 from gantline.systems.allox.policies.decision import read_weights
 from gantline.systems.allox.policies.fillings import AlloXPlus
@@ -83,7 +83,7 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     simulation.engine.decisions = sim.events
 
 
-def _method(policy: Policy, jobs: list[Task], names: list[str], whole: float) -> Callable[[IRFsim], None]:
+def _method(policy: Policy, jobs: list[IrfsimTask], names: list[str], whole: float) -> Callable[[IRFsim], None]:
     """What a policy does at an event; ``whole`` is the memory that comes with one GPU."""
     if isinstance(policy, AlloX):
         return partial(allox, alpha=policy.alpha, names=names)
@@ -117,7 +117,7 @@ def _kinds_of_nodes(cluster: Cluster) -> tuple[list[Node], list[Node]]:
     return with_gpus, without
 
 
-def _read_jobs(trace: Trace, types: tuple[str, str], arrival: list[float], user: list[int], cores: float) -> list[Task]:
+def _read_jobs(trace: Trace, types: tuple[str, str], arrival: list[float], user: list[int], cores: float) -> list[IrfsimTask]:
     """Times and demands from the ``options`` column, errors of estimates from ``<type>_err`` (or ``cpu_err``, ``gpu_err``)."""
     frame, jobs = trace.frame, []
     names = frame["job"].to_list()
@@ -142,7 +142,7 @@ def _read_jobs(trace: Trace, types: tuple[str, str], arrival: list[float], user:
             )
         reported = [time * (1.0 + error[row]) for time, error in zip(true, errors)]
         number = int(names[row]) if names[row].isdigit() else row
-        jobs.append(Task(row, user[row], arrival[row], number, units, memory, true, reported))
+        jobs.append(IrfsimTask(row, user[row], arrival[row], number, units, memory, true, reported))
     return jobs
 
 
@@ -151,7 +151,7 @@ def _error_columns(trace: Trace, types: tuple[str, str]) -> list[str]:
     return [error_column(trace.frame, name, device == GPU) for device, name in enumerate(types)]
 
 
-def _weights(policy: Policy, users: list[str], jobs: list[Task], weight: list[float]) -> list[float]:
+def _weights(policy: Policy, users: list[str], jobs: list[IrfsimTask], weight: list[float]) -> list[float]:
     """How much users count: as the policy says, or the most that one of their jobs does."""
     found = [0.0] * len(users)
     for job in jobs:

@@ -15,7 +15,7 @@ SAMPLE_SHARES = (0.01, 0.02)
 
 
 @dataclass(eq=False, slots=True)
-class Task:
+class IrfsimTask:
     """A job, or one of its four profiling samples. Lists hold a value for the CPU and one for the GPU."""
 
     row: int
@@ -43,7 +43,7 @@ class Task:
 class TaskInterval:
     """An interval in which a task ran."""
 
-    task: Task
+    task: IrfsimTask
     device: int
     begin: float
     end: float = inf
@@ -54,17 +54,17 @@ class User:
     """A queue of waiting tasks, in whatever order the method's last sort left it, and what the running ones use."""
 
     weight: float
-    queue: list[Task] = field(default_factory=list)
+    queue: list[IrfsimTask] = field(default_factory=list)
     used: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     score: float = 0.0  # kept by adding and subtracting, so that rounding decides between equal users
 
     @property
-    def jobs(self) -> list[Task]:
+    def jobs(self) -> list[IrfsimTask]:
         """The waiting full jobs, in queue order."""
         return [task for task in self.queue if task.sample < 0]
 
     @property
-    def first_job(self) -> Task | None:
+    def first_job(self) -> IrfsimTask | None:
         return next((task for task in self.queue if task.sample < 0), None)
 
 
@@ -72,7 +72,7 @@ class IRFsim:
     """One run: a pool of resources, the jobs of a trace in order of arrival, and users in the order of their names."""
 
     def __init__(
-        self, jobs: list[Task], weights: list[float], *, gpus: int, nodes: int, cores: float, memory: float, profiling: bool
+        self, jobs: list[IrfsimTask], weights: list[float], *, gpus: int, nodes: int, cores: float, memory: float, profiling: bool
     ) -> None:
         self.jobs, self.gpus, self.cores, self.profiling = jobs, gpus, cores, profiling
         self.capacity = (nodes * cores, float(gpus), memory)
@@ -82,9 +82,9 @@ class IRFsim:
         self.booked = [-inf] * len(self.kinds)  # when a machine is free by reported times, if AlloX put a job on it
         self.now = 0.0
         self.arrived = self.finished = self.events = 0
-        self.running: list[Task] = []
+        self.running: list[IrfsimTask] = []
         self.spans: list[TaskInterval] = []
-        self.unready: dict[float, list[Task]] = {}  # by arrival, and how many samples of these jobs have not ended
+        self.unready: dict[float, list[IrfsimTask]] = {}  # by arrival, and how many samples of these jobs have not ended
         self.samples_left: dict[float, int] = {}
 
     def run(self, method: Callable[[IRFsim], None], report: Callable[[], None]) -> None:
@@ -115,7 +115,7 @@ class IRFsim:
                 for job in self.unready.pop(task.arrival):
                     self.users[job.user].queue.append(job)
 
-    def _admit(self, job: Task) -> None:
+    def _admit(self, job: IrfsimTask) -> None:
         """Queue a job, or its four samples while the job waits for those of every job that arrived with it."""
         queue = self.users[job.user].queue
         if not self.profiling:
@@ -124,7 +124,7 @@ class IRFsim:
         for device in (CPU, GPU):
             for share in SAMPLE_SHARES:
                 times = [max(1.0, share * time) for time in job.true]
-                queue.append(Task(job.row, job.user, job.arrival, -1, [self.cores, 1.0], SAMPLE_MEMORY, times, times, sample=device))
+                queue.append(IrfsimTask(job.row, job.user, job.arrival, -1, [self.cores, 1.0], SAMPLE_MEMORY, times, times, sample=device))
         self.unready.setdefault(job.arrival, []).append(job)
         self.samples_left[job.arrival] = self.samples_left.get(job.arrival, 0) + 4
 
@@ -150,11 +150,11 @@ class IRFsim:
             turn += 1
         return True
 
-    def fits(self, task: Task, device: int) -> bool:
+    def fits(self, task: IrfsimTask, device: int) -> bool:
         """Whether the pool has room, without any tolerance."""
         return task.units[device] <= self.free[device] and task.memory[device] <= self.free[MEMORY]
 
-    def start(self, task: Task, device: int, like: Task | None = None) -> None:
+    def start(self, task: IrfsimTask, device: int, like: IrfsimTask | None = None) -> None:
         """Run a queued task on a device, with the demand and for the time of another one where a method slips."""
         user = self.users[task.user]
         user.queue.remove(task)
@@ -181,7 +181,7 @@ class IRFsim:
             task.span = TaskInterval(task, device, self.now)
             self.spans.append(task.span)
 
-    def _progress(self, task: Task) -> float:
+    def _progress(self, task: IrfsimTask) -> float:
         """What a running job adds to its user's score: its dominant share on the truly faster device, discounted on the slower."""
         fast = CPU if task.true[CPU] < task.true[GPU] else GPU
         share = max(task.units[fast] / self.capacity[fast], task.memory[fast] / self.capacity[MEMORY])
@@ -190,7 +190,7 @@ class IRFsim:
             share *= task.true[fast] / here
         return share
 
-    def _release(self, task: Task) -> None:
+    def _release(self, task: IrfsimTask) -> None:
         """Give back what a running task holds."""
         self.running.remove(task)
         user = self.users[task.user]

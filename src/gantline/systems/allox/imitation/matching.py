@@ -23,7 +23,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.jit import compiled, kernel
-from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, Task, User
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, IrfsimTask, User
 
 MOST_JOBS = 50
 
@@ -61,10 +61,10 @@ def usable_machines(sim: IRFsim) -> list[int]:
     return usable
 
 
-def choose_jobs(users: list[User]) -> list[Task]:
+def choose_jobs(users: list[User]) -> list[IrfsimTask]:
     """The shortest on either device, taken in turns up to the size limit, in the order of a hash table of their numbers."""
     waiting = [job for user in users for job in user.jobs]
-    chosen: dict[Task, None] = {}
+    chosen: dict[IrfsimTask, None] = {}
     by_gpu, by_cpu = sorted(waiting, key=lambda job: job.reported[GPU]), sorted(waiting, key=lambda job: job.reported[CPU])
     for on_gpu, on_cpu in zip(by_gpu, by_cpu):
         chosen[on_gpu] = chosen[on_cpu] = None

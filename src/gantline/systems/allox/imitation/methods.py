@@ -6,21 +6,21 @@ from collections.abc import Container
 from operator import attrgetter
 
 from gantline.core.errors import RefusedError
-from gantline.systems.allox.imitation.irfsim import CPU, GPU, MEMORY, IRFsim, Task, User
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, MEMORY, IRFsim, IrfsimTask, User
 from gantline.systems.allox.imitation.java_sort import ContradictoryError, java_sort
 
-Pair = tuple[Task, int]
+Pair = tuple[IrfsimTask, int]
 
 
-def _least(task: Task) -> float:
+def _least(task: IrfsimTask) -> float:
     return min(task.reported)
 
 
-def _on_cpu(task: Task) -> float:
+def _on_cpu(task: IrfsimTask) -> float:
     return task.reported[CPU]
 
 
-def _on_gpu(task: Task) -> float:
+def _on_gpu(task: IrfsimTask) -> float:
     return task.reported[GPU]
 
 
@@ -128,7 +128,7 @@ def _reported(pair: Pair) -> float:
 
 def shortest_pair(sim: IRFsim) -> None:
     """The shortest pair that fits, on a slow device too (SJF)."""
-    started: set[Task] = set()
+    started: set[IrfsimTask] = set()
     for job, device in sorted(_pairs(sim), key=_reported):
         if job not in started and sim.fits(job, device):
             sim.start(job, device)
